@@ -13,6 +13,7 @@
 // pkg/voice-worklet*.js   the same of the audio worklet of voice
 // pkg/DEVELOPMENT         the mark of a development build
 // dist/                   what tsc makes of ts/
+// dist/node/              the entries for Node: each is its entry, with what Node has beyond browsers
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -170,6 +171,13 @@ function widen(file) {
   writeFileSync(file, text.replace(/\b(Uint8Array|Float32Array)<ArrayBuffer>/g, 'ReturnType<$1["slice"]>'));
 }
 
+/** The entries that package.json has for Node. */
+function writeNodeEntries() {
+  const { exports } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8"));
+  const modules = Object.values(exports).flatMap(({ node }) => (node === undefined ? [] : [basename(node)]));
+  modules.forEach((name) => write(join(HERE, "dist/node", name), `import "./platform.js";\n\nexport * from "../${name}";\n`));
+}
+
 /** With more options for tsc. */
 async function buildTypeScript(...more) {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
@@ -177,6 +185,7 @@ async function buildTypeScript(...more) {
   SCRIPTS.forEach(([, name]) => writeText(join(HERE, "pkg", `${name}-source`), ""));
   await run(join(BIN, "tsc"), ...more);
   readdirSync(join(HERE, "dist"), { recursive: true }).filter((name) => name.endsWith(".d.ts")).forEach((name) => widen(join(HERE, "dist", name)));
+  writeNodeEntries();
   for (const [module, name] of SCRIPTS) {
     await buildScript(module, name);
   }

@@ -36,16 +36,15 @@ const ENTRIES = {
 /** What the glue of this entry is for, by the modules: each counts for the first that names it. */
 const SMALLEST = "game-protocol";
 const PARTS = {
-  "data channels": /^transport\/(webrtc|fit)$/,
+  "data channels": /^transport\/webrtc$/,
   "WebTransport": /^transport\/webtransport$/,
   "the WebSocket": /^transport\/websocket$/,
-  "the permission for a relay in the local network": /^transport\/local-network$/,
-  "the loopback addresses of `localhost`": /^transport\/localhost$/,
+  "the permission for a relay in the local network, and the loopback addresses of `localhost`": /^transport\/local-network$/,
   "the race of transports, their resumption, and what a relay says of itself": /^transport\//,
-  "a session: its loop, senders that wait, timeouts": /^(deadline|loop|page|session|task|waiting-senders|waits)$/,
-  "the WebAssembly: how it is loaded, started and called, and what its numbers mean": /^(inflate|instance|peer|pkg|stats|texts|wasm)$/,
-  "options and deliveries, and the errors about them": /^(delivery|errors|ids|message-bytes|options)$/,
-  "the connection of an application: its queue, listeners and events": /./,
+  "a session: its loop, what waits for it, what leaves with the page": /^(loop|page|session|waits)$/,
+  "the WebAssembly: how it is loaded, started and called, and what its numbers mean": /^(peer|pkg|rust|wasm)$/,
+  "options, the errors about them, and messages to send": /^(errors|options|sending)$/,
+  "the connection of an application: how it is opened, its queue, listeners and events": /./,
 };
 
 const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;

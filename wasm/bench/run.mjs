@@ -40,7 +40,7 @@ function prepare() {
 async function messageCost(page, protocol) {
   return page.evaluate(
     async ([name, rounds]) => {
-      const [{ createPeer }, { instantiate }] = await Promise.all([import("/dist/raknet-peer.js"), import("/dist/instance.js")]);
+      const [{ createPeer }, { instantiate }] = await Promise.all([import("/dist/peer.js"), import("/dist/rust.js")]);
       const wasm = await (await fetch("/server/accepting.wasm")).arrayBuffer();
       const rust = instantiate(await WebAssembly.compile(wasm));
       const settings = { protocol: name, protocolVersion: 6, progressInterval: 0, password: new Uint8Array(0), memory: {} };

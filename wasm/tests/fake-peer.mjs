@@ -1,8 +1,8 @@
 // A connection whose messages come from the test, without WebAssembly, relay and server.
 
-import { CheckedConnection } from "../dist/checked-connection.js";
-import { reliabilityName } from "../dist/delivery.js";
+import { CheckedConnection } from "../dist/connection.js";
 import { RakwireError } from "../dist/errors.js";
+import { reliabilityName } from "../dist/sending.js";
 import { Session } from "../dist/session.js";
 
 /** The calls of a peer that a session makes. What the test puts into `events` is what the peer has to tell. */

@@ -9,10 +9,8 @@ import { test } from "node:test";
 import { connect } from "rakwire";
 import { receiveFiles, sendFiles, TransferError } from "rakwire/files";
 
-import { codeOfReason } from "../dist/files/failure.js";
-import { checkPath } from "../dist/files/path.js";
-import { Sha256 } from "../dist/files/sha256.js";
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from "../dist/files/wire.js";
+import { checkPath, Sha256 } from "../dist/files/manifest.js";
+import { codeOfReason, decodeReply, decodeRequest, encodeReply, encodeRequest } from "../dist/files/wire.js";
 import { openFake, openPair } from "./fake-peer.mjs";
 import { folderOf } from "./keys.mjs";
 import { openWith } from "./package-page.mjs";

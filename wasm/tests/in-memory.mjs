@@ -3,12 +3,12 @@
 
 import { readFile } from "node:fs/promises";
 
-import { CheckedConnection } from "../dist/checked-connection.js";
-import { instantiate } from "../dist/instance.js";
-import { createPeer } from "../dist/raknet-peer.js";
-import { ADDRESS } from "../dist/server/address.js";
+import { CheckedConnection } from "../dist/connection.js";
+import { createPeer } from "../dist/peer.js";
+import { instantiate } from "../dist/rust.js";
 import { ServerPeers } from "../dist/server/peers.js";
 import { UdpServer } from "../dist/server/server.js";
+import { ADDRESS } from "../dist/server/socket.js";
 import { Session } from "../dist/session.js";
 
 const LONGEST = 2_048;

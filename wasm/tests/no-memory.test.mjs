@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { RustPeerHandle } from "../dist/peer.js";
-import { HEADER } from "../dist/record.js";
+import { HEADER } from "../dist/rust.js";
 import { MADE, ServerPeers } from "../dist/server/peers.js";
 import { fails } from "./support.mjs";
 

@@ -45,7 +45,7 @@ test("the file that the README tells to install is the packed one", () => {
 test("every map leads to a source that is in the package", () => {
   const installed = join(folder, "fixture/node_modules/rakwire");
   const maps = contents.filter((path) => /\.map$/.test(path));
-  for (const module of ["index", "connection", "transport/relay", "codec/rabbit", "node/udp"]) {
+  for (const module of ["index", "connection", "transport/relay", "codec/rabbit", "node/platform"]) {
     assert.ok(maps.includes(`dist/${module}.js.map`) && maps.includes(`dist/${module}.d.ts.map`), module);
   }
   for (const path of maps) {

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { createPeer } from "../dist/raknet-peer.js";
-import { instantiate } from "../dist/instance.js";
+import { createPeer } from "../dist/peer.js";
+import { instantiate } from "../dist/rust.js";
 import { codeOf } from "./support.mjs";
 
 const rust = instantiate(new WebAssembly.Module(readFileSync(new URL("../pkg/rakwire.wasm", import.meta.url))));

@@ -8,7 +8,7 @@ import { WebSocket } from "ws";
 import { discover, ping } from "rakwire";
 
 import { RakwireError } from "../dist/errors.js";
-import { readPong, writePing } from "../dist/offline.js";
+import { readPong, writePing } from "../dist/raknet-wire.js";
 import { openRelay } from "../dist/transport/relay.js";
 import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs";
 

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { carrierKinds } from "../dist/transport/carriers.js";
-import { HEAD_START_MS, Race } from "../dist/transport/race.js";
+import { carrierKinds, HEAD_START_MS, Race } from "../dist/transport/race.js";
 import { RelayTransport } from "../dist/transport/relay.js";
 import { openFake } from "./fake-peer.mjs";
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { ReadyEvents } from "rakwire/ready";
 
-import { decodeReady, encodeReady } from "../dist/ready/wire.js";
+import { decodeReady, encodeReady } from "../dist/ready/event.js";
 import { openFake, openPair } from "./fake-peer.mjs";
 import { fails, until } from "./support.mjs";
 

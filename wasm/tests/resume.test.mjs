@@ -9,7 +9,7 @@ import { WebSocket, WebSocketServer } from "ws";
 
 import { connect } from "rakwire";
 
-import { openTransport } from "../dist/transport/open.js";
+import { openTransport } from "../dist/transport/relay.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startMonitoredRelay, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";

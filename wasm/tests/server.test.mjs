@@ -11,10 +11,10 @@ import { ping } from "rakwire/ping";
 import { attach } from "rakwire/plugin";
 import { listen } from "rakwire/server";
 
-import { ADDRESS, hostOf, portOf, textOf, writeAddress } from "../dist/server/address.js";
 import { RakwireError } from "../dist/errors.js";
+import { WaitingSenders } from "../dist/sending.js";
 import { UdpServer } from "../dist/server/server.js";
-import { WaitingSenders } from "../dist/waiting-senders.js";
+import { ADDRESS, hostOf, portOf, textOf, writeAddress } from "../dist/server/socket.js";
 import { echoOf, fails, LIMIT_MS, next, numbered, pattern, program, until } from "./support.mjs";
 
 const OPTIONS = { timeoutMs: LIMIT_MS };

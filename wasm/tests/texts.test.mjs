@@ -4,10 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { classOf, instantiate } from "../dist/instance.js";
-import { recordAt } from "../dist/record.js";
-import { ENDS, ERRORS, FAILURES, readTexts } from "../dist/texts.js";
-import { refusal } from "../dist/worker/refusals.js";
+import { classOf, ENDS, ERRORS, FAILURES, instantiate, readTexts, recordAt } from "../dist/rust.js";
+import { refusal } from "../dist/worker/messages.js";
 
 /** The texts of the peers of each WebAssembly. */
 const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap((name) => {

@@ -8,9 +8,8 @@ import { test } from "node:test";
 import { connect, createKeyPair } from "rakwire/secure";
 import { createToken, createTokenKey } from "rakwire/tokens";
 
-import { readConnectToken } from "../dist/security/connect-token.js";
+import { fromText, PREFIXES, readConnectToken, toText } from "../dist/security/keys.js";
 import { seal } from "../dist/security/seal.js";
-import { fromText, PREFIXES, toText } from "../dist/security/text.js";
 import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
 import { fails, LIMIT_MS, next, pattern } from "./support.mjs";
 

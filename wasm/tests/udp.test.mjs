@@ -11,7 +11,7 @@ import { connect as connectGame } from "rakwire/game-protocol";
 import { connect as connectRakNet } from "rakwire/raknet";
 import { connect as connectSlim, init } from "rakwire/slim";
 
-import { readUdpUrl } from "../dist/node/udp.js";
+import { readUdpUrl } from "../dist/node/platform.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { echoOf, fails, LIMIT_MS, next, pattern, startCpp, startEcho, until } from "./support.mjs";
 import { startUdpWay } from "./way.mjs";

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readAddresses } from "../dist/addresses.js";
-import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
-import { ListenerSet } from "../dist/listeners.js";
+import { ListenerSet } from "../dist/events.js";
+import { readAddresses } from "../dist/raknet-wire.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
+import { readDelivery, withReceipt } from "../dist/sending.js";
 import { targetAddressSpace, withPermission } from "../dist/transport/local-network.js";
-import { checkToken, targetUrl } from "../dist/transport/target.js";
+import { checkToken, targetUrl } from "../dist/transport/transport.js";
 import { beforeAbort, WaitList } from "../dist/waits.js";
 import { watchedSignal } from "./waits.mjs";
 

@@ -8,7 +8,7 @@ import { WebSocket } from "ws";
 import { connect } from "rakwire";
 import { createWorker } from "rakwire/worker";
 
-import { writePing } from "../dist/offline.js";
+import { writePing } from "../dist/raknet-wire.js";
 import { fails, LIMIT_MS, next, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startThread } from "./worker-thread.mjs";
 

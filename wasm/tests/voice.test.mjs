@@ -6,12 +6,9 @@ import { test } from "node:test";
 
 import { openLoudspeaker, openMicrophone, Voice } from "rakwire/voice";
 
-import { Concealer } from "../dist/voice/concealment.js";
-import { FRAME_SAMPLES, SAMPLE_RATE } from "../dist/voice/format.js";
-import { Framer, mixDown } from "../dist/voice/framer.js";
-import { JitterBuffer } from "../dist/voice/jitter-buffer.js";
-import { Mixer } from "../dist/voice/mixer.js";
-import { decodeFrame, encodeFrame } from "../dist/voice/wire.js";
+import { decodeFrame, encodeFrame, JitterBuffer } from "../dist/voice/jitter-buffer.js";
+import { Concealer } from "../dist/voice/loudspeaker.js";
+import { FRAME_SAMPLES, Framer, mixDown, Mixer, SAMPLE_RATE } from "../dist/voice/sound.js";
 import { openFake, openPair } from "./fake-peer.mjs";
 import { codeOf, fails } from "./support.mjs";
 

@@ -1,23 +1,362 @@
 /** Remote calls: functions of the other peer by name, with an answer, and signals to any number of handlers. */
 
-export { FunctionError } from "./calls/failures.js";
-export type { Caller, Handler } from "./calls/registered.js";
-export { RemoteCalls } from "./calls/remote-calls.js";
-export type { CallLimits, CallOptions, CallStats } from "./calls/remote-calls.js";
+import type { Answer, Arguments, Caller, CallSchema, FunctionName, FunctionSchema, Handler, SignalName, SignalValue, ValueSchema } from "./calls/schema.js";
+import { encodingOf, readNames, Refusal, Registered, trailerOf } from "./calls/schema.js";
+import type { CallMessage } from "./calls/wire.js";
+import { CALLS_ID, decodeCall, encodeCall, REASONS, refusalError } from "./calls/wire.js";
+import { notConnected, RakwireError } from "./errors.js";
+import { report } from "./events.js";
+import { checkNames, MAX_TIMEOUT_MS, readInteger, RECEIPT_OPTIONS, SEND_OPTIONS } from "./options.js";
+import type { WaitingMessage } from "./plugin/connection.js";
+import { attachUntilEnd, SendQueue } from "./plugin/connection.js";
+import type { Connection, Message, SendOptions } from "./types.js";
+import type { Deferred, WaitOptions } from "./waits.js";
+import { beforeAbort, deferred } from "./waits.js";
+
 export { bitStream } from "./calls/schema.js";
 export type {
   Answer,
   Arguments,
+  Caller,
   CallSchema,
   Encoding,
   FunctionName,
   FunctionSchema,
   FunctionsOf,
+  Handler,
   SignalName,
   SignalsOf,
   SignalValue,
   ValueOf,
   ValueSchema,
 } from "./calls/schema.js";
+export { FunctionError } from "./calls/wire.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
+
+const TIMEOUT_MS = 10_000;
+const MAX_CALLS = 64;
+const MAX_BYTES = 4_096;
+/** More than a message header, and less than the longest message of RakNet. */
+const LEAST_BYTES = 128;
+const MOST_BYTES = 4 * 1024 * 1024;
+const MOST_CALLS = 65_536;
+
+/** What calls may take. */
+export interface CallLimits {
+  /** How many calls may be under way, how many messages may wait to be sent, and how many calls of the other peer are worked on
+   * or wait to be answered. Default 64. */
+  maxCalls?: number;
+  /** How many bytes a message may have, in both directions. Default 4,096. */
+  maxBytes?: number;
+}
+
+/** How a function is called. The answer travels as the call does. */
+export interface CallOptions extends SendOptions, WaitOptions {
+  /** For how long to wait for the answer. Default 10,000. */
+  timeoutMs?: number;
+}
+
+/** Counters. */
+export interface CallStats {
+  /** Calls of functions that are registered. */
+  readonly calls: number;
+  /** Signals that came. */
+  readonly signals: number;
+  /** Calls that were refused, for whatever reason, and signals that were not allowed, not right or failed. */
+  readonly refused: number;
+  /** Calls and signals that were dropped, since as many were under way as there may be. */
+  readonly busy: number;
+  /** Messages that say nothing, or are longer than messages may be. */
+  readonly malformed: number;
+  /** Answers that nobody waits for: they are late, or nobody has called. */
+  readonly unexpected: number;
+  /** Calls and signals with other arguments or another answer at the other peer, which have not run. */
+  readonly mismatched: number;
+}
+
+/**
+ * The functions and signals of a schema, on a connection. Both peers have one; each calls what the other has registered, and
+ * nothing else can be called.
+ *
+ * ```ts
+ * const shop = { functions: { "shop.buy": { arguments: rabbit.tuple(rabbit.u16, rabbit.u8), answer: rabbit.u32 } } };
+ * const calls = new RemoteCalls(connection, shop);
+ * const coins = await calls.call("shop.buy", [7, 2], { timeoutMs: 2_000 });
+ * ```
+ */
+export class RemoteCalls<S extends CallSchema> {
+  /**
+   * Is called when the other peer has other arguments or another answer: it is of another version of the game. `name` is what it
+   * has called or given; `undefined` if it has refused a call, which rejects with `other-schema`.
+   */
+  onMismatch: ((name: string | undefined) => void) | undefined;
+  readonly #functions: ReadonlyMap<string, FunctionSchema>;
+  readonly #signals: ReadonlyMap<string, ValueSchema>;
+  readonly #maxCalls: number;
+  readonly #maxBytes: number;
+  readonly #registered = new Map<string, Registered>();
+  readonly #handlers = new Map<string, Registered[]>();
+  readonly #open = new Map<number, Deferred<Uint8Array>>();
+  readonly #outgoing: SendQueue;
+  readonly #answers: SendQueue;
+  /** Refusals that wait for room, which take the place of no call. */
+  readonly #refusals: SendQueue;
+  readonly #ended = new AbortController();
+  readonly #caller: Caller;
+  readonly #detach: () => void;
+  #running = 0;
+  #nextNumber = 0;
+  readonly #stats = { calls: 0, signals: 0, refused: 0, busy: 0, malformed: 0, unexpected: 0, mismatched: 0 };
+
+  /** @throws RakwireError with the code `bad-option`. */
+  constructor(connection: Connection, schema: S, limits: CallLimits = {}) {
+    const { maxCalls = MAX_CALLS, maxBytes = MAX_BYTES } = limits;
+    checkNames(limits, ["maxCalls", "maxBytes"]);
+    this.#functions = readNames(schema.functions);
+    this.#signals = readNames(schema.signals);
+    this.#maxCalls = readInteger("maxCalls", maxCalls, 1, MOST_CALLS);
+    this.#maxBytes = readInteger("maxBytes", maxBytes, LEAST_BYTES, MOST_BYTES);
+    this.#outgoing = new SendQueue(connection);
+    this.#answers = new SendQueue(connection);
+    this.#refusals = new SendQueue(connection);
+    this.#caller = { connection, signal: this.#ended.signal };
+    const plugin = { ids: [CALLS_ID], onMessage: (message: Message) => this.#onMessage(message) };
+    this.#detach = attachUntilEnd(connection, plugin, () => this.detach());
+  }
+
+  /**
+   * Calls a function of the other peer.
+   *
+   * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`, `unknown-function`,
+   * `forbidden`, `bad-arguments`, `answer-too-long`, `other-schema`, `bad-answer`, `refused`, and {@link FunctionError} with the function's own
+   * code; or the reason of the signal, with which a call that was not sent yet is not sent.
+   */
+  async call<N extends FunctionName<S>>(name: N, value: Arguments<S, N>, options: CallOptions = {}): Promise<Answer<S, N>> {
+    const { timeoutMs = TIMEOUT_MS, signal, ...delivery } = options;
+    checkNames(options, [...RECEIPT_OPTIONS, "timeoutMs"]);
+    readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
+    signal?.throwIfAborted();
+    const schema = known(this.#functions, name);
+    this.#checkRoom(this.#open.size);
+    const number = this.#nextNumber;
+    const bytes = this.#encode({ kind: "call", number, name, payload: packed(name, schema.arguments, value, schema.answer) });
+    this.#nextNumber = (number + 1) >>> 0;
+    const answer = deferred<Uint8Array>();
+    const message: WaitingMessage = { bytes, options: delivery, onFailed: answer.reject };
+    const timer = setTimeout(() => answer.reject(new RakwireError("timeout", "no answer came in time")), timeoutMs);
+    this.#open.set(number, answer);
+    try {
+      this.#outgoing.push(message);
+      return read(schema.answer, await beforeAbort(signal, answer.promise)) as Answer<S, N>;
+    } finally {
+      clearTimeout(timer);
+      this.#open.delete(number);
+      this.#outgoing.remove(message);
+    }
+  }
+
+  /**
+   * Gives a signal to the other peer. Nobody answers.
+   *
+   * @throws RakwireError with the code `too-many-calls`, `too-long`, `bad-option` or `not-connected`.
+   */
+  signal<N extends SignalName<S>>(name: N, value: SignalValue<S, N>, delivery: SendOptions = {}): void {
+    checkNames(delivery, SEND_OPTIONS);
+    const schema = known(this.#signals, name);
+    this.#checkRoom(this.#outgoing.length);
+    const bytes = this.#encode({ kind: "signal", name, payload: packed(name, schema, value) });
+    this.#outgoing.push({ bytes, options: delivery, onFailed: () => undefined });
+  }
+
+  /**
+   * Lets the other peer call a function, until what is returned is called.
+   *
+   * @throws RakwireError with the code `bad-option` if it is registered.
+   */
+  register<N extends FunctionName<S>>(name: N, handler: Handler<Arguments<S, N>, Answer<S, N>>): () => void {
+    const registered = new Registered(name, known(this.#functions, name), handler);
+    if (this.#registered.has(name)) {
+      throw new RakwireError("bad-option", `the function ${name} is registered`);
+    }
+    this.#registered.set(name, registered);
+    return () => {
+      if (this.#registered.get(name) === registered) {
+        this.#registered.delete(name);
+      }
+    };
+  }
+
+  /**
+   * Connects a handler to a signal, until what is returned is called. Those with the highest `order` begin first, those with the
+   * same in the order in which they were connected.
+   */
+  connect<N extends SignalName<S>>(name: N, handler: Handler<SignalValue<S, N>, void>, order = 0): () => void {
+    const registered = new Registered(name, { arguments: known(this.#signals, name) }, handler, order);
+    const all = [...(this.#handlers.get(name) ?? []), registered].sort((a, b) => b.order - a.order);
+    this.#handlers.set(name, all);
+    return () => this.#handlers.set(name, (this.#handlers.get(name) ?? []).filter((other) => other !== registered));
+  }
+
+  /** How many calls are under way. */
+  get openCalls(): number {
+    return this.#open.size;
+  }
+
+  stats(): CallStats {
+    return { ...this.#stats };
+  }
+
+  /** Ends all calls with `not-connected`, and lets nothing be called any more; as the end of the connection does. */
+  detach(): void {
+    this.#detach();
+    this.#ended.abort(notConnected());
+    this.#outgoing.clear();
+    this.#answers.clear();
+    this.#refusals.clear();
+    this.#open.forEach((answer) => answer.reject(notConnected()));
+  }
+
+  #checkRoom(count: number): void {
+    this.#ended.signal.throwIfAborted();
+    if (count >= this.#maxCalls) {
+      throw new RakwireError("too-many-calls", "too many calls are under way; wait until some have ended");
+    }
+  }
+
+  #encode(message: CallMessage): Uint8Array {
+    const bytes = encodeCall(message);
+    if (bytes.length > this.#maxBytes) {
+      throw new RakwireError("too-long", `the message has ${bytes.length} bytes, and ${this.#maxBytes} are allowed`);
+    }
+    return bytes;
+  }
+
+  #onMessage({ bytes, reliability, channel }: Message): void {
+    const message = bytes.length <= this.#maxBytes ? decodeCall(bytes) : undefined;
+    switch (message?.kind) {
+      case "call":
+        return this.#onCall(message.number, message.name, message.payload, { reliability, channel });
+      case "signal":
+        return this.#onSignal(message.name, message.payload);
+      case "answer":
+        return this.#take(message.number)?.resolve(message.payload);
+      case "refusal":
+        return this.#onRefusal(message.number, message.reason, message.code);
+      default:
+        this.#stats.malformed += 1;
+    }
+  }
+
+  #onRefusal(number: number, reason: number, code: number): void {
+    const answer = this.#take(number);
+    answer?.reject(refusalError(reason, code));
+    if (answer !== undefined && reason === REASONS.otherSchema) {
+      this.#mismatched(undefined);
+    }
+  }
+
+  #mismatched(name: string | undefined): void {
+    this.#stats.mismatched += 1;
+    try {
+      this.onMismatch?.(name);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  /** Who waits for the answer with this number, and no longer does. */
+  #take(number: number): Deferred<Uint8Array> | undefined {
+    const answer = this.#open.get(number);
+    this.#stats.unexpected += answer === undefined ? 1 : 0;
+    this.#open.delete(number);
+    return answer;
+  }
+
+  #onCall(number: number, name: string, payload: Uint8Array, delivery: SendOptions): void {
+    if (this.#running + this.#answers.length >= this.#maxCalls) {
+      this.#stats.busy += 1;
+      // Refusals are short, and a flood gets no more of them than there are calls.
+      if (this.#refusals.length < this.#maxCalls) {
+        const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
+        this.#refusals.push({ bytes, options: delivery, onFailed: () => undefined });
+      }
+      return;
+    }
+    const registered = this.#registered.get(name);
+    this.#stats.calls += registered === undefined ? 0 : 1;
+    this.#run(registered, payload, (result) => {
+      const reply = this.#encodeReply(number, result);
+      this.#answers.push({ bytes: reply, options: delivery, onFailed: () => undefined });
+    });
+  }
+
+  #encodeReply(number: number, result: Uint8Array | Refusal): Uint8Array {
+    const refusal = ({ reason, code }: Refusal): CallMessage => ({ kind: "refusal", number, reason, code });
+    if (result instanceof Refusal) {
+      return encodeCall(refusal(result));
+    }
+    const answer = encodeCall({ kind: "answer", number, payload: result });
+    if (answer.length <= this.#maxBytes) {
+      return answer;
+    }
+    this.#stats.refused += 1;
+    return encodeCall(refusal(new Refusal(REASONS.answerTooLong)));
+  }
+
+  #onSignal(name: string, payload: Uint8Array): void {
+    this.#stats.signals += 1;
+    for (const handler of this.#handlers.get(name) ?? []) {
+      if (this.#running >= this.#maxCalls) {
+        this.#stats.busy += 1;
+      } else {
+        this.#run(handler, payload, () => undefined);
+      }
+    }
+  }
+
+  /** Runs a handler, and tells what it answers or why it does not, unless nobody waits any more. */
+  #run(registered: Registered | undefined, payload: Uint8Array, done: (result: Uint8Array | Refusal) => void): void {
+    this.#running += 1;
+    const finish = (result: Uint8Array | Refusal): void => {
+      this.#running -= 1;
+      this.#stats.refused += result instanceof Refusal ? 1 : 0;
+      if (result instanceof Refusal && result.reason === REASONS.otherSchema) {
+        this.#mismatched(registered?.name);
+      }
+      if (!this.#ended.signal.aborted) {
+        done(result);
+      }
+    };
+    if (registered === undefined) {
+      finish(new Refusal(REASONS.unknown));
+    } else {
+      registered.run(payload, this.#caller, finish);
+    }
+  }
+}
+
+function known<T>(all: ReadonlyMap<string, T>, name: string): T {
+  const schema = all.get(name);
+  if (schema === undefined) {
+    throw new RakwireError("bad-option", `the schema has no ${name}`);
+  }
+  return schema;
+}
+
+/** The arguments of a function, or without an answer of a signal, and the fingerprint of its schema. */
+function packed(name: string, schema: ValueSchema, value: unknown, answer?: ValueSchema): Uint8Array {
+  try {
+    return Uint8Array.of(...encodingOf(schema).pack(value), ...(trailerOf(name, schema, answer) ?? []));
+  } catch (cause) {
+    throw new RakwireError("bad-option", "the arguments are not those of the schema", { cause });
+  }
+}
+
+function read(schema: ValueSchema, bytes: Uint8Array): unknown {
+  try {
+    return encodingOf(schema).unpack(bytes);
+  } catch (cause) {
+    throw new RakwireError("bad-answer", "what came is no answer of this function", { cause });
+  }
+}

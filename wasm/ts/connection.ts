@@ -1,24 +1,38 @@
-/** The connection of an application. */
+/** How connections are opened, and what applications have of them. */
 
-import { ASYNC_DISPOSE } from "./dispose.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ConnectionEvent } from "./events.js";
-import type { Listener } from "./listeners.js";
-import { guardedListener, isCapturing, isListener, ListenerSet } from "./listeners.js";
-import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
-import { guarded } from "./plugin/report.js";
+import type { Listener } from "./events.js";
+import { ConnectionEvent, guarded, guardedListener, isCapturing, isListener, ListenerSet } from "./events.js";
+import {
+  checkNames,
+  DEFAULT_TIMEOUT_MS,
+  MAX_TIMEOUT_MS,
+  readInteger,
+  readSettings,
+  READY_OPTIONS,
+  RECEIPT_OPTIONS,
+  SEND_OPTIONS,
+  STATS_OPTIONS,
+  WAIT_OPTIONS,
+  withDeadline,
+} from "./options.js";
+import type { Peer, PeerSettings } from "./peer.js";
 import { ReceiveQueue } from "./receive-queue.js";
-import type { SessionEnd, SessionLike, SessionOwner } from "./session.js";
+import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "./session.js";
+import { Session } from "./session.js";
+import { withPermission } from "./transport/local-network.js";
 import type { RelayNotice } from "./transport/transport.js";
 import type {
   CloseCode,
   CloseInfo,
   Connection,
   ConnectionStats,
+  ConnectOptions,
   Message,
   Outcome,
   Progress,
+  Protocol,
   ReadyOptions,
   RelayDrops,
   SendOptions,
@@ -26,7 +40,76 @@ import type {
   TransportName,
 } from "./types.js";
 import type { Wait, WaitOptions } from "./waits.js";
-import { deferred, WaitList } from "./waits.js";
+import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
+import type { Loaded, Wasm } from "./wasm.js";
+
+/** Makes a peer of a connection. */
+type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
+/** Makes a connection, which starts to open. */
+type ConnectionClass<C extends PeerConnection> = new (open: (owner: SessionOwner) => SessionLike) => C;
+
+/**
+ * Opens a connection with the WebAssembly of an entry, of its class, and with the peers that a function makes. The entry may have one
+ * protocol `only`.
+ */
+export async function connectWith(
+  wasm: Wasm,
+  Connection: ConnectionClass<PeerConnection>,
+  create: CreatePeer,
+  only: Protocol | undefined,
+  url: string | URL,
+  options: ConnectOptions,
+): Promise<Connection> {
+  return openWith(wasm, readSettings(url, options, only), options, Connection, create);
+}
+
+/** Opens a connection of this class, with the peers that a function makes. */
+export async function openWith<C extends PeerConnection>(
+  wasm: Wasm,
+  settings: SessionSettings,
+  options: ConnectOptions,
+  Connection: ConnectionClass<C>,
+  create: CreatePeer,
+): Promise<C> {
+  const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;
+  if (worker !== undefined && settings.transport.webSocket !== undefined) {
+    throw new RakwireError("bad-option", "a worker uses its own WebSocket; leave out webSocket or worker");
+  }
+  const connecting = withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
+    const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
+    const open = (owner: SessionOwner): SessionLike =>
+      worker?.open(loaded.module, settings, owner) ?? new Session(create(loaded, settings), settings, owner);
+    for (;;) {
+      const connection = await attempt(new Connection(open), settings.protocol, deadline);
+      if (connection !== undefined) {
+        return connection;
+      }
+    }
+  });
+  const { url, fingerprint } = settings.transport;
+  return withPermission(connecting, url, fingerprint);
+}
+
+/**
+ * Makes one attempt. It returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores further
+ * requests from the same port, and another WebSocket has another port at the relay.
+ */
+async function attempt<C extends PeerConnection>(
+  connection: C,
+  protocol: Protocol,
+  deadline: AbortSignal,
+): Promise<C | undefined> {
+  try {
+    await beforeAbort(deadline, connection.opened);
+    return connection;
+  } catch (error) {
+    connection.cancel();
+    if (protocol === "game" && error instanceof RakwireError && error.code === "no-answer") {
+      return undefined;
+    }
+    throw error;
+  }
+}
 
 /** Made once, as many messages are sent without options. */
 const NO_OPTIONS: SendOptions = {};
@@ -275,4 +358,52 @@ export class PeerConnection extends EventTarget implements Connection {
     this.#closeWaits.all().forEach((wait) => wait.resolve(info));
     this.dispatchEvent(new ConnectionEvent("close", { info }));
   }
+}
+
+/** A connection that refuses options that there are not, in every call. The smallest entry of the package has no room for it. */
+export class CheckedConnection extends PeerConnection {
+  override send(bytes: Uint8Array, options?: SendOptions): void {
+    checkNames(options, SEND_OPTIONS);
+    super.send(bytes, options);
+  }
+
+  override sendWithReceipt(bytes: Uint8Array, options?: SendOptions & WaitOptions): Promise<Outcome> {
+    return checked(options, RECEIPT_OPTIONS, () => super.sendWithReceipt(bytes, options));
+  }
+
+  override ready(options?: ReadyOptions): Promise<void> {
+    return checked(options, READY_OPTIONS, () => super.ready(options));
+  }
+
+  override receive(options?: WaitOptions): Promise<Message | undefined> {
+    return checked(options, WAIT_OPTIONS, () => super.receive(options));
+  }
+
+  override messages(options?: WaitOptions): AsyncIterableIterator<Message> {
+    checkNames(options, WAIT_OPTIONS);
+    return super.messages(options);
+  }
+
+  override close(options?: WaitOptions): Promise<CloseInfo> {
+    return checked(options, WAIT_OPTIONS, () => super.close(options));
+  }
+
+  override whenClosed(options?: WaitOptions): Promise<CloseInfo> {
+    return checked(options, WAIT_OPTIONS, () => super.whenClosed(options));
+  }
+
+  override statistics(options?: StatsOptions): AsyncIterableIterator<ConnectionStats> {
+    checkNames(options, STATS_OPTIONS);
+    return super.statistics(options);
+  }
+}
+
+/** What a call returns, as soon as it settles; with options that there are not, a promise that rejects. */
+function checked<T>(options: object | undefined, known: readonly string[], call: () => Promise<T>): Promise<T> {
+  try {
+    checkNames(options, known);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+  return call();
 }

@@ -1,11 +1,470 @@
-/** File transfer: the files of the other peer, as streams, and files for the other peer. */
+/** File transfer: the files of the other peer, as streams, and files for the other peer. Here is the side that wants the files. */
+
+import { notConnected, RakwireError } from "./errors.js";
+import { report } from "./events.js";
+import type { PresentBytes } from "./files/manifest.js";
+import { IncomingFile, Manifest } from "./files/manifest.js";
+import { checkTransfer, Pacer } from "./files/options.js";
+import type { Page, Request } from "./files/wire.js";
+import { codeOfReason, decodeReply, encodeRequest, reasonOfCode, REPLY_ID, TransferError } from "./files/wire.js";
+import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
+import { attachUntilEnd, SendQueue } from "./plugin/connection.js";
+import type { Connection, Message, SendOptions } from "./types.js";
+import type { WaitOptions } from "./waits.js";
+import { deferred } from "./waits.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export { TransferError } from "./files/failure.js";
-export type { TransferReason } from "./files/failure.js";
-export type { PresentBytes } from "./files/incoming-file.js";
+export type { PresentBytes } from "./files/manifest.js";
 export { sendFiles } from "./files/send.js";
 export type { SendFilesOptions, SentFile } from "./files/send.js";
-export { receiveFiles } from "./files/transfer.js";
-export type { FileEntry, FileProgress, FileTransfer, ReceivedFile, ReceiveOptions } from "./files/transfer.js";
+export { TransferError } from "./files/wire.js";
+export type { TransferReason } from "./files/wire.js";
+
+const MAX_FILES = 10_000;
+const MAX_BYTES = 1024 ** 3;
+const TIMEOUT_MS = 30_000;
+const WINDOW = 32;
+const CHUNK = 64 * 1_024;
+const MOST_WINDOW = 0xffff;
+const MOST_CHUNK = 1024 ** 2;
+/** How many files are looked at ahead. */
+const AHEAD = 64;
+
+/** A file as the sender describes it. */
+export interface FileEntry {
+  /** Relative, with `/` between its parts, none of which leads out of the directory that it is joined to. */
+  readonly path: string;
+  readonly size: number;
+  /** The SHA-256 of the file. */
+  readonly digest: Uint8Array;
+}
+
+/** A file that comes. Read it before the next one is asked for; what is not read by then is not fetched. */
+export interface ReceivedFile extends FileEntry {
+  /** How many bytes were present before. The stream has those behind them. */
+  readonly offset: number;
+  /**
+   * The bytes from `offset` on. It closes when the SHA-256 of the whole file is right, and fails otherwise: with the code
+   * `file-changed` if what was present is of another version, and then the file comes again from its beginning.
+   */
+  readonly stream: ReadableStream<Uint8Array>;
+  /** All bytes of the stream. */
+  bytes(): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** How far a transfer is. */
+export interface FileProgress {
+  /** Files that are complete, and bytes that are here, those that were present too. */
+  readonly files: number;
+  readonly bytes: number;
+  /** What the sender has; 0 until it has said so. */
+  readonly totalFiles: number;
+  readonly totalBytes: number;
+  /** Bytes that came. */
+  readonly received: number;
+  /** Files that were present. */
+  readonly unchanged: number;
+}
+
+/** What a receiver takes, and what it has. */
+export interface ReceiveOptions extends WaitOptions {
+  /** More files end the transfer before any is asked for. Default 10,000. */
+  maxFiles?: number;
+  /** More bytes of all files do, too. Default 1 GiB. */
+  maxBytes?: number;
+  /** And so does a file with more bytes. Default: as many as of all files. */
+  maxFileBytes?: number;
+  /** How long nothing may come that was asked for. Default 30,000. */
+  timeoutMs?: number;
+  /** How many requests may be under way, or their answers wait to be read. Default 32. */
+  window?: number;
+  /** How many bytes are asked for at once, at the most. Default 64 KiB. */
+  chunkBytes?: number;
+  /** The most bytes that are asked for in a second. Default: no limit. */
+  maxBytesPerSecond?: number;
+  /** Tells what is here of a file, from its beginning on: of a transfer that was cut off, or of an earlier version. */
+  present?: (entry: FileEntry) => PresentBytes | undefined | Promise<PresentBytes | undefined>;
+  onProgress?: (progress: FileProgress) => void;
+  /** How requests are sent; reliably. */
+  delivery?: SendOptions;
+}
+
+/** Bytes that were asked for, and that came. */
+interface Read {
+  readonly number: number;
+  readonly file: IncomingFile;
+  readonly length: number;
+  bytes?: Uint8Array;
+}
+
+/**
+ * Fetches all files of the other peer. Iterating gives them one after the other, in the order of their paths; breaking the
+ * iteration off ends the transfer.
+ *
+ * ```ts
+ * for await (const { path, stream } of receiveFiles(connection)) {
+ *   await stream.pipeTo(await createWritable(path));
+ * }
+ * ```
+ *
+ * @throws RakwireError with the code `bad-option`. The iteration throws a {@link TransferError}, `not-connected` or the reason of
+ * the signal.
+ */
+export function receiveFiles(connection: Connection, options: ReceiveOptions = {}): FileTransfer {
+  return new Transfer(connection, options);
+}
+
+/** A transfer under way. */
+export interface FileTransfer extends AsyncIterable<ReceivedFile> {
+  readonly progress: FileProgress;
+  /** Ends the transfer, and tells the sender so. */
+  cancel(): void;
+}
+
+class Transfer implements FileTransfer {
+  readonly #options: ReceiveOptions;
+  readonly #manifest: Manifest;
+  readonly #outgoing: SendQueue;
+  readonly #pacer: Pacer;
+  readonly #timeoutMs: number;
+  readonly #detach: () => void;
+  readonly #unlisten: () => void;
+  #chunk: number;
+  readonly #mostReads: number;
+  #window: number;
+  #files: IncomingFile[] = [];
+  #reads: Read[] = [];
+  #listing: number | undefined;
+  #nextNumber = Math.floor(Math.random() * 2 ** 32);
+  #isPreparing = false;
+  #isFinishing = false;
+  #changed = deferred<void>();
+  #ended: { readonly error?: unknown } | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #done = { files: 0, bytes: 0, received: 0, unchanged: 0 };
+
+  constructor(connection: Connection, options: ReceiveOptions) {
+    checkTransfer(options, "maxFiles", "maxBytes", "maxFileBytes", "present");
+    const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES, maxFileBytes = maxBytes, signal } = options;
+    this.#manifest = new Manifest({
+      maxFiles: readInteger("maxFiles", maxFiles, 0, 0xffff_ffff),
+      maxBytes: readInteger("maxBytes", maxBytes, 0, Number.MAX_SAFE_INTEGER),
+      maxFileBytes: readInteger("maxFileBytes", maxFileBytes, 0, Number.MAX_SAFE_INTEGER),
+    });
+    this.#timeoutMs = readInteger("timeoutMs", options.timeoutMs ?? TIMEOUT_MS, 1, MAX_TIMEOUT_MS);
+    this.#mostReads = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
+    this.#window = this.#mostReads;
+    this.#pacer = new Pacer(options.maxBytesPerSecond, () => this.#request());
+    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, 1, MOST_CHUNK), 1);
+    signal?.throwIfAborted();
+    this.#options = options;
+    this.#outgoing = new SendQueue(connection);
+    const plugin = { ids: [REPLY_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
+    this.#detach = attachUntilEnd(connection, plugin, () => this.#end({ error: notConnected() }));
+    const onAbort = (): void => this.#fail(signal?.reason, "cancelled");
+    signal?.addEventListener("abort", onAbort);
+    this.#unlisten = () => signal?.removeEventListener("abort", onAbort);
+    this.#request();
+  }
+
+  get progress(): FileProgress {
+    const { files: totalFiles = 0, bytes: totalBytes = 0 } = this.#manifest.total ?? {};
+    return { ...this.#done, totalFiles, totalBytes };
+  }
+
+  cancel(): void {
+    this.#fail(new TransferError("cancelled"));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ReceivedFile, void, undefined> {
+    try {
+      for (let file = await this.#next(); file !== undefined; file = await this.#next()) {
+        yield this.#give(file);
+      }
+    } finally {
+      this.cancel();
+    }
+  }
+
+  /** The next file, whose place in the order has come; nothing if there is none. */
+  async #next(): Promise<IncomingFile | undefined> {
+    this.#files.filter(({ isGiven }) => isGiven).forEach((file) => this.#skip(file));
+    for (;;) {
+      this.#throwIfFailed();
+      const [file] = this.#files;
+      if (this.#ended !== undefined) {
+        return undefined;
+      }
+      if (file?.isPrepared) {
+        return file;
+      }
+      const changed = this.#changed.promise;
+      if (file === undefined && this.#manifest.isComplete) {
+        this.#finish();
+      }
+      await changed;
+    }
+  }
+
+  #give(file: IncomingFile): ReceivedFile {
+    file.isGiven = true;
+    const { name, size, digest } = file.entry;
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          const bytes = await this.#take(file);
+          if (bytes === undefined) {
+            controller.close();
+          } else {
+            controller.enqueue(bytes);
+          }
+        },
+        cancel: () => this.#skip(file),
+      },
+      { highWaterMark: 0 },
+    );
+    const bytes = async (): Promise<Uint8Array<ArrayBuffer>> => new Uint8Array(await new Response(stream as BodyInit).arrayBuffer());
+    return { path: name, size, digest: digest.slice(), offset: file.present, stream, bytes };
+  }
+
+  /** The next bytes of a file, or nothing at its end, if they are right. */
+  async #take(file: IncomingFile): Promise<Uint8Array | undefined> {
+    for (;;) {
+      this.#throwIfFailed();
+      if (file.isSkipped) {
+        throw new TransferError("cancelled");
+      }
+      const read = this.#reads.find((other) => other.file === file);
+      if (read?.bytes !== undefined) {
+        this.#reads.splice(this.#reads.indexOf(read), 1);
+        file.append(read.bytes);
+        this.#request();
+        return read.bytes;
+      }
+      if (file.delivered === file.entry.size) {
+        this.#check(file);
+        return undefined;
+      }
+      await this.#changed.promise;
+    }
+  }
+
+  /** All bytes of the first file are here. */
+  #check(file: IncomingFile): void {
+    const { size } = file.entry;
+    if (file.isRight()) {
+      this.#files.shift();
+      this.#done.files += 1;
+      this.#done.unchanged += file.present === size ? 1 : 0;
+      this.#tell();
+      this.#request();
+    } else if (file.present === 0) {
+      const error = new TransferError("bad-digest");
+      this.#fail(error);
+      throw error;
+    } else {
+      this.#done.bytes -= size;
+      file.restart();
+      file.isGiven = false;
+      this.#request();
+      throw new RakwireError("file-changed", "what was present of the file is of another version; it comes again from its beginning");
+    }
+  }
+
+  #skip(file: IncomingFile): void {
+    if (!file.isGiven || file.isSkipped || !this.#files.includes(file)) {
+      return;
+    }
+    file.isSkipped = true;
+    this.#files = this.#files.filter((other) => other !== file);
+    this.#reads = this.#reads.filter((read) => read.file !== file || read.bytes === undefined);
+    this.#request();
+    this.#wake();
+  }
+
+  /** Tells the sender that everything is here; who closes the connection before would keep it from it. */
+  #finish(): void {
+    if (!this.#isFinishing) {
+      this.#isFinishing = true;
+      const message = { bytes: encodeRequest({ kind: "done" }), options: this.#options.delivery ?? {} };
+      this.#outgoing.push({ ...message, onSent: () => this.#end({}), onFailed: (error) => this.#end({ error }) });
+    }
+  }
+
+  #onMessage(bytes: Uint8Array): void {
+    try {
+      const reply = decodeReply(bytes);
+      switch (reply?.kind) {
+        case "page":
+          this.#onPage(reply);
+          break;
+        case "data":
+          this.#onData(reply.number, reply.bytes);
+          break;
+        case "failed":
+          return this.#end({ error: new TransferError(reasonOfCode(reply.code), true) });
+        default:
+          throw new TransferError("bad-message");
+      }
+      this.#request();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #onPage(page: Page): void {
+    if (page.number !== this.#listing) {
+      return;
+    }
+    this.#listing = undefined;
+    this.#heard();
+    const first = this.#manifest.listed;
+    const entries = this.#manifest.take(page, AHEAD - this.#files.length);
+    this.#chunk = Math.min(this.#chunk, page.chunk);
+    this.#window = Math.min(this.#window, page.window);
+    this.#files.push(...entries.map((entry, index) => new IncomingFile(first + index, entry)));
+    this.#tell();
+    void this.#prepare();
+  }
+
+  #onData(number: number, bytes: Uint8Array): void {
+    const read = this.#reads.find((other) => other.number === number && other.bytes === undefined);
+    if (read === undefined) {
+      return;
+    }
+    if (bytes.length !== read.length) {
+      throw new TransferError("bad-message");
+    }
+    read.bytes = bytes;
+    if (read.file.isSkipped) {
+      this.#reads.splice(this.#reads.indexOf(read), 1);
+    }
+    this.#heard();
+    this.#done.received += bytes.length;
+    this.#done.bytes += bytes.length;
+    this.#tell();
+  }
+
+  /** Asks the application what is here of the files, one after the other. */
+  async #prepare(): Promise<void> {
+    if (this.#isPreparing) {
+      return;
+    }
+    this.#isPreparing = true;
+    try {
+      for (let file = this.#unprepared; file !== undefined && this.#ended === undefined; file = this.#unprepared) {
+        const { name: path, size, digest } = file.entry;
+        await file.begin(await this.#options.present?.({ path, size, digest: digest.slice() }));
+        this.#done.bytes += file.present;
+        this.#request();
+        this.#wake();
+      }
+    } catch (cause) {
+      this.#fail(new TransferError("storage", false, { cause }));
+    }
+    this.#isPreparing = false;
+  }
+
+  get #unprepared(): IncomingFile | undefined {
+    return this.#files.find(({ isPrepared }) => !isPrepared);
+  }
+
+  /** Asks for what may be asked for now. */
+  #request(): void {
+    while (this.#ended === undefined && this.#pacer.isReady()) {
+      const request = this.#nextRequest();
+      if (request === undefined) {
+        return;
+      }
+      const isIdle = this.#timer === undefined;
+      this.#nextNumber = (this.#nextNumber + 1) >>> 0;
+      this.#pacer.passed(request.kind === "read" ? request.length : 0);
+      this.#outgoing.push({
+        bytes: encodeRequest(request),
+        options: this.#options.delivery ?? {},
+        onFailed: (error) => this.#end({ error }),
+      });
+      if (isIdle) {
+        this.#heard();
+      }
+    }
+  }
+
+  /** The manifest before files, so that there are always some to ask for. */
+  #nextRequest(): Request | undefined {
+    const number = this.#nextNumber;
+    const room = AHEAD - this.#files.length;
+    if (!this.#manifest.isComplete && this.#listing === undefined && room > 0) {
+      this.#listing = number;
+      return { kind: "list", number, first: this.#manifest.listed, count: room };
+    }
+    const file = this.#files.find(({ isPrepared, requested, entry }) => !isPrepared || requested < entry.size);
+    if (file === undefined || !file.isPrepared || !this.#mayRead(file)) {
+      return undefined;
+    }
+    const { requested: offset } = file;
+    const length = Math.min(this.#chunk, file.entry.size - offset);
+    file.requested += length;
+    this.#reads.push({ number, file, length });
+    return { kind: "read", number, file: file.number, offset, length };
+  }
+
+  #mayRead(file: IncomingFile): boolean {
+    if (this.#reads.filter(({ bytes }) => bytes === undefined).length >= this.#window) {
+      return false;
+    }
+    // What later files have waiting must not keep the first one from its bytes.
+    const isStarved = file === this.#files[0] && !this.#reads.some((read) => read.file === file);
+    return isStarved || this.#reads.length < this.#mostReads;
+  }
+
+  /** Something came, or was asked for after a pause: from now on the time runs. */
+  #heard(): void {
+    clearTimeout(this.#timer);
+    const isWaiting = this.#listing !== undefined || this.#reads.some(({ bytes }) => bytes === undefined);
+    this.#timer = isWaiting ? setTimeout(() => this.#fail(new TransferError("timed-out")), this.#timeoutMs) : undefined;
+  }
+
+  #tell(): void {
+    this.#wake();
+    try {
+      this.#options.onProgress?.(this.progress);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  /** Lets those look again who wait for anything. */
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = deferred<void>();
+  }
+
+  #throwIfFailed(): void {
+    if (this.#ended !== undefined && "error" in this.#ended) {
+      throw this.#ended.error;
+    }
+  }
+
+  #fail(error: unknown, reason = error instanceof TransferError ? error.reason : "storage"): void {
+    if (this.#ended === undefined) {
+      this.#end({ error });
+      const bytes = encodeRequest({ kind: "failed", code: codeOfReason(reason) });
+      this.#outgoing.push({ bytes, options: this.#options.delivery ?? {}, onFailed: () => undefined });
+    }
+  }
+
+  #end(ended: { readonly error?: unknown }): void {
+    if (this.#ended === undefined) {
+      this.#ended = ended;
+      this.#detach();
+      this.#unlisten();
+      this.#outgoing.clear();
+      this.#pacer.stop();
+      clearTimeout(this.#timer);
+      [this.#files, this.#reads] = [[], []];
+      this.#wake();
+    }
+  }
+}

@@ -1,12 +1,10 @@
 /** The Game Protocol alone, with a smaller WebAssembly inside. */
 
 import packed from "../pkg/game-protocol.js";
-import { connectWith } from "./connect.js";
-import { PeerConnection } from "./connection.js";
-import { inflate } from "./inflate.js";
+import { connectWith, PeerConnection } from "./connection.js";
 import { createGamePeer } from "./peer.js";
 import type { Connection, ConnectOptions } from "./types.js";
-import { Wasm } from "./wasm.js";
+import { inflate, Wasm } from "./wasm.js";
 
 export * from "./public.js";
 

@@ -1,12 +1,12 @@
-/** Checks the options of callers. */
+/** Checks the options of callers, and gives up after their time. */
 
+import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import type { SessionSettings } from "./session.js";
-import { readCarriers } from "./transport/carriers.js";
-import { checkToken, targetUrl } from "./transport/target.js";
-import { isFingerprint } from "./transport/webrtc.js";
+import { readCarriers } from "./transport/race.js";
 import type { TransportSettings } from "./transport/transport.js";
-import { directTransport } from "./transport/transport.js";
+import { checkToken, directTransport, targetUrl } from "./transport/transport.js";
+import { isFingerprint } from "./transport/webrtc.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
@@ -37,7 +37,7 @@ export function readOptional(name: string, value: number | undefined, most: numb
   return value === undefined ? 0 : readInteger(name, value, 1, most);
 }
 
-export function readTimeout(timeoutMs: number): number {
+function readTimeout(timeoutMs: number): number {
   return readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
 }
 
@@ -159,4 +159,29 @@ export function readMemory(memory: MemoryOptions = {}): MemoryOptions {
     ...(blocks !== undefined && { blocks: readInteger("memory.blocks", blocks, 4, MAX_BLOCKS) }),
     ...(blockSize !== undefined && { blockSize: readInteger("memory.blockSize", blockSize, 32, MAX_BLOCK_SIZE) }),
   };
+}
+
+/**
+ * Does `work`, which gets a signal that is aborted with `signal` or after `timeoutMs`.
+ *
+ * @throws RakwireError with `code` and `message` after that time.
+ */
+export async function withDeadline<T>(
+  signal: AbortSignal | undefined,
+  timeoutMs: number,
+  [code, message]: [ErrorCode, string],
+  work: (deadline: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const timeout = controller.signal;
+  // Not that of `AbortSignal.timeout`, for which a process does not stay alive.
+  const timer = setTimeout(() => controller.abort(), readTimeout(timeoutMs));
+  const deadline = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  try {
+    return await work(deadline);
+  } catch (error) {
+    throw timeout.aborted && error === timeout.reason ? new RakwireError(code, message) : error;
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,15 +1,25 @@
-/** Asks servers what they say of themselves, without a connection. */
+/**
+ * Asks servers what they say of themselves, without a connection. To a relay a WebSocket carries the pings, which every relay has,
+ * without the race of all carriers.
+ */
 
-import { withDeadline } from "./deadline.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { checkNames } from "./options.js";
-import { isPingScope, readPong, writePing } from "./offline.js";
-import { openForPing } from "./transport/for-ping.js";
+import { checkNames, withDeadline } from "./options.js";
+import { isPingScope, readPong, writePing } from "./raknet-wire.js";
+import type { Announced } from "./transport/announced.js";
+import { fetchAnnounced } from "./transport/announced.js";
+import type { CarrierEvents } from "./transport/carrier.js";
+import { attempt, describeClose, PLATFORM_TIMERS } from "./transport/carrier.js";
 import { withPermission } from "./transport/local-network.js";
-import { targetUrl } from "./transport/target.js";
+import type { Transport, TransportEvents } from "./transport/transport.js";
+import { checkToken, directTransport, targetUrl } from "./transport/transport.js";
+import { openWebSocket, readWebSocket } from "./transport/websocket.js";
 import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 import { beforeAbort, deferred } from "./waits.js";
+
+export { RakwireError } from "./errors.js";
+export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** The options of `ping` besides the target. */
@@ -123,5 +133,46 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
   }
 }
 
-export { RakwireError } from "./errors.js";
-export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
+type PingEvents = Pick<TransportEvents, "onOpen" | "onDatagram" | "onClose">;
+
+/** Checks the options, and returns what opens the way to the server. */
+function openForPing(address: string | URL, options: PingOptions): (events: PingEvents) => Pick<Transport, "send" | "close"> {
+  const { target, token } = options;
+  const url = targetUrl(address, target);
+  const direct = directTransport(url);
+  if (direct !== undefined) {
+    const nothing = (): void => undefined;
+    const others = { onInterrupted: nothing, onResumed: nothing, onRelayNotice: nothing };
+    return (events) => direct({ url: url.href, carriers: [], resume: false }, { ...others, ...events });
+  }
+  checkToken(token);
+  const webSocket = readWebSocket(options.webSocket);
+  return (events) => {
+    const question = new AbortController();
+    const announced = async (): Promise<Announced> => (await fetchAnnounced(url, question.signal, PLATFORM_TIMERS)) ?? {};
+    const request = { url, token, hasControl: false, webSocket, announced };
+    const carrier = attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
+    return {
+      send: (datagram) => carrier.send(datagram),
+      close() {
+        // What is asked of the relay ends with the ping.
+        question.abort();
+        carrier.close();
+      },
+    };
+  };
+}
+
+/** The events of a carrier as those of a transport. */
+function carrierEvents(url: URL, { onOpen, onDatagram, onClose }: PingEvents): CarrierEvents {
+  let wasOpen = false;
+  return {
+    onOpen() {
+      wasOpen = true;
+      onOpen();
+    },
+    onDatagram,
+    onControl: () => undefined,
+    onClose: (close) => onClose(describeClose(url, close, wasOpen)),
+  };
+}

@@ -1,7 +1,7 @@
 /** Plugins: they have messages of their own, which they exchange with their like at the server and applications never see. */
 
 import { RakwireError } from "./errors.js";
-import { report } from "./plugin/report.js";
+import { report } from "./events.js";
 import type { ReceiveQueue } from "./receive-queue.js";
 import type { Connection, Message } from "./types.js";
 

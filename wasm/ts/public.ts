@@ -3,8 +3,7 @@
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
-export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
-export type { PeerWorker } from "./peer-worker.js";
+export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./sending.js";
 export type {
   CloseCode,
   CloseInfo,
@@ -17,6 +16,7 @@ export type {
   MemoryOptions,
   Message,
   Outcome,
+  PeerWorker,
   PingOptions,
   PingScope,
   Pong,
@@ -34,3 +34,5 @@ export type {
   WebSocketLike,
 } from "./types.js";
 export type { WaitOptions } from "./waits.js";
+
+

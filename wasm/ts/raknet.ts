@@ -1,12 +1,10 @@
 /** RakNet alone, with a smaller WebAssembly inside. */
 
 import packed from "../pkg/raknet.js";
-import { CheckedConnection } from "./checked-connection.js";
-import { connectWith } from "./connect.js";
-import { inflate } from "./inflate.js";
-import { createPeer } from "./raknet-peer.js";
+import { CheckedConnection, connectWith } from "./connection.js";
+import { createPeer } from "./peer.js";
 import type { Connection, ConnectOptions } from "./types.js";
-import { Wasm } from "./wasm.js";
+import { inflate, Wasm } from "./wasm.js";
 
 export { discover, ping } from "./ping.js";
 export * from "./public.js";

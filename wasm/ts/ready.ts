@@ -2,16 +2,13 @@
 
 import { RakwireError } from "./errors.js";
 import { readInteger } from "./options.js";
-import { SendQueue } from "./plugin/send-queue.js";
-import { attachUntilEnd } from "./plugin/until-end.js";
-import { ReadyEvent } from "./ready/event.js";
-import { decodeReady, READY_IDS } from "./ready/wire.js";
+import { attachUntilEnd, SendQueue } from "./plugin/connection.js";
+import { decodeReady, READY_IDS, ReadyEvent } from "./ready/event.js";
 import type { Connection, Message } from "./types.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export type { ReadyEvent } from "./ready/event.js";
-export type { ReadyStatus } from "./ready/wire.js";
+export type { ReadyEvent, ReadyStatus } from "./ready/event.js";
 
 const MAX_EVENTS = 64;
 const MIN_EVENT = -(2 ** 31);

@@ -1,21 +1,18 @@
 /** RakNet with secure connections alone: encrypted from here to the server, whatever the relay is. */
 
 import packed from "../pkg/secure.js";
-import { openWith } from "./connect.js";
+import { openWith } from "./connection.js";
 import { RakwireError } from "./errors.js";
-import { inflate } from "./inflate.js";
 import { readSettings } from "./options.js";
-import { SecurePeerConnection } from "./security/connection.js";
-import { makeKeyPair } from "./security/key-pair.js";
-import { readSecureOptions } from "./security/options.js";
-import { createSecurePeer } from "./security/peer.js";
-import type { KeyPair, SecureConnection, SecureConnectOptions } from "./security/types.js";
+import { createSecurePeer, makeKeyPair, SecurePeerConnection } from "./security/connection.js";
+import type { KeyPair, SecureConnection, SecureConnectOptions } from "./security/keys.js";
+import { readSecureOptions } from "./security/keys.js";
 import type { WasmSource } from "./types.js";
-import { Wasm } from "./wasm.js";
+import { inflate, Wasm } from "./wasm.js";
 
 export { discover, ping } from "./ping.js";
 export * from "./public.js";
-export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } from "./security/types.js";
+export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } from "./security/keys.js";
 
 const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
 

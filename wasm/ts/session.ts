@@ -1,18 +1,16 @@
 /** A peer with its transport and timers, from the opening of the transport to the end of the connection. */
 
-import { readDelivery, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
 import { fromThrown, notConnected } from "./errors.js";
 import { Loop } from "./loop.js";
-import { checkBytes } from "./message-bytes.js";
 import { hasPage, onPageLeft, PAGE_LEFT } from "./page.js";
 import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
-import type { PeerStats } from "./stats.js";
-import { describeStats } from "./stats.js";
-import { openTransport } from "./transport/open.js";
+import type { PeerStats } from "./rust.js";
+import { describeStats } from "./rust.js";
+import { checkBytes, readDelivery, WaitingSenders, withReceipt } from "./sending.js";
+import { openTransport } from "./transport/relay.js";
 import type { RelayNotice, Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
 import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
-import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 

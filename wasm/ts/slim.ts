@@ -1,8 +1,7 @@
 /** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
 
-import { CheckedConnection } from "./checked-connection.js";
-import { connectWith } from "./connect.js";
-import { createPeer } from "./raknet-peer.js";
+import { CheckedConnection, connectWith } from "./connection.js";
+import { createPeer } from "./peer.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
 import { Wasm } from "./wasm.js";
 

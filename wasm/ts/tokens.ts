@@ -4,8 +4,8 @@ import { createHash, randomBytes } from "node:crypto";
 
 import { RakwireError } from "./errors.js";
 import { checkNames } from "./options.js";
+import { KEY, KEY_HASH, PREFIXES, readKey, toText } from "./security/keys.js";
 import { SALT, seal } from "./security/seal.js";
-import { KEY, KEY_HASH, PREFIXES, readKey, toText } from "./security/text.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";

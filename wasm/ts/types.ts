@@ -3,7 +3,7 @@
 
 import type { RakwireError } from "./errors.js";
 import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
-import type { PeerWorker } from "./peer-worker.js";
+import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import type { WaitOptions } from "./waits.js";
 
 /**
@@ -490,3 +490,19 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
 export type ConnectionListener<K extends keyof ConnectionEventMap> =
   | ((event: ConnectionEventMap[K]) => void)
   | { handleEvent(event: ConnectionEventMap[K]): void };
+
+/** A Web Worker for the sessions of connections; `rakwire/worker` has one. */
+export interface PeerWorker extends AsyncDisposable {
+  /**
+   * Closes all connections of the worker, each once earlier messages have arrived or after 10 s, and then ends it. If it does
+   * nothing for 15 s, it is ended all the same, and its connections with it. A later connection starts another
+   * one.
+   */
+  close(): Promise<void>;
+
+  /** Ends the worker, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+
+  /** @internal */
+  open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike;
+}

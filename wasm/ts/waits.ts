@@ -1,4 +1,4 @@
-/** Waiting for something that may not come, until a signal ends the wait. */
+/** Waiting for something that may not come, until a signal ends the wait; and what `await using` calls. */
 
 /** How a wait may be ended. */
 export interface WaitOptions {
@@ -83,3 +83,8 @@ export async function beforeAbort<T>(signal: AbortSignal | undefined, work: Prom
     aborted.reject(undefined);
   }
 }
+
+/** What TypeScript and bundlers use where the platform does not have the symbol yet. */
+export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
+  (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
+  (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);

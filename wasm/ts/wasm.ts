@@ -1,9 +1,16 @@
-/** Loads the WebAssembly once for all connections of an entry of the package. */
+/** Loads the WebAssembly once for all connections of an entry of the package, which may contain it. */
 
 import { RakwireError } from "./errors.js";
-import type { Rust } from "./instance.js";
-import { instantiate } from "./instance.js";
+import type { Rust } from "./rust.js";
+import { instantiate } from "./rust.js";
 import type { WasmSource } from "./types.js";
+
+/** The bytes of a text in base64 of what gzip compressed. */
+export async function inflate(base64: string): Promise<ArrayBuffer> {
+  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(unpacked).arrayBuffer();
+}
 
 /** What Rust exports, and the compiled module for another thread. */
 export interface Loaded extends Rust {

@@ -1,10 +1,414 @@
-/** Connections whose protocol and transport run in a Web Worker. */
+/** Connections whose protocol and transport run in a Web Worker: the page's side of it. */
 
 import source from "../pkg/worker-source.js";
-import type { PeerWorker } from "./peer-worker.js";
-import { WorkerThread } from "./worker/thread.js";
+import { notConnected, RakwireError } from "./errors.js";
+import { report } from "./events.js";
+import { onPageLeft, PAGE_LEFT } from "./page.js";
+import type { PeerStats } from "./rust.js";
+import { describeStats } from "./rust.js";
+import { checkBytes, FIRST_ALLOWED_ID, readDelivery, WaitingSenders, withReceipt } from "./sending.js";
+import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "./session.js";
+import type { Outcome, PeerWorker, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
+import type { Deferred, WaitOptions } from "./waits.js";
+import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
+import type { Outgoing, ToPage, ToWorker } from "./worker/messages.js";
+import { MAX_UNTAKEN_BYTES, refusal } from "./worker/messages.js";
 
-export type { PeerWorker } from "./peer-worker.js";
+export type { PeerWorker } from "./types.js";
+
+/** After so long a worker that is closed has ended its connections, which takes up to 10 s, or does nothing any more. */
+const CLOSE_MS = 15_000;
+/**
+ * How often it is looked whether the worker lives, and after how many looks without a word it hangs: it tells statistics ten times a second.
+ * Looks are counted, as a page that was suspended looks before it hears.
+ */
+const LOOK_MS = 5_000;
+const SILENT_LOOKS = 3;
+/**
+ * How long a page that is left stays for its worker. A process that ends with its page waits for no worker, and what that sends has left
+ * within a few milliseconds, on a busy machine within tens of them.
+ */
+const LEAVE_MS = 50;
+/** What each message counts beside its bytes. */
+const OVERHEAD = 64;
+
+type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;
+/** Tells the worker something of a session. */
+type Post = (command: Command, transfer?: Transferable[]) => void;
+
+/** A worker that runs sessions, started at the first one. */
+class WorkerThread implements PeerWorker {
+  readonly #start: () => Worker;
+  readonly #sessions = new Map<number, RemoteSession>();
+  /** The WebAssembly of each entry that has opened a connection here. */
+  readonly #modules: WebAssembly.Module[] = [];
+  readonly #idle = new WaitList<void>();
+  #worker: Worker | undefined;
+  #stay: (() => void) | undefined;
+  #last = 0;
+
+  constructor(start: () => Worker) {
+    this.#start = start;
+  }
+
+  open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike {
+    const number = ++this.#last;
+    const post: Post = (command, transfer = []) => {
+      this.#worker?.postMessage({ session: number, ...command }, transfer);
+    };
+    const session = new RemoteSession(post, settings, owner, () => this.#forget(number), () => this.#endAll("the worker hangs"));
+    this.#sessions.set(number, session);
+    const isFragile = (): boolean => this.#leaving().some(({ transport }) => transport === "webtransport");
+    this.#stay ??= onPageLeft(() => this.#leave(), isFragile);
+    try {
+      this.#worker ??= this.#listen(this.#start());
+    } catch (cause) {
+      this.#forget(number);
+      throw new RakwireError("worker-unavailable", `the worker cannot be started: ${String(cause)}`, { cause });
+    }
+    const known = this.#modules.indexOf(module);
+    const entry = known < 0 ? this.#modules.push(module) - 1 : known;
+    post({ type: "open", entry, module, settings, timeOrigin: performance.timeOrigin });
+    return session;
+  }
+
+  async close(): Promise<void> {
+    while (this.#sessions.size > 0) {
+      const { promise } = this.#idle.add(undefined);
+      const timer = setTimeout(() => this.#endAll("the worker does not end its connections"), CLOSE_MS);
+      this.#sessions.forEach((session) => session.close());
+      await promise;
+      clearTimeout(timer);
+    }
+    this.#endAll("the worker was closed");
+  }
+
+  async [ASYNC_DISPOSE](): Promise<void> {
+    await this.close();
+  }
+
+  #forget(number: number): void {
+    this.#sessions.delete(number);
+    if (this.#sessions.size === 0) {
+      this.#stay?.();
+      this.#stay = undefined;
+      this.#idle.all().forEach((wait) => wait.resolve());
+    }
+  }
+
+  /** The sessions that end with the page. */
+  #leaving(): RemoteSession[] {
+    return [...this.#sessions.values()].filter((session) => session.endsWithPage);
+  }
+
+  /** The worker has what it takes to disconnect at once, and ends with the page. */
+  #leave(): void {
+    const leaving = this.#leaving();
+    leaving.forEach((session) => session.leave());
+    const end = performance.now() + LEAVE_MS;
+    while (leaving.length > 0 && performance.now() < end);
+  }
+
+  #listen(worker: Worker): Worker {
+    worker.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#sessions.get(data.session)?.handle(data));
+    worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.#endAll(`the worker failed: ${event.message ?? "its script cannot be loaded"}`);
+    });
+    return worker;
+  }
+
+  /** Ends the worker, and what it still has of connections. */
+  #endAll(reason: string): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#sessions.forEach((session) => session.end({ code: "worker-unavailable", reason }));
+  }
+}
+
+/** A session in a worker. */
+class RemoteSession implements SessionLike {
+  readonly endsWithPage: boolean;
+  readonly #post: Post;
+  readonly #protocol: Protocol;
+  readonly #owner: SessionOwner;
+  readonly #onEnd: () => void;
+  readonly #onHung: () => void;
+  readonly #senders: WaitingSenders;
+  readonly #receipts = new Map<number, Deferred<Outcome>>();
+  #outgoing: Outgoing[] = [];
+  #stats: PeerStats = describeStats([], []);
+  /** What the worker has taken of the memory of the connection, and what is still on the way to it. */
+  #remoteBuffered = 0;
+  #untaken = 0;
+  #longest = 0;
+  #lastReceipt = 0;
+  /** Messages that the page has got and not granted room for again, and their bytes. */
+  #withheld = 0;
+  #withheldBytes = 0;
+  #isOpen = false;
+  #isOver = false;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #silentLooks = 0;
+  #guid: bigint | undefined;
+  #transport: TransportName | undefined;
+  #addresses: string[] = [];
+
+  constructor(post: Post, { protocol, endWithPage = false }: SessionSettings, owner: SessionOwner, onEnd: () => void, onHung: () => void) {
+    this.#post = post;
+    this.#protocol = protocol;
+    this.#owner = owner;
+    this.endsWithPage = endWithPage;
+    this.#onEnd = onEnd;
+    this.#onHung = onHung;
+    this.#senders = new WaitingSenders({ canSend: (length) => this.#canSend(length) });
+  }
+
+  get awaitsReceipt(): boolean {
+    return this.#receipts.size > 0;
+  }
+
+  get bufferedAmount(): number {
+    return this.#isOver ? 0 : this.#untaken + this.#remoteBuffered;
+  }
+
+  get serverGuid(): bigint | undefined {
+    return this.#isOpen ? this.#guid : undefined;
+  }
+
+  get transport(): TransportName | undefined {
+    return this.#isOver ? undefined : this.#transport;
+  }
+
+  send(bytes: Uint8Array, options: SendOptions): void {
+    this.#check(bytes, readDelivery(options, this.#protocol));
+    this.#queue(bytes, options);
+  }
+
+  async sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome> {
+    options.signal?.throwIfAborted();
+    this.#check(bytes, withReceipt(readDelivery(options, this.#protocol), this.#protocol));
+    const receipt = ++this.#lastReceipt;
+    const outcome = deferred<Outcome>();
+    this.#receipts.set(receipt, outcome);
+    this.#queue(bytes, options, receipt);
+    // Messages that wait do not keep its outcome back.
+    this.#grantRoom();
+    return beforeAbort(options.signal, outcome.promise);
+  }
+
+  ready(options: ReadyOptions): Promise<void> {
+    return this.#senders.ready(options, this.#protocol);
+  }
+
+  disconnect(): void {
+    this.#isOpen = false;
+    this.#flush();
+    this.#post({ type: "disconnect" });
+    this.#closeTimer ??= setTimeout(() => {
+      this.#post({ type: "cancel" });
+      this.end({ code: "worker-unavailable", reason: "the worker does not end the connection" });
+    }, CLOSE_MS);
+  }
+
+  leave(): void {
+    this.#post({ type: "leave" });
+    this.end(PAGE_LEFT);
+  }
+
+  /** Disconnects; a connection that was never open ends at once. */
+  close(): void {
+    if (this.#longest > 0) {
+      this.disconnect();
+    } else {
+      this.#post({ type: "cancel" });
+      this.end({ code: "worker-unavailable", reason: "the worker was closed" });
+    }
+  }
+
+  cancel(): void {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      clearInterval(this.#watch);
+      this.#post({ type: "cancel" });
+      this.#senders.end();
+      this.#onEnd();
+    }
+  }
+
+  resume(): void {
+    this.#grantRoom();
+  }
+
+  stats(): PeerStats {
+    return this.#stats;
+  }
+
+  internalAddresses(): string[] {
+    return this.#isOver ? [] : this.#addresses;
+  }
+
+  /** Takes what the worker tells. */
+  handle(told: ToPage): void {
+    this.#silentLooks = 0;
+    switch (told.type) {
+      case "open":
+        this.#watch = setInterval(() => this.#look(), LOOK_MS);
+        this.#isOpen = true;
+        this.#longest = told.longest;
+        // The statistics follow at the next interval.
+        this.#stats = { ...this.#stats, maxMessageLength: told.longest };
+        this.#guid = told.serverGuid;
+        this.#addresses = told.internalAddresses;
+        this.#transport = told.transport;
+        this.#owner.onOpen(told.securePeer);
+        break;
+      case "messages":
+        this.#withheld += told.messages.length;
+        told.messages.forEach((message) => {
+          this.#withheldBytes += message.bytes.length;
+          this.#owner.onMessage(message);
+        });
+        this.#grantRoom();
+        break;
+      case "taken":
+        this.#untaken -= told.bytes + OVERHEAD * told.messages;
+        this.#senders.update();
+        break;
+      case "refused":
+        this.#refuse(told.receipt, new RakwireError(told.code, told.reason));
+        break;
+      case "outcome":
+        this.#receipts.get(told.receipt)?.resolve(told.outcome);
+        this.#receipts.delete(told.receipt);
+        break;
+      case "progress":
+        this.#owner.onProgress(told.progress);
+        break;
+      case "mtu":
+        this.#owner.onMtu(told.mtu);
+        break;
+      case "stats":
+        this.#stats = told.stats;
+        this.#remoteBuffered = told.bufferedAmount;
+        this.#transport = told.transport;
+        break;
+      case "interrupted":
+        this.#transport = undefined;
+        this.#owner.onInterrupted();
+        break;
+      case "resumed":
+        this.#transport = told.transport;
+        this.#owner.onResumed();
+        break;
+      case "relay-notice":
+        this.#owner.onRelayNotice(told.notice);
+        break;
+      case "end":
+        this.#stats = told.stats;
+        this.end(told.end);
+        break;
+    }
+  }
+
+  /** Ends the session. */
+  end(end: SessionEnd): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isOver = true;
+    this.#isOpen = false;
+    clearTimeout(this.#closeTimer);
+    clearInterval(this.#watch);
+    this.#onEnd();
+    // It was closed here, even if the worker is no longer there to do it.
+    const isClosedHere = this.#closeTimer !== undefined && end.code === "worker-unavailable";
+    this.#receipts.forEach(({ resolve }) => resolve("unknown"));
+    this.#receipts.clear();
+    this.#senders.end();
+    this.#owner.onEnd(isClosedHere ? { ...end, code: "local" } : end);
+  }
+
+  #look(): void {
+    this.#silentLooks += 1;
+    if (this.#silentLooks > SILENT_LOOKS) {
+      this.#onHung();
+    }
+  }
+
+  /** The worker learns of room when the page has it. */
+  #grantRoom(): void {
+    if (this.#withheld > 0 && this.#owner.hasRoom) {
+      this.#post({ type: "room", messages: this.#withheld, bytes: this.#withheldBytes });
+      [this.#withheld, this.#withheldBytes] = [0, 0];
+    }
+  }
+
+  /** Throws what the connection would throw, as far as the page knows. */
+  #check(bytes: Uint8Array, delivery: number): void {
+    checkBytes(bytes);
+    if (this.#isOver) {
+      throw notConnected();
+    }
+    const { length } = bytes;
+    if (length === 0) {
+      throw refusal("empty-message");
+    }
+    if (this.#protocol === "raknet" && (bytes[0] as number) < FIRST_ALLOWED_ID) {
+      throw refusal("reserved-id");
+    }
+    if (!this.#canSend(length)) {
+      this.#senders.refused = { length, delivery };
+      throw refusal("queue-full");
+    }
+  }
+
+  #canSend(length: number): boolean {
+    if (!this.#isOpen) {
+      throw refusal("not-connected");
+    }
+    if (length > this.#longest) {
+      throw refusal("too-long");
+    }
+    // A single message may be longer than the limit.
+    return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
+  }
+
+  /** Copies a message. All until the next microtask go to the worker together. */
+  #queue(bytes: Uint8Array, { reliability, channel, priority }: SendOptions, receipt?: number): void {
+    const options: SendOptions = {
+      ...(reliability !== undefined && { reliability }),
+      ...(channel !== undefined && { channel }),
+      ...(priority !== undefined && { priority }),
+    };
+    this.#outgoing.push({ bytes: bytes.slice(), options, ...(receipt !== undefined && { receipt }) });
+    this.#untaken += bytes.length + OVERHEAD;
+    if (this.#outgoing.length === 1) {
+      queueMicrotask(() => this.#flush());
+    }
+  }
+
+  #flush(): void {
+    const messages = this.#outgoing;
+    if (messages.length > 0) {
+      this.#outgoing = [];
+      this.#post({ type: "send", messages }, messages.map(({ bytes }) => bytes.buffer as ArrayBuffer));
+    }
+  }
+
+  /** A message that only the worker could know to be refused. */
+  #refuse(receipt: number | undefined, error: RakwireError): void {
+    const waiting = receipt === undefined ? undefined : this.#receipts.get(receipt);
+    if (receipt !== undefined && waiting !== undefined) {
+      this.#receipts.delete(receipt);
+      waiting.reject(error);
+    } else if (this.#isOpen || error.code !== "not-connected") {
+      // What a closed connection had no time for is no error.
+      report(error);
+    }
+  }
+}
 
 /**
  * A worker of its own for connections. `start` makes it from the file `rakwire/worker-script.js`, for pages whose content

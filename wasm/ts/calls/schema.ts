@@ -1,11 +1,17 @@
-/** What both peers know of their functions and signals: the names, and the types of what is passed. */
+/**
+ * What both peers know of their functions and signals: the names, the types of what is passed, and the fingerprints of these
+ * (docs/plugins/calls.md#schemas). And what another peer may call, and what does the work then.
+ */
 
 import type { BitStreamReader as Reader, BitStreamWriter as Writer } from "../codec/bitstream.js";
 import { BitStreamReader, BitStreamWriter } from "../codec/bitstream.js";
-import { pack, unpack } from "../codec/rabbit.js";
 import type { Schema } from "../codec/rabbit.js";
+import { pack, unpack } from "../codec/rabbit.js";
 import { RakwireError } from "../errors.js";
-import { MAX_NAME } from "./wire.js";
+import { report } from "../events.js";
+import { fingerprint } from "../plugin/connection.js";
+import type { Connection } from "../types.js";
+import { FunctionError, MAX_NAME, REASONS } from "./wire.js";
 
 /** Makes bytes of values and values of bytes, and throws for what is none. */
 export interface Encoding<T> {
@@ -73,4 +79,155 @@ export function readNames<T>(record: Readonly<Record<string, T>> = {}): Map<stri
     }
   }
   return new Map(entries);
+}
+
+const LENGTH = 8;
+const HALF = 4;
+
+/** What follows the arguments of a function, or without an answer of a signal; nothing if a type has no form. */
+export function trailerOf(name: string, value: ValueSchema, answer?: ValueSchema): Uint8Array<ArrayBuffer> | undefined {
+  const [form, end] = [formOf(value), answer === undefined ? "!" : formOf(answer)];
+  if (form === undefined || end === undefined) {
+    return undefined;
+  }
+  const text = answer === undefined ? form + end : `${form}=${end}`;
+  return withCheck(name, low(fingerprint(Array.from(text, (char) => char.charCodeAt(0)))));
+}
+
+/** The arguments without what follows them; `undefined` if the other peer has another schema. */
+function withoutTrailer(name: string, own: Uint8Array, payload: Uint8Array): Uint8Array | undefined {
+  const trailer = payload.subarray(-LENGTH);
+  if (payload.length < LENGTH || !areEqual(trailer, withCheck(name, trailer.subarray(0, HALF)))) {
+    return payload;
+  }
+  return areEqual(trailer, own) ? payload.subarray(0, -LENGTH) : undefined;
+}
+
+function formOf(schema: ValueSchema): string | undefined {
+  return "form" in schema ? schema.form : undefined;
+}
+
+function withCheck(name: string, print: Uint8Array): Uint8Array<ArrayBuffer> {
+  return Uint8Array.of(...print, ...low(fingerprint([...print, ...new TextEncoder().encode(name)])));
+}
+
+/** The low four bytes of a fingerprint, big-endian. */
+function low(print: bigint): Uint8Array {
+  const bytes = new Uint8Array(HALF);
+  new DataView(bytes.buffer).setUint32(0, Number(BigInt.asUintN(32, print)));
+  return bytes;
+}
+
+const areEqual = (a: Uint8Array, b: Uint8Array): boolean => a.every((byte, at) => byte === b[at]);
+
+/** What a handler knows of who calls. */
+export interface Caller {
+  readonly connection: Connection;
+  /** Is aborted when the connection has ended, so that nobody waits for the answer. */
+  readonly signal: AbortSignal;
+}
+
+/** What does the work when a function is called or a signal is given. */
+export interface Handler<T, R> {
+  /** Whether the peer may call this. It is asked before the arguments are looked at. */
+  isAllowed(caller: Caller): boolean;
+  /**
+   * Does what was asked for. A {@link FunctionError} tells the caller why it failed; other errors are reported here, and are the
+   * failure 0 there.
+   */
+  handle(value: T, caller: Caller): R | Promise<R>;
+}
+
+/** Why a call is refused. */
+export class Refusal {
+  readonly reason: number;
+  readonly code: number;
+
+  constructor(reason: number, code = 0) {
+    this.reason = reason;
+    this.code = code;
+  }
+}
+
+/** A handler behind the bytes of its arguments and answer. */
+export class Registered {
+  readonly order: number;
+  readonly name: string;
+  /** What callers with fingerprints have behind their arguments. */
+  readonly #trailer: Uint8Array | undefined;
+  readonly #handler: Handler<unknown, unknown>;
+  readonly #arguments: Encoding<unknown>;
+  readonly #answer: Encoding<unknown> | undefined;
+
+  /** A function, or without an answer the handler of a signal. */
+  constructor(name: string, schema: Pick<FunctionSchema, "arguments"> & { answer?: ValueSchema }, handler: Handler<any, any>, order = 0) {
+    this.order = order;
+    this.name = name;
+    this.#trailer = trailerOf(name, schema.arguments, schema.answer);
+    this.#handler = handler;
+    this.#arguments = encodingOf(schema.arguments);
+    this.#answer = schema.answer && encodingOf(schema.answer);
+  }
+
+  /** Lets the handler do its work, and gives the bytes of the answer, none for a signal; at once if the handler does. */
+  run(payload: Uint8Array, caller: Caller, done: (result: Uint8Array | Refusal) => void): void {
+    const result = this.#begin(payload, caller);
+    if (isPromise(result)) {
+      void result.then((answer) => this.#pack(answer), failed).then(done, report);
+    } else {
+      done(result instanceof Refusal ? result : this.#pack(result));
+    }
+  }
+
+  #begin(payload: Uint8Array, caller: Caller): unknown {
+    if (!this.#isAllowed(caller)) {
+      return new Refusal(REASONS.forbidden);
+    }
+    const bytes = this.#trailer === undefined ? payload : withoutTrailer(this.name, this.#trailer, payload);
+    if (bytes === undefined) {
+      return new Refusal(REASONS.otherSchema);
+    }
+    let value: unknown;
+    try {
+      value = this.#arguments.unpack(bytes);
+    } catch {
+      return new Refusal(REASONS.badArguments);
+    }
+    try {
+      return this.#handler.handle(value, caller);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  #isAllowed(caller: Caller): boolean {
+    try {
+      return this.#handler.isAllowed(caller) === true;
+    } catch (error) {
+      report(error);
+      return false;
+    }
+  }
+
+  #pack(answer: unknown): Uint8Array | Refusal {
+    try {
+      return this.#answer?.pack(answer) ?? new Uint8Array(0);
+    } catch (error) {
+      report(error);
+      return new Refusal(REASONS.answerTooLong);
+    }
+  }
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function";
+}
+
+/** What the caller learns of what a handler has thrown. */
+function failed(error: unknown): Refusal {
+  if (error instanceof FunctionError) {
+    return new Refusal(REASONS.failed, error.failure);
+  }
+  report(error);
+  return new Refusal(REASONS.failed);
 }

@@ -1,7 +1,6 @@
 /** Many small messages in one: aggregates as `codec::aggregate` of the core has them, without compression. */
 
-import { ByteReader, ByteWriter } from "./cursor.js";
-import { CodecError } from "./error.js";
+import { ByteReader, ByteWriter, CodecError } from "./cursor.js";
 
 const FIRST_ID = 0x86;
 const LAST_ID = 0xff;

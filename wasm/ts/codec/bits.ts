@@ -1,6 +1,6 @@
 /** Numbers of any width, one bit after the other. */
 
-import { CodecError } from "./error.js";
+import { CodecError } from "./cursor.js";
 
 /** Which bit of a byte comes first, and which of a number: the least or the most significant. */
 export type BitOrder = "lsb" | "msb";

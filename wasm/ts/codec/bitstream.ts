@@ -12,7 +12,7 @@
  */
 
 import { BitReader, BitWriter } from "./bits.js";
-import { CodecError } from "./error.js";
+import { CodecError } from "./cursor.js";
 
 /** A kind of values of a bit stream. */
 export interface Item<T> {

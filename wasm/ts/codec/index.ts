@@ -4,7 +4,8 @@ export * as aggregate from "./aggregate.js";
 export { BitReader, BitWriter } from "./bits.js";
 export type { BitOrder } from "./bits.js";
 export * as bitstream from "./bitstream.js";
-export { ByteReader, ByteWriter, splitId, withId } from "./cursor.js";
-export { CodecError } from "./error.js";
-export type { CodecErrorCode } from "./error.js";
+export { ByteReader, ByteWriter, CodecError, splitId, withId } from "./cursor.js";
+export type { CodecErrorCode } from "./cursor.js";
 export * as rabbit from "./rabbit.js";
+
+

@@ -10,7 +10,7 @@
  */
 
 import { BitReader, BitWriter } from "./bits.js";
-import { CodecError } from "./error.js";
+import { CodecError } from "./cursor.js";
 
 /** How deep sequences may lie within sequences. */
 const MAX_DEPTH = 16;

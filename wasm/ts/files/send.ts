@@ -2,19 +2,14 @@
 
 import { notConnected, RakwireError } from "../errors.js";
 import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
-import { SendQueue } from "../plugin/send-queue.js";
-import { attachUntilEnd } from "../plugin/until-end.js";
+import { attachUntilEnd, SendQueue } from "../plugin/connection.js";
 import type { Connection, Message, SendOptions } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
-import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
-import { sizeOf, slices, sliceOf } from "./incoming-file.js";
-import { checkTransfer } from "./options.js";
-import { Pacer } from "./pacer.js";
-import { checkPath, comparePaths } from "./path.js";
-import { Sha256 } from "./sha256.js";
+import { checkPath, comparePaths, Sha256, sizeOf, sliceOf, slices } from "./manifest.js";
+import { checkTransfer, Pacer } from "./options.js";
 import type { Entry, Reply, Request } from "./wire.js";
-import { DATA_HEADER, decodeRequest, encodeReply, REQUEST_ID } from "./wire.js";
+import { codeOfReason, DATA_HEADER, decodeRequest, encodeReply, reasonOfCode, REQUEST_ID, TransferError } from "./wire.js";
 
 const WINDOW = 32;
 const CHUNK = 32 * 1_024;

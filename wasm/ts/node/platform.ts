@@ -1,10 +1,161 @@
-/** What Node has beyond browsers: UDP, and files. */
+/** What Node has beyond browsers: UDP, datagrams straight to a server, and files. */
 
+import type { Socket } from "node:dgram";
+import { createSocket } from "node:dgram";
+import type { LookupAddress } from "node:dns";
+import { lookup } from "node:dns";
 import { readFile } from "node:fs/promises";
 
+import { withoutLookup } from "../server/socket.js";
+import type { Transport, TransportEvents, TransportSettings } from "../transport/transport.js";
 import { setDirectTransport } from "../transport/transport.js";
 import { setFileReader } from "../wasm.js";
-import { openUdp, readUdpUrl } from "./udp.js";
+
+/** The limit for bytes that the socket has taken and not sent. */
+const MAX_BUFFERED_BYTES = 64 * 1024;
+
+/** An address of IPv6 with the name of an interface, after RFC 4007 or, with `%25`, RFC 6874. */
+const WITH_INTERFACE = /^(udp:\/\/\[[\da-f:.]+)%(?:25)?([^\]/?#]+)\](:\d+)\/?$/i;
+
+/** Moves the name of an interface into the query, as a {@link URL} has none in its host. */
+export function readUdpUrl(url: string | URL): string {
+  return String(url).replace(WITH_INTERFACE, (_, address, name, port) => `${address}]${port}?interface=${encodeURIComponent(name)}`);
+}
+
+/** Opens a socket that is connected to the server at `udp://HOST:PORT`. */
+function openUdp({ url }: TransportSettings, events: TransportEvents): Transport {
+  return new UdpTransport(new URL(url), events);
+}
+
+class UdpTransport implements Transport {
+  readonly name = "udp";
+  readonly dropped = 0;
+  readonly #host: string;
+  readonly #port: number;
+  /** Those of the name that have not been tried. */
+  #addresses: LookupAddress[] = [];
+  /** None until the address of the server is known. */
+  #socket: Socket | undefined;
+  #events: TransportEvents | undefined;
+  #isOpen = false;
+  /** Whether anything has come from the server. */
+  #isHeard = false;
+  /** What was sent last, if nothing has come yet: another address gets it too. */
+  #unheard: Uint8Array | undefined;
+  /** Whether it shall be closed, and whether it is. */
+  #isClosing = false;
+  #isClosed = false;
+  #buffered = 0;
+
+  constructor({ hostname, port, searchParams }: URL, events: TransportEvents) {
+    const name = searchParams.get("interface");
+    const host = hostname.replace(/\]?$/, (end) => (name === null ? end : `%${name}${end}`));
+    this.#host = `${host}:${port}`;
+    this.#port = Number(port);
+    this.#events = events;
+    const address = host.replace(/^\[(.*)\]$/, "$1");
+    const found = (error: Error | null, addresses?: LookupAddress[]): void => {
+      this.#addresses = addresses ?? [];
+      this.#connectNext(error ?? new Error("its name has no address"));
+    };
+    if (name === null) {
+      // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
+      lookup(address, { verbatim: false, all: true }, found);
+    } else {
+      queueMicrotask(() => found(null, [{ address, family: 6 }]));
+    }
+  }
+
+  /** Goes on with the next address; without one the attempt ends with the error of the last. */
+  #connectNext(error: Error): void {
+    const next = this.#addresses.shift();
+    if (next === undefined) {
+      this.#end(error);
+    } else if (!this.#isClosing) {
+      this.#socket?.close();
+      const type = next.family === 6 ? "udp6" : "udp4";
+      this.#connect(createSocket({ type, lookup: withoutLookup }), next.address);
+    }
+  }
+
+  #connect(socket: Socket, address: string): void {
+    this.#socket = socket;
+    socket.on("message", (datagram) => {
+      this.#isHeard = true;
+      this.#unheard = undefined;
+      this.#events?.onDatagram(datagram);
+    });
+    socket.on("connect", () => {
+      // The attempt may have been given up in the meantime.
+      if (this.#isClosing) {
+        return;
+      }
+      if (this.#unheard !== undefined) {
+        this.send(this.#unheard);
+      }
+      if (!this.#isOpen) {
+        this.#isOpen = true;
+        this.#events?.onOpen();
+      }
+    });
+    socket.on("error", (error) => this.#onError(socket, error));
+    socket.connect(this.#port, address);
+  }
+
+  /** By ICMP, where nothing listens. A server that has been there may be restarting; it is asked again until it counts as lost. */
+  #onError(socket: Socket, error: Error): void {
+    if (socket === this.#socket && !this.#isHeard && !this.#isClosing) {
+      this.#connectNext(error);
+    }
+  }
+
+  get hasRoom(): boolean {
+    return this.#isOpen && this.#buffered < MAX_BUFFERED_BYTES;
+  }
+
+  get bufferedAmount(): number {
+    return this.#buffered;
+  }
+
+  send(datagram: Uint8Array): void {
+    if (this.#socket === undefined) {
+      return;
+    }
+    const socket = this.#socket;
+    const { length } = datagram;
+    if (!this.#isHeard) {
+      this.#unheard = datagram;
+    }
+    this.#buffered += length;
+    socket.send(datagram, (error) => {
+      this.#buffered -= length;
+      if (error !== null) {
+        this.#onError(socket, error);
+      }
+      this.#closeWhenSent();
+    });
+  }
+
+  close(): void {
+    this.#events = undefined;
+    this.#isOpen = false;
+    this.#isClosing = true;
+    this.#closeWhenSent();
+  }
+
+  #closeWhenSent(): void {
+    if (this.#isClosing && !this.#isClosed && this.#buffered === 0) {
+      this.#isClosed = true;
+      this.#socket?.close();
+    }
+  }
+
+  #end(error: Error): void {
+    const events = this.#events;
+    this.close();
+    events?.onClose({ code: "server-unreachable", reason: `${this.#host} cannot be reached: ${error.message}` });
+  }
+}
 
 setDirectTransport(openUdp, readUdpUrl);
 setFileReader(async (url) => new Uint8Array(await readFile(url)));

@@ -1,15 +1,20 @@
-/** One entity, as this peer has it. */
+/**
+ * One entity, as this peer has it; what both sides know of entities, their classes and the fields of each; and the places for entities,
+ * and what of an update counts there.
+ */
 
+import type { BitReader } from "../codec/bits.js";
 import { RakwireError } from "../errors.js";
-import type { EntityClass } from "./schema.js";
+import { readInteger } from "../options.js";
+import { fingerprint } from "../plugin/connection.js";
 import type { Name, State } from "./wire.js";
-import { truncate } from "./wire.js";
+import { check, OVERHEAD_BITS, readChanges, readGamma, readName, readValues, truncate } from "./wire.js";
 
 /** More than any index. */
 const GENERATION = 65_536;
 
 /** An entity, and what nobody but its plugin changes. */
-export class Entity implements State {
+class Entity implements State {
   readonly index: number;
   readonly generation: number;
   readonly class: number;
@@ -107,4 +112,249 @@ export class Replica<N extends string = string, F extends string = string, H = u
 /** The index of the entity with an id. */
 export function indexOf(id: number): number {
   return id % GENERATION;
+}
+
+const MAX_CLASSES = 256;
+/** The most fields that a class can have. */
+const MAX_FIELDS = 32;
+/** Objects have such names in the order of their numbers, whatever the order in which they were written. */
+const WHOLE_NUMBER = /^\d+$/;
+
+/** A number of a fixed width. What it means is the application's affair, which also chooses how exact it is. */
+export interface Field {
+  /** 1 to 32. */
+  readonly bits: number;
+  /**
+   * The bits of the short form, fewer than `bits`: where the number has changed by less than half of what they hold, only so
+   * many are sent. None by default.
+   */
+  readonly short?: number;
+}
+
+/**
+ * The classes of entities by their names, and the fields of each. The server has the same in the same order; the names are this
+ * peer's own, and are no whole numbers.
+ */
+export type EntityClasses = Readonly<Record<string, Readonly<Record<string, Field>>>>;
+
+/** The names of classes. */
+export type ClassName<C> = keyof C & string;
+/** The names of the fields of a class. */
+export type FieldName<C, N extends ClassName<C>> = keyof C[N] & string;
+/** An entity of any of these classes. Its `class` tells which fields it has. */
+export type ReplicaOf<C, H = unknown, N extends ClassName<C> = ClassName<C>> =
+  N extends ClassName<C> ? Replica<N, FieldName<C, N>, H> : never;
+
+/** A class, as messages need it. */
+export interface EntityClass {
+  readonly name: string;
+  readonly fields: readonly Required<Field>[];
+  /** The place of each field by its name. */
+  readonly places: ReadonlyMap<string, number>;
+  /** The bits of all fields. */
+  readonly bits: number;
+}
+
+/** The classes in their order. Each entity fits into a message of so many bytes. */
+export function readClasses(classes: EntityClasses, maxBytes: number): readonly EntityClass[] {
+  const all = entriesOf(classes).map(([name, fields]) => readClass(name, fields));
+  if (all.length < 1 || all.length > MAX_CLASSES) {
+    throw new RakwireError("bad-option", `there must be 1 to ${MAX_CLASSES} classes, not ${all.length}`);
+  }
+  // Every field with its two flags is longer than a whole one.
+  const long = all.find(({ bits, fields }) => bits + 2 * fields.length + OVERHEAD_BITS > 8 * maxBytes);
+  if (long !== undefined) {
+    throw new RakwireError("bad-option", `an entity of the class ${long.name} does not fit into ${maxBytes} bytes`);
+  }
+  return all;
+}
+
+/** Names the classes, without their names: FNV-1a with 64 bits, over the number of fields of each and the bits of each field. */
+export function fingerprintOf(classes: readonly EntityClass[]): bigint {
+  return fingerprint(classes.flatMap(({ fields }) => [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]));
+}
+
+function readClass(name: string, described: Readonly<Record<string, Field>>): EntityClass {
+  const entries = entriesOf(described);
+  if (entries.length > MAX_FIELDS) {
+    throw new RakwireError("bad-option", `the class ${name} has more than ${MAX_FIELDS} fields`);
+  }
+  const fields = entries.map(([field, { bits, short = 0 }]) => {
+    readInteger(`the bits of ${name}.${field}`, bits, 1, 32);
+    return { bits, short: readInteger(`the short form of ${name}.${field}`, short, 0, bits - 1) };
+  });
+  const places = new Map(entries.map(([field], place) => [field, place]));
+  return { name, fields, places, bits: fields.reduce((sum, { bits }) => sum + bits, 0) };
+}
+
+function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
+  const entries = Object.entries(record);
+  const numbered = entries.find(([name]) => WHOLE_NUMBER.test(name));
+  if (numbered !== undefined) {
+    throw new RakwireError("bad-option", `the name ${numbered[0]} is a whole number, which would change the order`);
+  }
+  return entries;
+}
+
+/** Why an entity is not here any more: it has ended, it has left the scope of this peer, or the connection has ended. */
+export type RemoveReason = "destroyed" | "out-of-scope" | "disconnected";
+
+/** What has become of an entity. */
+export type PlaceEvent =
+  | { readonly kind: "created" | "changed" | "owner-changed"; readonly replica: Replica }
+  | { readonly kind: "removed"; readonly replica: Replica; readonly reason: RemoveReason };
+
+/** Places by the index of their entities. */
+export class Places {
+  /** Entities that this peer owns and has changed, of which the server was not told. */
+  readonly unsent = new Set<Entity>();
+  readonly #classes: readonly EntityClass[];
+  readonly #onEvent: (event: PlaceEvent) => void;
+  readonly #onSet: (entity: Entity) => void;
+  readonly #entities: (Entity | undefined)[];
+  /** The last tick that has said anything of each place. */
+  readonly #ticks: Uint32Array;
+  /** The tick that the entity of each place came with, or the last one went with. */
+  readonly #filledAt: Uint32Array;
+  /** The fields of the record that is read. */
+  readonly #values = new Uint32Array(MAX_FIELDS);
+
+  constructor(classes: readonly EntityClass[], count: number, onEvent: (event: PlaceEvent) => void, onSet: () => void) {
+    this.#classes = classes;
+    this.#onEvent = onEvent;
+    this.#onSet = (entity) => {
+      this.unsent.add(entity);
+      onSet();
+    };
+    this.#entities = Array.from({ length: count });
+    this.#ticks = new Uint32Array(count);
+    this.#filledAt = new Uint32Array(count);
+  }
+
+  at(index: number): Replica | undefined {
+    return this.#entities[index]?.replica;
+  }
+
+  *all(): Generator<Replica> {
+    for (const entity of this.#entities) {
+      if (entity !== undefined) {
+        yield entity.replica;
+      }
+    }
+  }
+
+  /**
+   * Reads the records of an update, which changes nothing unless it is applied; false if it is too late for one of them.
+   *
+   * @throws CodecError if they say nothing.
+   */
+  read(reader: BitReader, tick: number, isApplied: boolean): boolean {
+    let next = 0;
+    for (let count = readGamma(reader); count > 0; count--) {
+      next += readGamma(reader);
+      check(next <= this.#entities.length);
+      if (!this.#readRecord(reader, next - 1, tick, isApplied)) {
+        return false;
+      }
+    }
+    check(reader.remaining < 8);
+    return true;
+  }
+
+  /** Removes all, as the connection has ended. */
+  clear(): void {
+    this.#entities.forEach((_, index) => this.#remove(index, 0, "disconnected"));
+    this.#ticks.fill(0);
+  }
+
+  #readRecord(reader: BitReader, index: number, tick: number, isApplied: boolean): boolean {
+    if (!reader.bit()) {
+      return this.#readDelta(reader, index, tick, isApplied);
+    }
+    if (reader.bit()) {
+      const reason = reader.bit() ? "destroyed" : "out-of-scope";
+      if (isApplied && this.#advance(index, tick)) {
+        this.#remove(index, tick, reason);
+      }
+      return true;
+    }
+    const name = readName(reader);
+    const isOwner = reader.bit();
+    check(name.class < this.#classes.length);
+    readValues(reader, this.#classOf(name).fields, this.#values);
+    if (isApplied && this.#advance(index, tick)) {
+      this.#onFull(index, tick, name, isOwner);
+    }
+    return true;
+  }
+
+  #readDelta(reader: BitReader, index: number, tick: number, isApplied: boolean): boolean {
+    const entity = this.#entities[index];
+    // Without the entity it cannot be known how long the record is.
+    if (entity === undefined || tick < (this.#filledAt[index] as number)) {
+      return false;
+    }
+    this.#values.set(entity.values);
+    readChanges(reader, this.#classOf(entity).fields, this.#values);
+    if (isApplied && this.#advance(index, tick) && !entity.isOwner) {
+      this.#take(entity);
+    }
+    return true;
+  }
+
+  #classOf(name: Name): EntityClass {
+    return this.#classes[name.class] as EntityClass;
+  }
+
+  /** Whether a tick is the latest to say anything of a place. */
+  #advance(index: number, tick: number): boolean {
+    const isLatest = tick > (this.#ticks[index] as number);
+    if (isLatest) {
+      this.#ticks[index] = tick;
+    }
+    return isLatest;
+  }
+
+  #onFull(index: number, tick: number, name: Name, isOwner: boolean): void {
+    const entity = this.#entities[index];
+    if (entity === undefined || !entity.is(name)) {
+      this.#remove(index, tick, "destroyed");
+      this.#create(index, name, isOwner);
+    } else if (!(isOwner && entity.isOwner && entity.term === name.term)) {
+      const isOther = entity.isOwner !== isOwner;
+      [entity.term, entity.isOwner] = [name.term, isOwner];
+      this.unsent.delete(entity);
+      if (isOther) {
+        this.#onEvent({ kind: "owner-changed", replica: entity.replica });
+      }
+      this.#take(entity);
+    }
+  }
+
+  #create(index: number, name: Name, isOwner: boolean): void {
+    const known = this.#classOf(name);
+    const entity = new Entity(index, name, isOwner, this.#values.slice(0, known.fields.length), known, this.#onSet);
+    const { replica } = (this.#entities[index] = entity);
+    this.#onEvent({ kind: "created", replica });
+    if (isOwner) {
+      this.#onEvent({ kind: "owner-changed", replica });
+    }
+  }
+
+  /** Gives an entity the fields that were read. */
+  #take(entity: Entity): void {
+    entity.values.set(this.#values.subarray(0, entity.values.length));
+    this.#onEvent({ kind: "changed", replica: entity.replica });
+  }
+
+  #remove(index: number, tick: number, reason: RemoveReason): void {
+    this.#filledAt[index] = tick;
+    const entity = this.#entities[index];
+    if (entity !== undefined) {
+      this.#entities[index] = undefined;
+      this.unsent.delete(entity);
+      entity.isOwner = false;
+      this.#onEvent({ kind: "removed", replica: entity.replica, reason });
+    }
+  }
 }

@@ -1,10 +1,15 @@
-/** The secure connection of an application. */
+/** Secure connections, their peers, and key pairs. */
 
-import { CheckedConnection } from "../checked-connection.js";
+import { CheckedConnection } from "../connection.js";
 import { RakwireError } from "../errors.js";
-import { KEY, PREFIXES, toText } from "./text.js";
-import type { KnownServer, SecureConnection } from "./types.js";
+import type { Peer, PeerSettings } from "../peer.js";
+import { createPeer } from "../peer.js";
+import type { Rust, RustPeer } from "../rust.js";
+import { HEADER, recordAt } from "../rust.js";
+import type { KeyPair, KnownServer, SecureConnection } from "./keys.js";
+import { KEY, PREFIXES, toText } from "./keys.js";
 
+/** The secure connection of an application. */
 export class SecurePeerConnection extends CheckedConnection implements SecureConnection {
   /** Set by the constructor of the base at the earliest, hence without a value here. */
   declare securePeer: KnownServer;
@@ -18,4 +23,50 @@ export class SecurePeerConnection extends CheckedConnection implements SecureCon
     this.securePeer = next.length === 0 ? { key } : { key, next: toText(PREFIXES.keyHash, next) };
     super.onOpen(securePeer);
   }
+}
+
+/** A peer that is not connected: secure if the settings want that, or plain. */
+export function createSecurePeer(rust: Rust, settings: PeerSettings): Peer {
+  const { security } = settings;
+  return createPeer(security === undefined ? rust : { ...rust, raknet: secured(rust, security) }, settings);
+}
+
+/** A class of Rust whose peers are secure: each knows whom the server has to be when it has been created. */
+function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
+  if (raknet?.createSecure === undefined) {
+    throw new RakwireError("bad-option", "this WebAssembly is without secure connections; take rakwire/secure.wasm");
+  }
+  const create = (...numbers: Parameters<RustPeer["create"]>): number => {
+    const seed = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
+    const peer = raknet.createSecure?.(...numbers, ...seed) ?? 0;
+    if (peer !== 0 && !isTold(raknet, memory, peer, security)) {
+      raknet.free(peer, 0);
+      return 0;
+    }
+    return peer;
+  };
+  return { ...raknet, create };
+}
+
+function isTold(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, security: Uint8Array): boolean {
+  const at = raknet.reserve(peer, security.length);
+  if (at === 0) {
+    return false;
+  }
+  new Uint8Array(memory.buffer).set(security, at + HEADER);
+  return raknet.secure?.(peer, security.length) === 1;
+}
+
+/** A new key pair. */
+export function makeKeyPair({ memory, keyPair }: Rust): KeyPair {
+  if (keyPair === undefined) {
+    throw new RakwireError("bad-option", "this WebAssembly is without secure connections");
+  }
+  const secret = crypto.getRandomValues(new Uint8Array(KEY));
+  const view = new DataView(secret.buffer);
+  const [a, b, c, d] = [0, 8, 16, 24].map((at) => view.getBigUint64(at, true)) as [bigint, bigint, bigint, bigint];
+  const pair = keyPair.create(a, b, c, d);
+  const publicKey = toText(PREFIXES.publicKey, recordAt(memory, keyPair.publicKey(pair)));
+  keyPair.free(pair, 0);
+  return { privateKey: toText(PREFIXES.privateKey, secret), publicKey };
 }

@@ -3,7 +3,7 @@
 import { createCipheriv, createHmac } from "node:crypto";
 
 import { RakwireError } from "../errors.js";
-import { MAX_TOKEN_SERVERS } from "./text.js";
+import { MAX_TOKEN_SERVERS } from "./keys.js";
 
 /** What a game server is told, in bytes. */
 export interface Claims {

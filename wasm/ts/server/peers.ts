@@ -1,13 +1,11 @@
 /** A server of Rust, and its connections, as peers. */
 
 import { RakwireError } from "../errors.js";
-import type { Rust, RustPeer, RustServer } from "../instance.js";
-import { classOf } from "../instance.js";
 import type { Peer, PeerSettings } from "../peer.js";
-import { RakNetPeerHandle } from "../raknet-peer.js";
-import { HEADER, recordAt } from "../record.js";
-import { dropNames, readTexts } from "../texts.js";
-import { ADDRESS, textOf } from "./address.js";
+import { RakNetPeerHandle } from "../peer.js";
+import type { Rust, RustPeer, RustServer } from "../rust.js";
+import { classOf, dropNames, HEADER, readTexts, recordAt } from "../rust.js";
+import { ADDRESS, textOf } from "./socket.js";
 import type { RefusedClient, RefuseReason } from "./types.js";
 
 /** What Rust says of a client that was refused. */

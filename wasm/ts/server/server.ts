@@ -1,16 +1,15 @@
 /** A server: its socket, its timers and its connections. */
 
-import { ASYNC_DISPOSE } from "../dispose.js";
+import { CheckedConnection } from "../connection.js";
 import { RakwireError } from "../errors.js";
+import { guarded } from "../events.js";
 import { Loop } from "../loop.js";
 import { checkNames, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
-import { guarded } from "../plugin/report.js";
-import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
+import type { LoopCallbacks, SessionLike, SessionLoop, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
 import type { Transport } from "../transport/transport.js";
 import type { WaitOptions } from "../waits.js";
-import { beforeAbort, deferred, WaitList } from "../waits.js";
-import { AcceptedConnection } from "./connection.js";
+import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "../waits.js";
 import type { ServerPeers } from "./peers.js";
 import { MADE } from "./peers.js";
 import type { ServerSocket } from "./socket.js";
@@ -295,5 +294,23 @@ export class UdpServer implements Server {
       this.#giveOut();
       this.#closed.resolve();
     }
+  }
+}
+
+/**
+ * How many bytes of unread messages a connection of a server queues for a receipt or a plugin behind them: there are many, and
+ * what a client sends is not to cost a server more than it is worth.
+ */
+const MAX_QUEUED_BYTES = 1024 * 1024;
+
+/** A connection that a client has opened. */
+class AcceptedConnection extends CheckedConnection implements ServerConnection {
+  readonly remoteAddress: string;
+  readonly clientGuid: bigint;
+
+  constructor(open: (owner: SessionOwner) => SessionLike, client: { remoteAddress: string; clientGuid: bigint }) {
+    super(open, MAX_QUEUED_BYTES);
+    this.remoteAddress = client.remoteAddress;
+    this.clientGuid = client.clientGuid;
   }
 }

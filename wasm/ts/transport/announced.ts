@@ -1,8 +1,7 @@
 /** What a relay says of its transports, at `/transports`. */
 
-import type { CarrierClose } from "./carrier.js";
+import type { CarrierClose, Timers } from "./carrier.js";
 import { targetAddressSpace } from "./local-network.js";
-import type { Timers } from "./timers.js";
 
 /** How long a relay may take to answer. */
 const ANSWER_MS = 10_000;

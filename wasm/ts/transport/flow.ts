@@ -1,8 +1,25 @@
-/** What a relay says of the flow of a connection. */
+/**
+ * What a relay says of the flow of a connection: its secret, what it dropped, and that it is about to end (docs/relay-protocol.md). And
+ * for how long another carrier is sought for it.
+ */
+
+import type { RelayNotice } from "./transport.js";
 
 /** The longest text that is read, and the longest time for which a relay is sought again, whatever the relay says. */
 const MAX_TEXT = 4_096;
 const MAX_WITHIN_MS = 600_000;
+/** More reasons than a relay has in one direction. */
+const MOST_REASONS = 16;
+/** The time before the second attempt to come back, the first being made at once; it doubles until the longest. */
+const SECOND_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 2_000;
+/** A carrier that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+const LASTING_MS = 1_000;
+/**
+ * How long the first attempt may take, as long as a carrier may be silent; it doubles until the longest, as a way may be slow.
+ */
+const FIRST_ATTEMPT_MS = 3_000;
+const LONGEST_ATTEMPT_MS = 12_000;
 
 /** A flow of the relay, which another carrier can go on with. */
 export interface Flow {
@@ -27,4 +44,55 @@ export function readFlow(said: object): (Flow & { resumed: boolean }) | undefine
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
     ? { secret: resume, withinMs: Math.min(withinMs, MAX_WITHIN_MS), resumed: resumed === true }
     : undefined;
+}
+
+/** The notice of a control message; what is no count is left out. */
+export function readNotice(said: object): RelayNotice | undefined {
+  const { type, to_client: toClient, to_server: toServer, left_ms: leftMs } = said as Record<string, unknown>;
+  if (type === "drops") {
+    return { drops: { toClient: readCounts(toClient), toServer: readCounts(toServer) } };
+  }
+  return type === "draining" && isCount(leftMs, 0) ? { leftMs } : undefined;
+}
+
+function isCount(said: unknown, least = 1): said is number {
+  return Number.isSafeInteger(said) && (said as number) >= least;
+}
+
+function readCounts(said: unknown): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const [name, count] of Object.entries(said ?? {}).slice(0, MOST_REASONS)) {
+    if (/^[a-z][a-z_]{1,30}$/.test(name) && isCount(count)) {
+      counts[name.replace(/_./g, (pair) => pair.slice(1).toUpperCase())] = count;
+    }
+  }
+  return counts;
+}
+
+/** The time from the loss of a carrier until another one has the flow, or there is no more time for that. */
+export class Interruption {
+  readonly #endsAt: number;
+  #delayMs: number;
+  #attemptMs = FIRST_ATTEMPT_MS;
+
+  /** The flow waits for `withinMs` from `now` on, and had its carrier for `heldMs`. */
+  constructor(now: number, withinMs: number, heldMs: number) {
+    this.#endsAt = now + withinMs;
+    this.#delayMs = heldMs >= LASTING_MS ? 0 : SECOND_DELAY_MS;
+  }
+
+  /** The pause before the next attempt; `undefined` if the flow does not wait so long. */
+  nextDelay(now: number): number | undefined {
+    // Many pages that lost the same relay shall not come back at the same moment.
+    const delay = this.#delayMs * (0.5 + Math.random());
+    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
+    return now + delay > this.#endsAt ? undefined : delay;
+  }
+
+  /** How long the next attempt may take to open a carrier. */
+  nextAttemptMs(): number {
+    const attemptMs = this.#attemptMs;
+    this.#attemptMs = Math.min(2 * attemptMs, LONGEST_ATTEMPT_MS);
+    return attemptMs;
+  }
 }

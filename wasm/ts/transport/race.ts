@@ -3,12 +3,17 @@
  * that is over all others begin, since several head starts would add up where UDP is blocked. If it fails before, the next one
  * has a head start in its place. A WebSocket that opens yields for a moment to a better carrier that is on its way: that asks the
  * relay first where it leads, and needs a round trip more.
+ *
+ * Here is also which carriers this package has.
  */
 
-import { attempt } from "./attempt.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
-import { LOST } from "./carrier.js";
-import type { Timers } from "./timers.js";
+import { RakwireError } from "../errors.js";
+import type { WebSocketConstructor } from "../types.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierName, Timers } from "./carrier.js";
+import { attempt, CARRIERS, LOST } from "./carrier.js";
+import { webRtc } from "./webrtc.js";
+import { readWebSocket, webSocket } from "./websocket.js";
+import { webTransport } from "./webtransport.js";
 
 /** The Connection Attempt Delay that RFC 8305 recommends. */
 export const HEAD_START_MS = 250;
@@ -133,4 +138,31 @@ export class Race {
     this.cancel();
     this.#owner.onFailed(this.#failure ?? { code: LOST, reason: `no answer within ${withinMs} ms` });
   }
+}
+
+/** The carriers to a relay that this package has. */
+export const carrierKinds: Record<CarrierName, CarrierKind> = {
+  webtransport: webTransport,
+  webrtc: webRtc,
+  websocket: webSocket,
+};
+
+/** Those that the platform has, of these. */
+export function present(names: readonly CarrierName[], given: WebSocketConstructor | undefined): CarrierName[] {
+  return names.filter((name) => carrierKinds[name].isThere(given));
+}
+
+/** The carriers that a caller wants: all, or a single one, which has to be there. */
+export function readCarriers(wanted: "auto" | CarrierName, given: WebSocketConstructor | undefined): CarrierName[] {
+  if (wanted !== "auto" && !CARRIERS.includes(wanted)) {
+    throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(wanted)}`);
+  }
+  const names = present(wanted === "auto" ? CARRIERS : [wanted], given);
+  if (names.length === 0) {
+    if (wanted === "auto" || wanted === "websocket") {
+      readWebSocket(given);
+    }
+    throw new RakwireError("no-transport", `this platform has no ${wanted}`);
+  }
+  return names;
 }

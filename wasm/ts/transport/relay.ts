@@ -6,21 +6,14 @@
 
 import type { Announced } from "./announced.js";
 import { fetchAnnounced } from "./announced.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
-import { LOST } from "./carrier.js";
-import { carrierKinds, present } from "./carriers.js";
-import { describeClose } from "./close.js";
-import { fit } from "./fit.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierName, Timers } from "./carrier.js";
+import { describeClose, fit, isLoss, LOST, mayComeBack, PLATFORM_TIMERS } from "./carrier.js";
 import type { Flow } from "./flow.js";
-import { readFlow, readText } from "./flow.js";
-import { Interruption } from "./interruption.js";
-import { isLoss, mayComeBack } from "./loss.js";
+import { Interruption, readFlow, readNotice, readText } from "./flow.js";
 import type { Entrant } from "./race.js";
-import { Race } from "./race.js";
-import { readNotice } from "./relay-drops.js";
-import type { Timers } from "./timers.js";
-import { PLATFORM_TIMERS } from "./timers.js";
+import { carrierKinds, present, Race } from "./race.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
+import { directTransport } from "./transport.js";
 
 /** The code of a relay that wants another token, or one at all. */
 const TOKEN_REFUSED = 4401;
@@ -505,4 +498,9 @@ export class RelayTransport implements Transport {
 /** Whether a carrier loses datagrams, as UDP does. */
 function isLossy({ name }: Leg): boolean {
   return name !== STREAM;
+}
+
+/** Starts to open the transport that its URL names. */
+export function openTransport(settings: TransportSettings, events: TransportEvents): Transport {
+  return (directTransport(new URL(settings.url)) ?? openRelay)(settings, events);
 }

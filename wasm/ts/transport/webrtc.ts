@@ -7,7 +7,7 @@
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
 import { readText } from "./flow.js";
-import { loopbackHosts } from "./localhost.js";
+import { loopbackHosts } from "./local-network.js";
 
 /**
  * How the name of every relay in ICE begins; its password there is the fingerprint. The password of the page follows, with which

@@ -7,7 +7,7 @@ import { atPageEnd } from "../page.js";
 import type { AnnouncedWebTransport } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
-import { loopbackHosts } from "./localhost.js";
+import { loopbackHosts } from "./local-network.js";
 
 /** What control messages begin with. */
 const PREFIX = new TextEncoder().encode("rakwire:");

@@ -3,13 +3,11 @@
 import { RakwireError } from "../errors.js";
 import { checkNames } from "../options.js";
 import type { Connection } from "../types.js";
-import { SAMPLE_RATE } from "./format.js";
+import type { Playback } from "./jitter-buffer.js";
 import type { WorkletOptions } from "./platform.js";
-import { createContext, loadWorklet, OPUS, requireCodec, start, WORKLET_OPTIONS } from "./platform.js";
-import type { LoudspeakerStats } from "./speaker-sound.js";
-import { SpeakerSound } from "./speaker-sound.js";
+import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORKLET_OPTIONS } from "./platform.js";
+import { FRAME_MICROS, FRAME_SAMPLES, mixDown, PLAYBACK, SAMPLE_RATE } from "./sound.js";
 import type { Voice } from "./voice.js";
-import { PLAYBACK } from "./worklet-messages.js";
 
 /** How a loudspeaker is opened. */
 export interface LoudspeakerOptions extends WorkletOptions {
@@ -107,4 +105,192 @@ class OpenLoudspeaker implements Loudspeaker {
     this.#sounds.set(connection, sound);
     return sound;
   }
+}
+
+/** Frames that a decoder may have before it counts as stuck; more than a page gets at once that was busy for a second. */
+const MAX_DECODING = 64;
+
+/** Counters of a loudspeaker, of all speakers. */
+export interface LoudspeakerStats {
+  /** Frames that were decoded. */
+  readonly decoded: number;
+  /** Frames that were made up from those before. */
+  readonly concealed: number;
+  /** Frames that are no Opus, or none of 20 ms; others were made up in their places. */
+  readonly malformed: number;
+}
+
+/** The sound of one speaker: what its buffer gives, decoded or made up, in order. */
+class SpeakerSound {
+  readonly #onSound: (samples: Float32Array<ArrayBuffer>) => void;
+  readonly #stats: { -readonly [Name in keyof LoudspeakerStats]: LoudspeakerStats[Name] };
+  readonly #concealer = new Concealer();
+  #decoder: AudioDecoder | undefined;
+  /** What follows the last sound: a frame that the decoder has, or one that is made up behind it. */
+  #pending: ("frame" | "concealed")[] = [];
+  #time = 0;
+
+  constructor(stats: LoudspeakerStats, onSound: (samples: Float32Array<ArrayBuffer>) => void) {
+    this.#stats = stats;
+    this.#onSound = onSound;
+  }
+
+  play(playback: Playback): void {
+    if (playback.kind === "silence") {
+      return;
+    }
+    this.#pending.push(playback.kind);
+    if (playback.kind === "frame") {
+      this.#decode(playback.bytes);
+    }
+    this.#concealNext();
+  }
+
+  close(): void {
+    this.#pending = [];
+    if (this.#decoder?.state === "configured") {
+      this.#decoder.close();
+    }
+  }
+
+  #decode(data: Uint8Array): void {
+    if (this.#pending.length > MAX_DECODING) {
+      this.#fail();
+      return;
+    }
+    try {
+      this.#decoder ??= this.#open();
+      this.#decoder.decode(new EncodedAudioChunk({ type: "key", timestamp: this.#time, data: data as Uint8Array<ArrayBuffer> }));
+      this.#time += FRAME_MICROS;
+    } catch {
+      this.#fail();
+    }
+  }
+
+  #open(): AudioDecoder {
+    const decoder = new AudioDecoder({
+      output: (data) => {
+        const samples = mixDown(channelsOf(data));
+        data.close();
+        if (this.#decoder === decoder) {
+          this.#onDecoded(samples);
+        }
+      },
+      error: () => {
+        if (this.#decoder === decoder) {
+          this.#fail();
+        }
+      },
+    });
+    decoder.configure(OPUS);
+    return decoder;
+  }
+
+  #onDecoded(samples: Float32Array<ArrayBuffer>): void {
+    if (this.#pending[0] !== "frame") {
+      return;
+    }
+    if (samples.length !== FRAME_SAMPLES) {
+      this.#stats.malformed += 1;
+      this.#pending[0] = "concealed";
+    } else {
+      this.#pending.shift();
+      this.#stats.decoded += 1;
+      this.#onSound(this.#concealer.take(samples));
+    }
+    this.#concealNext();
+  }
+
+  /** The decoder has ended with what it had. */
+  #fail(): void {
+    const lost = this.#pending.filter((kind) => kind === "frame").length;
+    this.#stats.malformed += lost;
+    this.#pending = this.#pending.map(() => "concealed");
+    if (this.#decoder?.state === "configured") {
+      this.#decoder.close();
+    }
+    this.#decoder = undefined;
+    this.#concealNext();
+  }
+
+  /** Makes up what is next, up to the first frame that is being decoded. */
+  #concealNext(): void {
+    while (this.#pending[0] === "concealed") {
+      this.#pending.shift();
+      this.#stats.concealed += 1;
+      this.#onSound(this.#concealer.conceal());
+    }
+  }
+}
+
+/** Voices have periods between these. */
+const SHORTEST = SAMPLE_RATE / 400;
+const LONGEST = Math.round(SAMPLE_RATE / 66);
+/** What is compared with what was a period before. */
+const COMPARED = FRAME_SAMPLES;
+const HISTORY = COMPARED + LONGEST;
+/** Every so many samples are compared. */
+const STRIDE = 4;
+/** How much of it is left after one more frame. */
+const FADE = 0.5;
+/** How long a frame and what was made up before it are blended. */
+const BLENDED = SAMPLE_RATE / 200;
+
+/** Sound for frames that are missing: WebCodecs has no concealment, so the last period of the voice is repeated and fades. */
+export class Concealer {
+  readonly #history = new Float32Array(HISTORY);
+  /** The last period before the gap, and how many samples were made of it. */
+  #period: Float32Array | undefined;
+  #made = 0;
+
+  /** A frame that has arrived, blended with what was made up before it. */
+  take(frame: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
+    if (this.#period !== undefined) {
+      for (const [at, madeUp] of this.#make(Math.min(BLENDED, frame.length)).entries()) {
+        frame[at] = madeUp + ((frame[at] as number) - madeUp) * (at / BLENDED);
+      }
+      this.#period = undefined;
+    }
+    this.#remember(frame);
+    return frame;
+  }
+
+  /** A frame in place of one that is missing. */
+  conceal(): Float32Array<ArrayBuffer> {
+    if (this.#period === undefined) {
+      this.#period = this.#history.slice(-periodOf(this.#history));
+      this.#made = 0;
+    }
+    return this.#make(FRAME_SAMPLES);
+  }
+
+  #make(length: number): Float32Array<ArrayBuffer> {
+    const period = this.#period ?? this.#history;
+    const from = this.#made;
+    this.#made += length;
+    return Float32Array.from({ length }, (_, at) => (period[(from + at) % period.length] as number) * FADE ** ((from + at) / FRAME_SAMPLES));
+  }
+
+  #remember(frame: Float32Array): void {
+    const rest = frame.subarray(-HISTORY);
+    this.#history.copyWithin(0, rest.length);
+    this.#history.set(rest, HISTORY - rest.length);
+  }
+}
+
+/** The distance at which sound is most like itself. */
+function periodOf(sound: Float32Array): number {
+  let [best, likeness] = [LONGEST, 0];
+  for (let period = SHORTEST; period <= LONGEST; period++) {
+    let [product, energy] = [0, Number.MIN_VALUE];
+    for (let at = sound.length - COMPARED; at < sound.length; at += STRIDE) {
+      const before = sound[at - period] as number;
+      product += (sound[at] as number) * before;
+      energy += before * before;
+    }
+    if (product / Math.sqrt(energy) > likeness) {
+      [best, likeness] = [period, product / Math.sqrt(energy)];
+    }
+  }
+  return best;
 }

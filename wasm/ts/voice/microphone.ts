@@ -1,12 +1,10 @@
-/** From a microphone to the peers of a voice: frames of Opus by WebCodecs. */
+/** From a microphone to the peers of a voice: blocks of one channel, and frames of Opus by WebCodecs. */
 
 import { fromThrown, RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
-import { capture } from "./capture.js";
-import { FRAME_MICROS, FRAME_MS, SAMPLE_RATE } from "./format.js";
-import { Framer } from "./framer.js";
 import type { WorkletOptions } from "./platform.js";
-import { OPUS, requireCodec, WORKLET_OPTIONS } from "./platform.js";
+import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORKLET_OPTIONS } from "./platform.js";
+import { CAPTURE, FRAME_MICROS, FRAME_MS, Framer, mixDown, SAMPLE_RATE } from "./sound.js";
 import type { Voice } from "./voice.js";
 
 /** Bits a second that speech takes, as the native encoder has them. */
@@ -221,5 +219,63 @@ class OpenMicrophone implements Microphone {
       this.#track.stop();
     }
     this.#settle(error);
+  }
+}
+
+/** Gets blocks of any length. */
+export interface CaptureEvents {
+  onBlock(block: Float32Array, sampleRate: number): void;
+  /** Nothing follows. */
+  onEnd(cause?: unknown): void;
+}
+
+interface TrackProcessor {
+  readonly readable: ReadableStream<AudioData>;
+}
+type TrackProcessorConstructor = new (init: { track: MediaStreamTrack }) => TrackProcessor;
+
+/** Begins to capture, and returns what ends it. */
+async function capture(track: MediaStreamTrack, events: CaptureEvents, options: WorkletOptions): Promise<() => void> {
+  // The types of the platform do not have it, since not every browser has it in pages.
+  const { MediaStreamTrackProcessor } = globalThis as { MediaStreamTrackProcessor?: TrackProcessorConstructor };
+  return MediaStreamTrackProcessor === undefined
+    ? captureByWorklet(track, events, options)
+    : captureByReader(new MediaStreamTrackProcessor({ track }).readable, events);
+}
+
+function captureByReader(readable: ReadableStream<AudioData>, events: CaptureEvents): () => void {
+  const reader = readable.getReader();
+  void readAll(reader, events).then(() => events.onEnd(), (cause: unknown) => events.onEnd(cause));
+  return () => void reader.cancel().catch(() => undefined);
+}
+
+async function readAll(reader: ReadableStreamDefaultReader<AudioData>, events: CaptureEvents): Promise<void> {
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    const { value } = next;
+    const block = mixDown(channelsOf(value));
+    const { sampleRate } = value;
+    value.close();
+    events.onBlock(block, sampleRate);
+  }
+}
+
+async function captureByWorklet(track: MediaStreamTrack, events: CaptureEvents, options: WorkletOptions): Promise<() => void> {
+  const context = createContext();
+  const onEnded = (): void => events.onEnd();
+  const close = (): void => {
+    track.removeEventListener("ended", onEnded);
+    void context.close();
+  };
+  try {
+    await loadWorklet(context, options);
+    const node = new AudioWorkletNode(context, CAPTURE, { numberOfOutputs: 0 });
+    node.port.onmessage = ({ data }: MessageEvent<Float32Array>) => events.onBlock(data, SAMPLE_RATE);
+    context.createMediaStreamSource(new MediaStream([track])).connect(node);
+    track.addEventListener("ended", onEnded);
+    start(context);
+    return close;
+  } catch (error) {
+    close();
+    throw error;
   }
 }

@@ -2,7 +2,7 @@
 
 import source from "../../pkg/voice-worklet-source.js";
 import { RakwireError } from "../errors.js";
-import { SAMPLE_RATE } from "./format.js";
+import { SAMPLE_RATE } from "./sound.js";
 
 /** A page that cannot load scripts from `blob:` names the file of the worklet. */
 export interface WorkletOptions {
@@ -62,4 +62,13 @@ export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletU
   } catch (cause) {
     throw new RakwireError("voice-unavailable", "the worklet cannot be loaded; see workletUrl", { cause });
   }
+}
+
+/** The channels of what a decoder or a track gives. */
+export function channelsOf(data: AudioData): Float32Array<ArrayBuffer>[] {
+  return Array.from({ length: data.numberOfChannels }, (_, planeIndex) => {
+    const channel = new Float32Array(data.numberOfFrames);
+    data.copyTo(channel, { planeIndex, format: "f32-planar" });
+    return channel;
+  });
 }

@@ -1,14 +1,13 @@
 /** Speakers and listeners of voice chat. */
 
 import { RakwireError } from "../errors.js";
-import { FIRST_FREE_ID } from "../ids.js";
 import { checkNames, readInteger } from "../options.js";
-import { attachUntilEnd } from "../plugin/until-end.js";
+import { attachUntilEnd } from "../plugin/connection.js";
+import { FIRST_FREE_ID } from "../sending.js";
 import type { Connection, Message, SendOptions } from "../types.js";
-import { FRAME_MICROS } from "./format.js";
 import type { Playback, SpeakerStats } from "./jitter-buffer.js";
-import { JitterBuffer } from "./jitter-buffer.js";
-import { decodeFrame, encodeFrame, MAX_FRAME, plus } from "./wire.js";
+import { decodeFrame, encodeFrame, JitterBuffer, MAX_FRAME, plus } from "./jitter-buffer.js";
+import { FRAME_MICROS } from "./sound.js";
 
 /** More than the longest delay needs. */
 const BUFFER_FRAMES = 16;

@@ -1,9 +1,7 @@
 /** Runs in the thread of audio: what is played and, where a page cannot read a track, what is recorded. */
 
-import { mixDown } from "./framer.js";
-import { Mixer } from "./mixer.js";
-import type { FromPage } from "./worklet-messages.js";
-import { CAPTURE, PLAYBACK } from "./worklet-messages.js";
+import type { FromPage } from "./sound.js";
+import { CAPTURE, mixDown, Mixer, PLAYBACK } from "./sound.js";
 
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;

@@ -1,8 +1,9 @@
-/** What a page and its worker tell each other. */
+/** What a page and its worker tell each other, how much of it may be on the way, and what the page can say before its worker does. */
 
 import type { ErrorCode } from "../errors.js";
+import { RakwireError } from "../errors.js";
+import type { PeerStats } from "../rust.js";
 import type { SessionEnd, SessionSettings } from "../session.js";
-import type { PeerStats } from "../stats.js";
 import type { RelayNotice } from "../transport/transport.js";
 import type { Message, Outcome, Progress, SendOptions, TransportName } from "../types.js";
 
@@ -52,3 +53,22 @@ export type ToPage = { session: number } & (
   | { type: "relay-notice"; notice: RelayNotice }
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );
+
+/** Messages that the page has not room for yet, and their bytes. */
+export const WINDOW = 256;
+export const WINDOW_BYTES = 1024 * 1024;
+/** Bytes of messages that the connection has not taken yet. */
+export const MAX_UNTAKEN_BYTES = 1024 * 1024;
+
+/** What a page can say of a message before its worker does: of `src/npm/texts/errors.txt`, with one text for both limits of a length. */
+const TEXTS = {
+  "not-connected": "the connection is not open",
+  "empty-message": "a message must have at least one byte",
+  "reserved-id": "the first byte is below 0x1B and belongs to RakNet itself",
+  "too-long": "the message is longer than the protocol allows or than one connection may hold; send it in pieces",
+  "queue-full": "the connection holds as much as it may; try again later",
+} as const;
+
+export function refusal(code: keyof typeof TEXTS): RakwireError {
+  return new RakwireError(code, TEXTS[code]);
+}

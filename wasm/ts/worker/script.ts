@@ -2,17 +2,15 @@
 
 import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
-import type { Rust } from "../instance.js";
-import { instantiate } from "../instance.js";
-import { createSecurePeer } from "../security/peer.js";
+import type { PeerStats, Rust } from "../rust.js";
+import { describeStats, instantiate } from "../rust.js";
+import { createSecurePeer } from "../security/connection.js";
 import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
-import type { PeerStats } from "../stats.js";
-import { describeStats } from "../stats.js";
 import type { RelayNotice } from "../transport/transport.js";
 import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
-import { WINDOW, WINDOW_BYTES } from "./window.js";
+import { WINDOW, WINDOW_BYTES } from "./messages.js";
 
 /** How often the page gets new statistics. */
 const STATS_MS = 100;

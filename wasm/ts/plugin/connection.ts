@@ -1,7 +1,29 @@
-/** Messages of a plugin that wait for room in their connection. */
+/** What plugins have of a connection: its messages until it ends, a queue for theirs, and a fingerprint to compare with its other side. */
 
 import { RakwireError } from "../errors.js";
+import type { Plugin } from "../plugin.js";
+import { attach } from "../plugin.js";
 import type { Connection, SendOptions } from "../types.js";
+
+/**
+ * Attaches a plugin, and calls back when the connection ends. Returns what detaches the plugin; the connection then keeps nothing
+ * of it alive.
+ *
+ * @throws RakwireError as {@link attach}.
+ */
+export function attachUntilEnd(connection: Connection, plugin: Plugin, onEnd: () => void): () => void {
+  const detach = attach(connection, plugin);
+  const detached = new AbortController();
+  const { signal } = detached;
+  connection.whenClosed({ signal }).then(
+    () => signal.aborted || onEnd(),
+    () => undefined,
+  );
+  return () => {
+    detach();
+    detached.abort();
+  };
+}
 
 /** A message that waits. */
 export interface WaitingMessage {
@@ -69,4 +91,13 @@ export class SendQueue {
     this.#isBlocked = false;
     this.#send();
   }
+}
+
+/** FNV-1a with 64 bits, by which peers compare what they have. */
+export function fingerprint(bytes: Iterable<number>): bigint {
+  let hash = 0xcbf2_9ce4_8422_2325n;
+  for (const byte of bytes) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x0100_0000_01b3n);
+  }
+  return hash;
 }

@@ -1,7 +1,15 @@
 /**
- * Starts a compiled WebAssembly. Between it and JavaScript only numbers pass, so nothing of the code that wasm-bindgen
- * generates for other types is needed.
+ * Starts a compiled WebAssembly, and reads what it leaves: records, texts and counters. Between it and JavaScript only numbers pass, so
+ * nothing of the code that wasm-bindgen generates for other types is needed.
  */
+
+/** The paragraphs, as in `src/npm/texts/`. */
+export const FAILURES = 0;
+export const ENDS = 1;
+export const ERRORS = 2;
+export const DROPS = 3;
+/** The bytes of the four numbers before other bytes. */
+export const HEADER = 16;
 
 /** The functions of a class of Rust. The first number of each but `create` is what `create` returned. */
 export interface RustPeer {
@@ -126,4 +134,84 @@ export function classOf<T>(exports: Record<string, unknown>, name: string): T | 
   return free === undefined
     ? undefined
     : (Object.fromEntries([...methods.map(([exported, method]) => [exported.slice(prefix.length), method]), ["free", free]]) as T);
+}
+
+/** What the numbers of reasons and errors mean, as Rust says it: paragraphs of lines, each a code and its text. By paragraph and number. */
+export type Texts = readonly (readonly (readonly [code: string, text: string])[])[];
+
+/** Reads texts; of no bytes, as there was no memory for them, there are none. */
+export function readTexts(bytes: Uint8Array | undefined): Texts {
+  if (!bytes?.length) {
+    return [];
+  }
+  const paragraphs = new TextDecoder().decode(bytes).split("\n\n");
+  return paragraphs.map((paragraph) =>
+    paragraph.split("\n").map((line) => {
+      const [code = ""] = line.split(" ", 1);
+      return [code, line.slice(code.length + 1)];
+    }),
+  );
+}
+
+/** The names of what is dropped. */
+export function dropNames(texts: Texts): string[] {
+  return (texts[DROPS] ?? []).map(([name]) => name);
+}
+
+/** Takes the bytes of a record; at 0, which stands for no memory, there are none. */
+export function recordAt(memory: WebAssembly.Memory, at: number): Uint8Array<ArrayBuffer> {
+  const length = at && new DataView(memory.buffer).getUint32(at + 12, true);
+  return new Uint8Array(memory.buffer as ArrayBuffer).slice(at + HEADER, at + HEADER + length);
+}
+
+/** The names of the numbers that Rust tells, in their order; the last two are those of the whole peer. */
+const NAMES = [
+  "roundTripMs",
+  "pingMs",
+  "lowestPingMs",
+  "congestionWindow",
+  "inFlight",
+  "bytesWaiting",
+  "mtu",
+  "messagesSent",
+  "messagesReceived",
+  "datagramsSent",
+  "datagramsReceived",
+  "datagramsLost",
+  "datagramsLate",
+  "datagramsAcknowledged",
+  "clockDifferenceMs",
+  "bytesSentLastSecond",
+  "bytesReceivedLastSecond",
+  "lossLastSecond",
+  "maxMessageLength",
+  "bytesSent",
+  "bytesReceived",
+] as const;
+
+type Name = (typeof NAMES)[number];
+/** What only RakNet measures. */
+type OfRakNet = "clockDifferenceMs" | "bytesSentLastSecond" | "bytesReceivedLastSecond" | "lossLastSecond";
+
+/** What a peer counts. */
+export type PeerStats = Record<Exclude<Name, OfRakNet>, number> &
+  Partial<Record<OfRakNet, number>> & { drops: Record<string, number> };
+
+/** Makes an object of the numbers of a peer, in their order; those that follow are counts of drops, which have these names. */
+export function describeStats(numbers: ArrayLike<number>, dropNames: readonly string[]): PeerStats {
+  const stats = { drops: {} } as PeerStats;
+  NAMES.forEach((name, index) => {
+    const number = numbers[index] ?? 0;
+    // What is not known is no number.
+    if (!Number.isNaN(number)) {
+      stats[name] = number;
+    }
+  });
+  dropNames.forEach((name, index) => {
+    const times = numbers[NAMES.length + index] ?? 0;
+    if (times > 0) {
+      stats.drops[name] = times;
+    }
+  });
+  return stats;
 }

@@ -1,12 +1,12 @@
 /**
- * RakNet's unconnected ping and pong. They are written here and not in the WebAssembly, so that a list of servers needs
- * none of it.
+ * What is read and written here of RakNet's bytes: the unconnected ping and pong, and addresses. Pings are not left to the
+ * WebAssembly, so that a list of servers needs none of it.
  */
 
 import type { PingScope } from "./types.js";
 
 /** The bytes that mark a message without a connection. */
-const MAGIC = Uint8Array.of(0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78);
+const MAGIC = /* @__PURE__ */ Uint8Array.of(0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78);
 const PING_IDS: Readonly<Record<PingScope, number>> = { "any": 0x01, "open-connections": 0x02 };
 const PONG_ID = 0x1c;
 /** Bytes of a ping: id, time, magic, GUID. */
@@ -58,4 +58,28 @@ export function readPong(datagram: Uint8Array): PongContents | undefined {
   const data = datagram.slice(hasLength ? PONG_HEADER + 2 : PONG_HEADER);
   const protocolVersion = hasLength ? BEDROCK_VERSION : undefined;
   return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data, protocolVersion };
+}
+
+/** The bytes of an address: those of an IPv6 address, and the port. */
+const LENGTH = 18;
+/** What stands before an IPv4 address inside IPv6, in groups of 16 bits (RFC 4291 section 2.5.5.2). */
+const MAPPED = "0,0,0,0,0,65535";
+
+/** Reads addresses of 18 bytes each, as `192.0.2.7:19132` or `[2001:db8::7]:19132`. */
+export function readAddresses(bytes: Uint8Array): string[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const addresses: string[] = [];
+  for (let start = 0; start + LENGTH <= bytes.byteLength; start += LENGTH) {
+    const groups = Array.from({ length: 8 }, (_, index) => view.getUint16(start + 2 * index));
+    const isMapped = groups.slice(0, 6).join() === MAPPED;
+    const host = isMapped ? bytes.slice(start + 12, start + 16).join(".") : ipv6(groups);
+    addresses.push(`${host}:${view.getUint16(start + 16)}`);
+  }
+  return addresses;
+}
+
+/** An IPv6 address in brackets, shortened as URLs shorten it. */
+function ipv6(groups: readonly number[]): string {
+  const text = groups.map((group) => group.toString(16)).join(":");
+  return new URL(`http://[${text}]`).hostname;
 }

@@ -1,5 +1,0 @@
-/** The same for Node. */
-
-import "./platform.js";
-
-export * from "../raknet.js";

@@ -1,0 +1,161 @@
+/**
+ * Messages to send: their delivery, their bytes, their ids, and the senders that wait for room. Rust has a number for a delivery: the
+ * reliability in three bits, the priority in two, and the channel.
+ */
+
+import { fromThrown, notConnected, RakwireError } from "./errors.js";
+import { readInteger } from "./options.js";
+import type { Peer } from "./peer.js";
+import type { Priority, Protocol, ReadyOptions, Reliability, SendOptions } from "./types.js";
+import type { Wait } from "./waits.js";
+import { WaitList } from "./waits.js";
+
+const RELIABILITIES: readonly Reliability[] = [
+  "unreliable",
+  "unreliable-sequenced",
+  "reliable",
+  "reliable-ordered",
+  "reliable-sequenced",
+];
+/** The reliability with a receipt for each of them, or 0 where there is none. */
+const WITH_RECEIPT = [5, 0, 6, 7, 0];
+const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
+const CHANNELS = 32;
+const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
+
+function numberOf<T extends string>(what: string, names: readonly T[], name: T): number {
+  const number = names.indexOf(name);
+  if (number < 0) {
+    throw new RakwireError("bad-option", `${what} must be one of ${names.join(", ")}, not ${String(name)}`);
+  }
+  return number;
+}
+
+/** Checks the options of a message, and returns the number of its delivery. */
+export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"): number {
+  const reliability = options.reliability ?? DEFAULTS[protocol];
+  if (protocol === "game" && reliability !== "reliable" && reliability !== "unreliable") {
+    const message = `reliability must be reliable or unreliable in the Game Protocol, not ${String(reliability)}`;
+    throw new RakwireError("bad-option", message);
+  }
+  const channel = options.channel ?? 0;
+  if (!Number.isInteger(channel) || channel < 0 || channel >= CHANNELS) {
+    throw new RakwireError("bad-option", `channel must be 0 to ${CHANNELS - 1}, not ${String(channel)}`);
+  }
+  const priority = numberOf("priority", PRIORITIES, options.priority ?? "medium");
+  return numberOf("reliability", RELIABILITIES, reliability) | (priority << 3) | (channel << 5);
+}
+
+/** The same delivery with a receipt. */
+export function withReceipt(delivery: number, protocol: Protocol = "raknet"): number {
+  if (protocol === "game") {
+    throw new RakwireError("bad-option", "the Game Protocol has no receipts; use send");
+  }
+  const reliability = WITH_RECEIPT[delivery & 7] ?? 0;
+  if (reliability === 0) {
+    throw new RakwireError("bad-option", "sequenced messages have no receipts; choose another reliability");
+  }
+  return (delivery & ~7) | reliability;
+}
+
+/** The name of a reliability; those with a receipt have the name of those without. */
+export function reliabilityName(number: number): Reliability {
+  return RELIABILITIES[number] ?? "reliable";
+}
+
+/** Throws if these are no bytes, or have gone elsewhere, as by `postMessage`. */
+export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
+  if (!(bytes instanceof Uint8Array)) {
+    throw new RakwireError("bad-option", "a message must be a Uint8Array");
+  }
+  if (bytes.length > 0) {
+    return;
+  }
+  try {
+    // Not every platform has `detached`; no array can be made over such a buffer anywhere.
+    new Uint8Array(bytes.buffer);
+  } catch (cause) {
+    throw new RakwireError("bad-option", "the buffer of the message is detached: it was transferred to somewhere else", { cause });
+  }
+}
+
+/** The first id that an application may send; those below are reserved by RakNet (`reserved-id`). */
+export const FIRST_ALLOWED_ID = 0x1b;
+
+/** The first id that is free for applications; those from {@link FIRST_ALLOWED_ID} on are used by plugins of RakNet. */
+export const FIRST_FREE_ID = 0x86;
+
+/** More bytes than any message can have. */
+const MAX_LENGTH = 0xffff_ffff;
+
+/** A message that somebody wants to send, as far as its room goes. */
+export interface WantedRoom {
+  length: number;
+  delivery: number;
+}
+
+/** Those that wait until the peer would accept their message. */
+export class WaitingSenders {
+  /** The last message that was refused because there was no room for it. */
+  refused: WantedRoom | undefined;
+
+  readonly #peer: Pick<Peer, "canSend">;
+  readonly #waits = new WaitList<void>();
+  readonly #wanted = new WeakMap<Wait<void>, WantedRoom>();
+  #isOver = false;
+
+  constructor(peer: Pick<Peer, "canSend">) {
+    this.#peer = peer;
+  }
+
+  /**
+   * Resolves when the peer would accept such a message, or the one that it refused last if no length is given; rejects when
+   * it never would.
+   */
+  async ready(options: ReadyOptions, protocol: Protocol): Promise<void> {
+    const { length, signal } = options;
+    const delivery = readDelivery(options, protocol);
+    if (length !== undefined) {
+      readInteger("length", length, 1, MAX_LENGTH);
+    }
+    if (this.#isOver) {
+      throw notConnected();
+    }
+    const refused = length === undefined ? this.refused : undefined;
+    return this.#wait(refused ?? { length: length ?? 1, delivery }, signal);
+  }
+
+  get areWaiting(): boolean {
+    return this.#waits.first !== undefined;
+  }
+
+  /** Looks again at what the peer would accept; says whether somebody still waits. */
+  update(): boolean {
+    this.#waits.all().forEach((wait) => this.#check(wait));
+    return this.areWaiting;
+  }
+
+  /** Tells all that nothing will be accepted any more. */
+  end(): void {
+    this.#isOver = true;
+    this.#waits.all().forEach((wait) => wait.reject(notConnected()));
+  }
+
+  #wait(wanted: WantedRoom, signal: AbortSignal | undefined): Promise<void> {
+    const wait = this.#waits.add(signal);
+    this.#wanted.set(wait, wanted);
+    this.#check(wait);
+    return wait.promise;
+  }
+
+  #check(wait: Wait<void>): void {
+    const { length, delivery } = this.#wanted.get(wait) as WantedRoom;
+    try {
+      if (this.#peer.canSend(length, delivery)) {
+        wait.resolve();
+      }
+    } catch (thrown) {
+      wait.reject(fromThrown(thrown));
+    }
+  }
+}
