@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use rakwire::endpoint::{ConnectError, Protocol, SendError};
 
-/// How many numbers JavaScript is told of a connection, in the order of the names in `ts/stats.ts`.
+/// How many numbers JavaScript is told of a connection, in the order of the names in `ts/rust.ts`.
 pub(super) const MEASURES: usize = 18;
 /// What is not known, or not measured by the protocol.
 pub(super) const UNKNOWN: f64 = f64::NAN;

@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 use super::memory::entropy;
 use super::raknet::{RakNetPeer, settings};
 
-/// The kinds of trust. `ts/security/trust.ts` has the same.
+/// The kinds of trust. `ts/security/keys.ts` has the same.
 const ANY: u8 = 0;
 const KEY: u8 = 1;
 const KEY_HASH: u8 = 2;
