@@ -1,6 +1,8 @@
-//! The memory through which a peer and JavaScript exchange bytes.
+//! The memory through which a peer and JavaScript exchange bytes, and addresses as bytes.
 
 use alloc::vec::Vec;
+#[cfg(feature = "npm-raknet")]
+use core::net::{IpAddr, SocketAddr};
 
 /// What precedes the bytes: four numbers of 32 bits, little-endian.
 const HEADER: usize = 16;
@@ -94,4 +96,21 @@ impl Buffer {
             .zip(numbers.iter().flat_map(|number| number.to_le_bytes()))
             .for_each(|(place, byte)| *place = byte);
     }
+}
+
+/// Bytes of an address: an IPv6 address and the port, in network order.
+#[cfg(feature = "npm-raknet")]
+pub(super) const ADDRESS_LENGTH: usize = 18;
+
+/// An address as bytes. An IPv4 address stands inside IPv6.
+#[cfg(feature = "npm-raknet")]
+pub(super) fn address_bytes(address: SocketAddr) -> [u8; ADDRESS_LENGTH] {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut bytes = [0; ADDRESS_LENGTH];
+    let written = ip.octets().into_iter().chain(address.port().to_be_bytes());
+    bytes.iter_mut().zip(written).for_each(|(place, byte)| *place = byte);
+    bytes
 }

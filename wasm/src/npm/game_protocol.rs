@@ -9,9 +9,9 @@ use wasm_bindgen::prelude::*;
 
 use super::buffer::Buffer;
 use super::class::class;
-use super::memory::{entropy, memory, timeout};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent, texts,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, entropy, memory, ms,
+    send_error, sent, texts, timeout,
 };
 use super::record;
 use crate::client::{Client, Memory, instant, millis};

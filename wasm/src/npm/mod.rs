@@ -1,21 +1,16 @@
 //! What JavaScript sees: a class for each protocol, which exchanges numbers and bytes and no objects, so that neither side
 //! pays for converting them. Reasons are numbers, whose codes and texts are in `texts/`.
 
-#[cfg(feature = "npm-raknet")]
-mod address;
-#[cfg(target_arch = "wasm32")]
-mod allocator;
 mod buffer;
 mod class;
 #[cfg(feature = "npm-game-protocol")]
 mod game_protocol;
-mod memory;
 mod numbers;
-#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
-mod panic;
 #[cfg(feature = "npm-raknet")]
 mod raknet;
 mod record;
+#[cfg(target_arch = "wasm32")]
+mod runtime;
 #[cfg(feature = "npm-secure")]
 mod secure;
 #[cfg(feature = "npm-raknet-server")]

@@ -1,8 +1,11 @@
-//! The numbers by which JavaScript knows reasons and errors: lines of the files in `texts/`.
+//! The numbers by which JavaScript knows reasons and errors, lines of the files in `texts/`, and those with which it makes a
+//! connection.
 
 use core::time::Duration;
 
 use rakwire::endpoint::{ConnectError, Protocol, SendError};
+
+use crate::client::Memory;
 
 /// How many numbers JavaScript is told of a connection, in the order of the names in `ts/rust.ts`.
 pub(super) const MEASURES: usize = 18;
@@ -97,6 +100,26 @@ pub(super) fn ms(duration: Duration) -> f64 {
 #[allow(clippy::cast_precision_loss, reason = "no counter of a page reaches 2^53")]
 pub(super) fn count(value: u64) -> f64 {
     value as f64
+}
+
+/// The default, with what is given instead; 0 stands for what is not given.
+pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
+    let given = |number: u32, default: usize| if number == 0 { default } else { number as usize };
+    Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
+}
+
+/// How long the server may be silent; 0 stands for the default.
+pub(super) fn timeout(milliseconds: u32) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
+}
+
+/// The random bytes of a peer.
+pub(super) fn entropy(words: [u64; 4]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]

@@ -8,12 +8,11 @@ use rakwire::raknet::{
 };
 use wasm_bindgen::prelude::*;
 
-use super::address;
-use super::buffer::Buffer;
+use super::buffer::{Buffer, address_bytes};
 use super::class::class;
-use super::memory::{entropy, memory, timeout};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent, texts,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, entropy, memory, ms,
+    send_error, sent, texts, timeout,
 };
 use super::record;
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
@@ -65,7 +64,7 @@ impl RakNetPeer {
     pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
         for address in self.client.internal_addresses() {
-            bytes.extend_from_slice(&address::to_bytes(address));
+            bytes.extend_from_slice(&address_bytes(address));
         }
         self.buffer.write([0; 3], bytes.len(), core::iter::once(&bytes[..]))
     }

@@ -5,7 +5,7 @@ use rakwire::secure::{KeyHash, KnownServer, PublicKey, ServerTrust, StaticKey};
 use wasm_bindgen::prelude::*;
 
 use super::buffer::Buffer;
-use super::memory::entropy;
+use super::numbers::entropy;
 use super::raknet::{RakNetPeer, settings};
 
 /// The kinds of trust. `ts/security/keys.ts` has the same.

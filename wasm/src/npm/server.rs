@@ -8,15 +8,15 @@ use rakwire::endpoint::{Capacity, ConnectionId, ConnectionState, Peer, Protocol}
 use rakwire::raknet::RakNet;
 use wasm_bindgen::prelude::*;
 
-use super::address;
-use super::buffer::Buffer;
-use super::memory::{entropy, memory, timeout};
-use super::numbers::{INVALID_DELIVERY, Numbers, accepted, count, send_error, sent};
+use super::buffer::{ADDRESS_LENGTH, Buffer, address_bytes};
+use super::numbers::{
+    INVALID_DELIVERY, Numbers, accepted, count, entropy, memory, send_error, sent, timeout,
+};
 use super::record;
 use crate::client::{Memory, instant, millis};
 
 /// Bytes of an address, and behind it of the number of its interface, 0 for none: a link-local address means nothing without.
-const ADDRESS: usize = address::LENGTH + 4;
+const ADDRESS: usize = ADDRESS_LENGTH + 4;
 
 /// A RakNet server, without socket, timer or clock. A connection is named by its slot, which is not given away again before
 /// its end was told.
@@ -230,7 +230,7 @@ fn write_address(address: SocketAddr) -> [u8; ADDRESS] {
         SocketAddr::V6(address) => address.scope_id(),
     };
     let mut bytes = [0; ADDRESS];
-    let written = address::to_bytes(address).into_iter().chain(interface.to_be_bytes());
+    let written = address_bytes(address).into_iter().chain(interface.to_be_bytes());
     bytes.iter_mut().zip(written).for_each(|(place, byte)| *place = byte);
     bytes
 }

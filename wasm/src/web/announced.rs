@@ -1,6 +1,9 @@
-//! What a relay says of its transports, at `/transports`.
+//! What a relay says of itself to its client, in `docs/relay-protocol.md`: of its transports, at `/transports`, and in control
+//! messages.
 
-use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
+use core::time::Duration;
+
+use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Url};
@@ -11,6 +14,13 @@ use super::local_network::target_address_space;
 
 /// How long a relay may take to answer, as in the npm package.
 const ANSWER_MS: f64 = 10_000.0;
+/// The subprotocol of a relay that has control messages.
+pub(super) const PROTOCOL: &str = "rakwire.relay.1";
+/// What a control message begins with where datagrams carry it.
+pub(super) const PREFIX: &[u8] = b"rakwire:";
+/// The longest text that is read, and the longest time that counts.
+const MAX_TEXT: usize = 4_096;
+const MAX_LEFT_MS: f64 = 864e5;
 
 #[wasm_bindgen]
 extern "C" {
@@ -130,4 +140,13 @@ pub(super) fn session_options(offer: &Offer) -> Result<Object, JsValue> {
         set(&options, "serverCertificateHashes", &hashes)?;
     }
     Ok(options)
+}
+
+/// For how long the connection goes on at most, if a control message says that the relay is about to end.
+pub(super) fn draining(text: &str) -> Option<Duration> {
+    let said = JSON::parse(Some(text).filter(|text| text.len() <= MAX_TEXT)?).ok()?;
+    let member = |name: &str| Reflect::get(&said, &name.into()).ok();
+    let is_draining = member("type")?.as_string().is_some_and(|kind| kind == "draining");
+    let left_ms = member("left_ms")?.as_f64().filter(|ms| is_draining && (0.0..=MAX_LEFT_MS).contains(ms))?;
+    Some(Duration::from_secs_f64(left_ms / 1_000.0))
 }

@@ -12,9 +12,9 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::Url;
 
+use super::announced::draining;
 use super::browser::{AtPageEnd, Timer, after_task, entropy, now, soon, stay};
 use super::carriers::{Carriers, HEAD_START_MS, Kind, NoTransport, Outcome, Transport};
-use super::control::draining;
 use super::error::{self, LOST, RelayClose};
 use super::local_network::{self, Decision};
 use super::socket::FromRelay;

@@ -25,7 +25,6 @@ mod announced;
 mod browser;
 mod carriers;
 pub mod connection;
-mod control;
 mod driver;
 mod error;
 pub mod game_protocol;

@@ -9,9 +9,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AbortController, Url};
 
-use super::announced::{Offer, ask, session_options};
+use super::announced::{Offer, PREFIX, PROTOCOL, ask, session_options};
 use super::browser::{describe, set_timeout};
-use super::control::{PREFIX, PROTOCOL};
 use super::error::{LOST, RelayClose};
 use super::local_network::is_localhost;
 use super::socket::{FromRelay, MAX_BUFFERED};

@@ -8,9 +8,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{AbortController, BinaryType, CloseEvent, Event, MessageEvent, Url, WebSocket};
 
-use super::announced::ask;
+use super::announced::{PROTOCOL, ask};
 use super::browser::after_task;
-use super::control::PROTOCOL;
 use super::error::{LOST, RelayClose};
 
 /// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
