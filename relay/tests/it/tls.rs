@@ -57,15 +57,15 @@ impl Authority {
     pub(crate) fn sign(&self, request: &[u8]) -> String {
         let (_, request) = X509CertificationRequest::from_der(request).unwrap();
         let extensions = request.requested_extensions().into_iter().flatten();
-        let names = extensions.flat_map(|extension| match extension {
-            ParsedExtension::SubjectAlternativeName(names) => names.general_names.as_slice(),
-            _ => &[],
-        });
-        let names = names.map(|name| match name {
-            GeneralName::DNSName(name) => (*name).to_owned(),
-            other => panic!("no name of a host: {other}"),
-        });
-        let params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
+        let mut hosts = Vec::new();
+        for extension in extensions {
+            let ParsedExtension::SubjectAlternativeName(names) = extension else { continue };
+            for name in &names.general_names {
+                let GeneralName::DNSName(host) = name else { panic!("no name of a host: {name}") };
+                hosts.push((*host).to_owned());
+            }
+        }
+        let params = CertificateParams::new(hosts).unwrap();
         let key = &request.certification_request_info.subject_pki.subject_public_key;
         params.signed_by(&RequestedKey(&key.data), &self.certificate, &self.key).unwrap().pem()
     }

@@ -25,7 +25,7 @@ const LIMITS: [(&str, (usize, usize)); 15] = [
     ("interop", (103, 174)),
     ("native", (52, 58)),
     ("plugins", (117, 137)),
-    ("relay", (75, 150)),
+    ("relay", (77, 150)),
     ("snowfight", (27, 52)),
     ("udp", (22, 23)),
     ("wasm", (93, 147)),
