@@ -1,7 +1,7 @@
 //! RakNet's bit stream, in which games of that library write their messages (docs/raknet.md#bit-streams).
 //!
-//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`](crate::codec::bits::BitReader) and
-//! [`BitWriter`](crate::codec::bits::BitWriter): bits fill each byte from the most significant, and nothing is aligned
+//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and
+//! [`BitWriter`]: bits fill each byte from the most significant, and nothing is aligned
 //! except where this table says so.
 //!
 //! | what | bits |
