@@ -37,12 +37,12 @@ const KNOWN: [Known; 7] = [
         because: "it takes the first 64 bytes of a key stream of 256 GiB",
     },
     Known {
-        name: "rakwire..secure..cipher..DatagramCipher$GT$4open",
+        name: "rakwire..secure..primitives..DatagramCipher$GT$4open",
         calls: 1,
         because: "the key stream ends after 256 GiB, and longer messages are refused before",
     },
     Known {
-        name: "rakwire..secure..cipher..DatagramCipher$GT$4seal",
+        name: "rakwire..secure..primitives..DatagramCipher$GT$4seal",
         calls: 1,
         because: "the key stream ends after 256 GiB, and longer messages are refused before",
     },
