@@ -330,7 +330,7 @@ fn boards() -> [Stage; 6] {
             "the hot paths take no more instructions than the table says",
             &[Need::Valgrind, Need::Benchmark],
         )
-        .tier(Tier::Ci, "compiles for speed"),
+        .tier(Tier::Nightly, "compiles for speed, which takes minutes"),
         Stage::in_tools(
             "boards",
             "the single-file example of each board builds, and becomes what the board takes over USB",
