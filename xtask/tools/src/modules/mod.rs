@@ -21,14 +21,20 @@ use self::tree::Tree;
 use xtask::shell::Shell;
 use xtask::tracked;
 
+/// How many files a folder may have, so that a file stays a subject that a reader looks for (ARCHITECTURE.md).
+const MOST_FILES: [(&str, usize); 4] =
+    [("core/src/", 130), ("native/src/", 52), ("relay/src/", 95), ("wasm/ts/", 75)];
+
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
-    let sources: Vec<_> = tracked::files(shell)?.into_iter().filter(|path| is_source(path)).collect();
+    let files = tracked::files(shell)?;
+    let crowded = crowded(shell, &files);
+    let sources: Vec<_> = files.into_iter().filter(|path| is_source(path)).collect();
     let root = shell.path(".");
     let source = |path: &str| fs::read_to_string(root.join(path)).ok();
     let mut reached = BTreeSet::new();
     let mut checked = 0;
-    let mut problems = Vec::new();
+    let mut problems = crowded;
     let roots: Vec<_> = sources.iter().filter(|path| is_root(path)).collect();
     for root in &roots {
         let tree = Tree::read(root, &source)?;
@@ -58,6 +64,21 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         CRATES.len()
     ));
     Ok(())
+}
+
+/// Prints the number of files of each folder with a limit, and returns those that have more.
+fn crowded(shell: &Shell, files: &[String]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (folder, most) in MOST_FILES {
+        let is_code = |path: &&String| path.ends_with(".rs") || path.ends_with(".ts");
+        let count = files.iter().filter(|path| path.starts_with(folder)).filter(is_code).count();
+        shell.print(format_args!("{folder}: {count} files of {most}"));
+        if count > most {
+            problems
+                .push(format!("{folder} has {count} files of {most}: join what a reader looks for together"));
+        }
+    }
+    problems
 }
 
 /// A Rust file of a library or a program, not of an integration test, an example or a bench.
