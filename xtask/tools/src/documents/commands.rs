@@ -190,7 +190,7 @@ mod tests {
             [("test", "it"), ("bin", "tool")].map(|(kind, name)| (kind.to_owned(), name.to_owned()));
         let known = Known {
             cli: built_cli(),
-            stages: BTreeSet::from(["words".to_owned()]),
+            stages: BTreeSet::from(["docs".to_owned()]),
             packages: BTreeMap::from([("rakwire".to_owned(), BTreeSet::from(targets))]),
             firmware: BTreeSet::from(["telemetry".to_owned()]),
         };
