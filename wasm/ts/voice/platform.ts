@@ -64,8 +64,15 @@ export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletU
   }
 }
 
+/** What this needs of `AudioData`, which older versions of TypeScript do not know. */
+interface PlanarAudio {
+  readonly numberOfChannels: number;
+  readonly numberOfFrames: number;
+  copyTo(destination: Float32Array<ArrayBuffer>, options: { planeIndex: number; format: "f32-planar" }): void;
+}
+
 /** The channels of what a decoder or a track gives. */
-export function channelsOf(data: AudioData): Float32Array<ArrayBuffer>[] {
+export function channelsOf(data: PlanarAudio): Float32Array<ArrayBuffer>[] {
   return Array.from({ length: data.numberOfChannels }, (_, planeIndex) => {
     const channel = new Float32Array(data.numberOfFrames);
     data.copyTo(channel, { planeIndex, format: "f32-planar" });
