@@ -14,11 +14,11 @@ use crate::time::Instant;
 /// Recent clients that are kept before those of long ago are looked for.
 const RECENT: usize = 1_024;
 
-/// Whom the peers of one server have let in, and what they have answered: for servers whose clients are spread over
-/// several peers, each with its own socket and lock. It counts all connections that others opened against
-/// `max_incoming`, knows their GUIDs in RakNet, so that nobody comes in twice, and rations what clients cause: how
-/// many connections an address opens one after the other, how many it and its network have, how many of a network are half open,
-/// and the answers to pings and first messages, and clients that come in without a cookie.
+/// Admission state shared by the peers of one server, for servers whose clients are spread over several peers, each with
+/// its own socket and lock. It counts all incoming connections against `max_incoming`, knows their GUIDs in RakNet, so
+/// that no client comes in twice, and limits the load that clients cause: how many connections an address opens one
+/// after the other, how many it and its network have, how many of a network are half open, the answers to pings and
+/// first messages, and clients that come in without a cookie.
 ///
 /// A place is reserved before a connection is made, and free again when the connection has ended. The peers must have
 /// the same configuration and clocks with the same epoch.

@@ -1,5 +1,5 @@
-//! What a peer has to tell: all events in one order, or those of one connection; and who is told that there is room again:
-//! senders that were refused, and none but them.
+//! Events of a peer, all in one order or those of one connection, and connections that have room again after they refused a
+//! message.
 
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};

@@ -1,5 +1,5 @@
-//! The connection table: who is where, who has something to send, who has events; and the places of clients, where a peer
-//! decides together with others whom it lets in.
+//! The connection table: connections by address, the queues of those with something to send and of those with events, and
+//! the places of clients, which the peers of one server give out together.
 
 use core::net::{IpAddr, SocketAddr};
 

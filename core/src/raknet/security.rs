@@ -31,7 +31,7 @@ pub struct Security {
     /// has begun to open one in plain. What others open is for [`server`](Self::server) to say. Default: none, and servers
     /// know nothing of it, but for connections with a [`ConnectOptions::identity`](super::ConnectOptions::identity).
     pub identity: Option<StaticKey>,
-    /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
+    /// Receives the keys of every connection, which suffice to read and forge all its messages. Default: `None`.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
     /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core, or a quarter

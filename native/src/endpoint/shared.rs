@@ -233,7 +233,7 @@ impl<P: Protocol> Shared<P> {
         };
         let next = self.meter(&mut state, now, next);
         let next = match next {
-            // Who waits for a flush is told when all has been sent.
+            // Tasks that wait for a flush are woken once everything has been sent.
             Next::Sleep(_) if !outgoing.is_empty() && self.io.has_flushes() => Next::Again,
             next @ (Next::Again | Next::Sleep(_) | Next::End) => next,
         };
@@ -267,8 +267,8 @@ impl<P: Protocol> Shared<P> {
 }
 
 impl<P: Protocol> Shared<P> {
-    /// Tells those who count what has happened, and has the driver come back for that if it is too early. Once they are told,
-    /// the driver sleeps until something else happens.
+    /// Updates the meters, or has the driver come back for that if it is too early. Once they are up to date, the driver sleeps
+    /// until something else happens.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only meters that count are changed")

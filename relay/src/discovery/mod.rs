@@ -159,8 +159,8 @@ async fn read(
     if named.is_empty() {
         return Ok(());
     }
-    // Whoever may write into the store can put anything there: no more of a value is read than tells that it is too long,
-    // and a key of another type costs its own announcement only.
+    // A writer of the store can put anything there: a value is read only far enough to see that it is too long, and a key of
+    // another type costs its own announcement only.
     let mut pipe = redis::pipe();
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);

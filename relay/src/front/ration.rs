@@ -1,6 +1,6 @@
-//! What bounds those who ask, so that nobody takes all of it: answers to clients whose addresses are not proved, for which memory is
-//! fixed, as a forged source costs none; the budgets of handshakes, of which a new flow gives nobody a new one; the flows that are half
-//! open; and places that are counted, of which a site has its share, whose addresses one party may have.
+//! Limits that keep one client from using up the front: the rate of answers to addresses that are not proved, in fixed memory,
+//! because forging a source costs nothing; the budget of each handshake, which a new flow does not renew; the number of half-open
+//! flows; and the share of places of one site, all of whose addresses one party may have.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
