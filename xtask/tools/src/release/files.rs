@@ -77,6 +77,10 @@ fn remove_earlier(folder: &Path) -> Result<()> {
 fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     let name = format!("rakwire-{version}-{}-linux", std::env::consts::ARCH);
     let tree = folder.join(&name);
+    // A call that was interrupted has left its folder.
+    if tree.exists() {
+        fs::remove_dir_all(&tree)?;
+    }
     fs::create_dir(&tree)?;
     for program in artifacts::static_programs(shell)? {
         let packed = tree.join(program.file_name().context("a program has no name")?);
