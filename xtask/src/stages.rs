@@ -88,7 +88,7 @@ fn checks_of_texts() -> [Stage; 7] {
             .tier(Tier::Check, "a second"),
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges)
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("modules", "modules use each other in no circle and not upwards", &[])
+        Stage::in_tools("modules", "modules use each other in no circle and not upwards; no folder has too many files", &[])
             .tier(Tier::Check, "seconds"),
         Stage::in_tools("english", "comments and documents keep to plain English", &[])
             .tier(Tier::Check, "a second"),

@@ -2,8 +2,9 @@
 //!
 //! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the endpoint says how it is run.
 //!
-//! The layers, from the bottom: [`wire`](crate::wire) knows bytes. Above it stand configuration, deliveries, reasons and
-//! counters, one file each. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
+//! The layers, from the bottom: [`wire`](crate::wire) knows bytes. Above it stand configuration, security,
+//! deliveries, reasons, counters and the addresses that a peer announces, one file each, and `shared_state`, which all connections of
+//! a peer share. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
 //! that are not connected and decides what a datagram is for.
 
 mod config;

@@ -21,14 +21,15 @@ use self::tree::Tree;
 use xtask::shell::Shell;
 use xtask::tracked;
 
-/// How many files a folder may have, so that a file stays a subject that a reader looks for (ARCHITECTURE.md).
+/// The most files of a folder, so that a file stays a subject that a reader looks for (ARCHITECTURE.md). The limits may only be
+/// lowered; the goals are 90 for the relay and 70 for the npm package.
 const MOST_FILES: [(&str, usize); 4] =
-    [("core/src/", 130), ("native/src/", 52), ("relay/src/", 95), ("wasm/ts/", 75)];
+    [("core/src/", 130), ("native/src/", 49), ("relay/src/", 95), ("wasm/ts/", 75)];
 
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let files = tracked::files(shell)?;
-    let crowded = crowded(shell, &files);
+    let crowded = crowded(&files, &MOST_FILES, |line| shell.print(line));
     let sources: Vec<_> = files.into_iter().filter(|path| is_source(path)).collect();
     let root = shell.path(".");
     let source = |path: &str| fs::read_to_string(root.join(path)).ok();
@@ -56,7 +57,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         problems.push(format!("{path}: belongs to no crate, so nothing checks what it uses"));
     }
     if !problems.is_empty() {
-        bail!("modules use what they must not:\n\n{}", problems.join("\n"));
+        bail!("modules are not as ARCHITECTURE.md says:\n\n{}", problems.join("\n"));
     }
     shell.print(format_args!(
         "{checked} files of {} crates use each other in no circle, and {} crates keep to their layers",
@@ -67,13 +68,13 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 }
 
 /// Prints the number of files of each folder with a limit, and returns those that have more.
-fn crowded(shell: &Shell, files: &[String]) -> Vec<String> {
+fn crowded(files: &[String], limits: &[(&str, usize)], mut print: impl FnMut(String)) -> Vec<String> {
     let mut problems = Vec::new();
-    for (folder, most) in MOST_FILES {
+    for (folder, most) in limits {
         let is_code = |path: &&String| path.ends_with(".rs") || path.ends_with(".ts");
         let count = files.iter().filter(|path| path.starts_with(folder)).filter(is_code).count();
-        shell.print(format_args!("{folder}: {count} files of {most}"));
-        if count > most {
+        print(format!("{folder}: {count} files of {most}"));
+        if count > *most {
             problems
                 .push(format!("{folder} has {count} files of {most}: join what a reader looks for together"));
         }
@@ -222,6 +223,15 @@ mod tests {
     }
 
     const LIB: (&str, &str) = ("src/lib.rs", "mod a;\nmod b;\nmod c;\n");
+
+    #[test]
+    fn a_folder_with_more_files_than_its_limit_is_found() {
+        let files = ["a/src/one.rs", "a/src/two.ts", "a/src/README.md", "b/src/one.rs"].map(str::to_owned);
+        let mut printed = Vec::new();
+        let problems = crowded(&files, &[("a/src/", 1), ("b/src/", 1)], |line| printed.push(line));
+        assert_eq!(printed, ["a/src/: 2 files of 1", "b/src/: 1 files of 1"]);
+        assert_eq!(problems, ["a/src/ has 2 files of 1: join what a reader looks for together"]);
+    }
 
     #[test]
     fn a_circle_is_found_with_its_files_and_lines() {

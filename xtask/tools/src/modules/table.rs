@@ -96,8 +96,16 @@ const CORE: Crate = Crate {
             "game_protocol::connection::block_header",
             "game_protocol::connection::rtt",
         ]),
-        // What a peer keeps beside its connections, and the answers to peers without one.
-        Layer::together(&["raknet::internal_addresses", "game_protocol::responder"]),
+        // What stands in the pool beside messages, the answers to peers without a connection, and what a peer keeps beside
+        // its connections.
+        Layer::together(&[
+            "raknet::internal_addresses",
+            "raknet::peer::bans",
+            "raknet::peer::message_filter",
+            "raknet::peer::responder",
+            "raknet::peer::state",
+            "game_protocol::responder",
+        ]),
         Layer::together(&["raknet::connection::congestion"]),
         Layer::together(&["raknet::connection::recovery"]),
         Layer::apart(&[
