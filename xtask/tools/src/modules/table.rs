@@ -120,7 +120,14 @@ const CORE: Crate = Crate {
         // A connection as the endpoint knows it.
         Layer::together(&["raknet::connection::protocol"]),
         // The peers of each protocol: routing, and what the protocol adds to the endpoint.
-        Layer::together(&["raknet", "raknet::peer", "game_protocol", "game_protocol::protocol"]),
+        Layer::together(&[
+            "raknet",
+            "raknet::peer",
+            "raknet::peer::admission",
+            "raknet::peer::routing",
+            "game_protocol",
+            "game_protocol::protocol",
+        ]),
         Layer::together(&["sim"]),
         // What only offers the rest under its names.
         Layer::together(&["crate", "codec"]),
