@@ -146,7 +146,6 @@ mod cookie;
 mod cursor;
 pub mod endpoint;
 pub mod game_protocol;
-mod host;
 mod machine;
 pub mod raknet;
 mod rate_limit;
@@ -159,8 +158,8 @@ mod storage;
 mod time;
 
 pub use cursor::{Chunks, Piece};
-pub use host::{HostPrefix, split_zoned_host};
-pub use machine::{Machine, Transmit};
+pub use machine::{Machine, Transmit, split_zoned_host};
+pub use rate_limit::HostPrefix;
 pub use serial::U24;
 pub use time::Instant;
 

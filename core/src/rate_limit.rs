@@ -1,8 +1,8 @@
-//! How many answers peers without a connection get: an answer may be longer than its question, and the question's
-//! source may be forged.
+//! Limits of answers to peers without a connection, since an answer may be longer than its question and the question's source may
+//! be forged; and the unit by which limits for each host count.
 
 use core::hash::Hasher;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use core::time::Duration;
 
 use siphasher::sip::SipHasher13;
@@ -176,6 +176,34 @@ pub(crate) const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
         IpAddr::V6(ip) => ip.to_bits() & !(u64::MAX as u128),
+    }
+}
+
+/// The part of an IPv6 address that its host does not choose.
+const PREFIX_V6: u128 = !(u64::MAX as u128);
+
+/// The addresses that one host surely has: one of IPv4, or all of IPv6 with the same first 64 bits, since a host chooses the
+/// rest as it likes. Limits for each host count by this.
+///
+/// ```
+/// use rakwire::HostPrefix;
+///
+/// let of = |address: &str| address.parse().map(HostPrefix::of);
+/// assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:0:0:2"));
+/// assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+/// assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPrefix(IpAddr);
+
+impl HostPrefix {
+    /// Returns the prefix of an address.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V4(ip) => IpAddr::V4(ip),
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & PREFIX_V6)),
+        })
     }
 }
 

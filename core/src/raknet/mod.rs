@@ -3,14 +3,12 @@
 //! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the endpoint says how it is run.
 //!
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes. Above it stand configuration, security,
-//! deliveries, reasons, counters and the addresses that a peer announces, one file each, and `shared_state`, which all connections of
-//! a peer share. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
+//! deliveries, reasons and counters, one file each, and `shared_state`, which all connections of a peer share. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
 //! that are not connected and decides what a datagram is for.
 
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
-mod internal_addresses;
 mod network_id;
 mod peer;
 mod reason;
@@ -24,10 +22,10 @@ pub use config::{
     Config, CongestionControl, ConnectOptions, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
     RakNet,
 };
+pub use connection::handshake::internal_addresses::InternalAddresses;
 #[cfg(feature = "delay-based")]
 pub use connection::{PathSample, PathWindow};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
-pub use internal_addresses::InternalAddresses;
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use peer::{
     AddressPattern, BanList, BanListFull, FILTER_GROUPS, FilterGroup, MAX_BANS, MessageFilter,

@@ -1,8 +1,6 @@
 //! What one connection receives: chunks that become messages.
 
-use super::block_header::{
-    BlockHeader, Context, Partial, ReceiveWindow, ReceivedChunk, SequenceStatus, find, key,
-};
+use super::block_header::{Bits, BlockHeader, Context, Partial, ReceivedChunk, WINDOW, find, key};
 use crate::game_protocol::config::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
 use crate::storage::{Block, BlockLink, Claim, List, Queue, Share};
@@ -434,4 +432,117 @@ fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> BlockLink {
     let chunk = find(cx, key)?;
     cx.index.remove(cx.pool, key, chunk);
     Some(chunk)
+}
+
+/// From here on a number counts as older.
+const HALF: u16 = 0x8000;
+
+/// The state of a sequence of which something arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SequenceStatus {
+    New,
+    /// Its message was delivered.
+    Duplicate,
+    /// Too far behind the newest to tell.
+    OutsideWindow,
+}
+
+/// The sequences that were delivered, among the newest.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReceiveWindow {
+    /// The newest sequence of which anything arrived, once anything did.
+    newest: Option<u16>,
+    delivered: Bits,
+}
+
+impl ReceiveWindow {
+    fn check(&self, sequence: u16) -> SequenceStatus {
+        match self.behind(sequence) {
+            None => SequenceStatus::New,
+            Some(behind) if behind >= WINDOW => SequenceStatus::OutsideWindow,
+            Some(_) if self.delivered.get(sequence) => SequenceStatus::Duplicate,
+            Some(_) => SequenceStatus::New,
+        }
+    }
+
+    /// How far a sequence is behind the newest; nothing if it is newer.
+    fn behind(&self, sequence: u16) -> Option<u16> {
+        let newest = self.newest?;
+        let behind = newest.wrapping_sub(sequence);
+        // Half round the circle is as far behind as ahead. It counts as behind.
+        (behind <= HALF).then_some(behind)
+    }
+
+    /// Whether the window has passed a sequence.
+    fn has_passed(&self, sequence: u16) -> bool {
+        self.check(sequence) == SequenceStatus::OutsideWindow
+    }
+
+    /// Moves the window on so that it contains `sequence`.
+    fn advance(&mut self, sequence: u16) {
+        if self.behind(sequence).is_some() {
+            return;
+        }
+        if let Some(newest) = self.newest {
+            let ahead = sequence.wrapping_sub(newest);
+            if ahead >= WINDOW {
+                self.delivered = Bits::default();
+            }
+            for step in 1..=ahead.min(WINDOW) {
+                self.delivered.clear(newest.wrapping_add(step));
+            }
+        }
+        self.newest = Some(sequence);
+    }
+
+    fn mark(&mut self, sequence: u16) {
+        self.delivered.set(sequence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_delivered_once_wherever_the_numbers_start() {
+        for start in [0, 1, 1_023, 32_767, 32_768, 65_000, 65_535] {
+            let mut window = ReceiveWindow::default();
+            for step in (0..4_000_u16).map(|step| step ^ 3) {
+                let sequence = step.wrapping_add(start);
+                assert_eq!(window.check(sequence), SequenceStatus::New, "{start} {step}");
+                window.advance(sequence);
+                window.mark(sequence);
+                assert_eq!(window.check(sequence), SequenceStatus::Duplicate);
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_reaches_1_023_back() {
+        let mut window = ReceiveWindow::default();
+        window.advance(65_000);
+        window.mark(65_000);
+        window.advance(65_000_u16.wrapping_add(1_023));
+        assert_eq!(window.check(65_000), SequenceStatus::Duplicate);
+        assert_eq!(window.check(64_999), SequenceStatus::OutsideWindow);
+        window.advance(65_000_u16.wrapping_add(1_024));
+        assert_eq!(window.check(65_000), SequenceStatus::OutsideWindow);
+        assert_eq!(window.check(65_001), SequenceStatus::New);
+    }
+
+    #[test]
+    fn a_jump_leaves_nothing_of_the_old_window() {
+        let mut window = ReceiveWindow::default();
+        for sequence in 0..1_024 {
+            window.advance(sequence);
+            window.mark(sequence);
+        }
+        window.advance(20_000);
+        assert_eq!(window.check(20_000), SequenceStatus::New);
+        assert_eq!(window.check(20_000 - 1_023), SequenceStatus::New);
+        assert_eq!(window.check(20_000 - 1_024), SequenceStatus::OutsideWindow);
+        assert_eq!(window.check(20_000_u16.wrapping_add(HALF - 1)), SequenceStatus::New);
+        assert_eq!(window.check(20_000_u16.wrapping_add(HALF)), SequenceStatus::OutsideWindow);
+    }
 }

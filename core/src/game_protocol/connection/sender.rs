@@ -1,6 +1,6 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
-use super::block_header::{BlockHeader, Context, OutgoingChunk, SendWindow, SplitSend, find, key};
+use super::block_header::{Bits, BlockHeader, Context, OutgoingChunk, SplitSend, WINDOW, find, key};
 use super::rtt::{ResendLimit, RttEstimator};
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::{Carrier, SendError};
@@ -425,4 +425,71 @@ fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<
         at = cx.pool.next(block);
     }
     Ok(())
+}
+
+/// The reliable sequences that are under way. A sender stays within one window of the oldest, or the receiver could not
+/// tell a late chunk of it from an old one.
+#[derive(Clone, Copy, Debug, Default)]
+struct SendWindow {
+    oldest: u16,
+    count: u16,
+    open: Bits,
+}
+
+impl SendWindow {
+    /// Whether `sequence`, the next to be sent, is within the window.
+    const fn admits(&self, sequence: u16) -> bool {
+        self.count == 0 || sequence.wrapping_sub(self.oldest) < WINDOW
+    }
+
+    /// A reliable sequence, which was admitted, leaves.
+    fn open(&mut self, sequence: u16) {
+        if self.count == 0 {
+            self.oldest = sequence;
+        }
+        if !self.open.get(sequence) {
+            self.open.set(sequence);
+            self.count += 1;
+        }
+    }
+
+    /// Every chunk of a sequence was acknowledged.
+    fn close(&mut self, sequence: u16) {
+        if !self.open.get(sequence) {
+            return;
+        }
+        self.open.clear(sequence);
+        self.count = self.count.saturating_sub(1);
+        // Bits outside of the window are clear, so each step leaves a sequence behind for good.
+        for _ in 0..WINDOW {
+            if self.count == 0 || self.open.get(self.oldest) {
+                return;
+            }
+            self.oldest = self.oldest.wrapping_add(1);
+        }
+        debug_assert!(false, "{} sequences are open and none has a bit", self.count);
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_stays_within_a_window_of_the_oldest() {
+        let mut window = SendWindow::default();
+        assert!(window.admits(7));
+        window.open(65_500);
+        window.open(65_502);
+        let last = 65_500_u16.wrapping_add(1_023);
+        assert!(window.admits(last) && !window.admits(last.wrapping_add(1)));
+        window.close(65_502);
+        assert!(!window.admits(last.wrapping_add(1)));
+        window.open(3);
+        window.close(65_500);
+        assert!(window.admits(1_026) && !window.admits(1_027));
+        window.close(3);
+        assert!(window.admits(30_000));
+    }
 }

@@ -34,7 +34,7 @@
 mod block_header;
 mod channels;
 mod congestion;
-mod handshake;
+pub(super) mod handshake;
 mod negotiation;
 mod protection;
 mod protocol;
@@ -48,6 +48,7 @@ pub(crate) use block_header::BlockHeader;
 use block_header::Context;
 #[cfg(feature = "delay-based")]
 pub use congestion::{PathSample, PathWindow};
+use handshake::internal_addresses::{ListLength, StoredAddresses};
 use handshake::{End, Handshake, State};
 #[cfg(feature = "secure")]
 pub(crate) use negotiation::ChallengeRequest;
@@ -57,7 +58,6 @@ use sender::Sender;
 
 use super::config::PACKING;
 use super::delivery::Channel;
-use super::internal_addresses::{ListLength, StoredAddresses};
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
 use super::security::SecurePeer;

@@ -14,8 +14,8 @@ use crate::raknet::config::Config;
 use crate::raknet::config::{CookiePolicy, RakNet};
 #[cfg(feature = "secure")]
 use crate::raknet::connection::ChallengeRequest;
+use crate::raknet::connection::handshake::internal_addresses::ListLength;
 use crate::raknet::connection::{Connection, ConnectionProtection};
-use crate::raknet::internal_addresses::ListLength;
 #[cfg(feature = "secure")]
 use crate::raknet::security::SecurePeer;
 use crate::raknet::stats::DropReason;

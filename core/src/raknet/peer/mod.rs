@@ -23,9 +23,9 @@ use state::Bans;
 use state::{State, StateTables, Storage};
 
 use super::config::{Config, ConnectOptions, RakNet};
+use super::connection::handshake::internal_addresses::{InternalAddresses, most_addresses};
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
-use super::internal_addresses::{InternalAddresses, most_addresses};
 use super::reason::{ConnectFailure, DisconnectReason, SetError};
 #[cfg(feature = "unconnected")]
 use super::reason::{OutOfBandError, PingError};

@@ -14,7 +14,7 @@ use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
 use crate::raknet::config::{Config, SERVER, UNCONNECTED, room};
 use crate::raknet::connection::BlockHeader;
-use crate::raknet::internal_addresses::ListLength;
+use crate::raknet::connection::handshake::internal_addresses::ListLength;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,

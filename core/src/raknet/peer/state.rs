@@ -6,7 +6,7 @@ use super::bans::BanList;
 use super::responder::StatelessResponder;
 use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, UnconnectedKind, refill};
 use crate::raknet::config::{Config, RakNet, SERVER, UNCONNECTED, room};
-use crate::raknet::internal_addresses::StoredAddresses;
+use crate::raknet::connection::handshake::internal_addresses::StoredAddresses;
 #[cfg(feature = "secure")]
 use crate::raknet::shared_state::SecureState;
 use crate::raknet::shared_state::{KnownVersions, LossHistory, WORDS};

@@ -17,12 +17,11 @@ pub mod id;
 pub mod local;
 pub mod notice;
 pub mod offline;
-mod pong_framing;
 pub mod protection;
 mod security;
 
 pub(crate) use datagram::FirstByte;
-pub use pong_framing::PongFraming;
+pub use offline::PongFraming;
 pub use security::SecuritySizes;
 
 /// A packet that reads and writes its bytes.

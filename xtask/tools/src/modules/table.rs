@@ -64,7 +64,6 @@ const CORE: Crate = Crate {
             "cursor",
             "storage",
             "rate_limit",
-            "host",
             "cookie",
             "machine",
         ]),
@@ -99,7 +98,7 @@ const CORE: Crate = Crate {
         // What stands in the pool beside messages, the answers to peers without a connection, and what a peer keeps beside
         // its connections.
         Layer::together(&[
-            "raknet::internal_addresses",
+            "raknet::connection::handshake::internal_addresses",
             "raknet::peer::bans",
             "raknet::peer::message_filter",
             "raknet::peer::responder",
@@ -115,7 +114,11 @@ const CORE: Crate = Crate {
             "game_protocol::connection::receiver",
             "game_protocol::connection::sender",
         ]),
-        Layer::together(&["raknet::connection::handshake"]),
+        Layer::together(&[
+            "raknet::connection::handshake",
+            "raknet::connection::handshake::control",
+            "raknet::connection::handshake::opening",
+        ]),
         Layer::apart(&["raknet::connection", "game_protocol::connection"]),
         // A connection as the endpoint knows it.
         Layer::together(&["raknet::connection::protocol"]),

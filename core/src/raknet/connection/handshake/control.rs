@@ -3,6 +3,7 @@
 
 use core::net::SocketAddr;
 
+use super::internal_addresses::{ListLength, MAX_ADDRESS_LIST};
 use super::opening::{Reply2, dialled, failure_in_connection};
 use super::{End, Handshake, REPEAT_REQUEST, State};
 use crate::cursor::{Reader, Source, WireError};
@@ -12,7 +13,6 @@ use crate::raknet::connection::block_header::{Context, Ending};
 use crate::raknet::connection::protection::ConnectionProtection;
 use crate::raknet::connection::sender::Sender;
 use crate::raknet::delivery::{Delivery, Priority};
-use crate::raknet::internal_addresses::{ListLength, MAX_ADDRESS_LIST};
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::{Control, KeyProblem, MAX_PASSWORD, Proof};

@@ -2,10 +2,12 @@
 //! the messages of a connection.
 
 mod control;
+pub(in crate::raknet) mod internal_addresses;
 mod opening;
 
 use core::time::Duration;
 
+use internal_addresses::{ListLength, StoredAddresses, is_assigned};
 use opening::{Opening, failure_of};
 
 use super::block_header::{BlockHeader, Context, Ending};
@@ -13,7 +15,6 @@ use super::protection::ConnectionProtection;
 use super::sender::Sender;
 use crate::endpoint::{ConnectError, ConnectionState, RefuseReason, Side};
 use crate::raknet::config::{ConnectOptions, SERVER};
-use crate::raknet::internal_addresses::{ListLength, StoredAddresses, is_assigned};
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::Guid;

@@ -1,15 +1,17 @@
 //! What a connection receives: datagrams, capsules, messages (docs/raknet.md#receiving).
 
 mod ack_tracker;
+mod budget;
 mod messages;
 mod reassembly;
 mod reorder_buffer;
 
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, Fates, RecordKind};
+use budget::ReceiveBudget;
+pub(super) use budget::ReceiveError;
 use reassembly::{ArrivedPart, Reassembly};
-pub(super) use reorder_buffer::ReceiveError;
-use reorder_buffer::{Disposition, ReceiveBudget, ReorderBuffer};
+use reorder_buffer::{Disposition, ReorderBuffer};
 
 use super::block_header::{Context, IncomingMessage};
 use super::channels::{Channels, NEAR};

@@ -12,7 +12,8 @@
 //! first part has the number of the whole message, so it is a duplicate. Its split id is remembered, by which the other
 //! parts are recognized: they have new numbers, and would wait for the first part for ever.
 
-use super::reorder_buffer::{Disposition, ReceiveBudget, ReceiveError, ReorderBuffer, disposition};
+use super::budget::{ReceiveBudget, ReceiveError};
+use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use crate::endpoint::{Direction, Progress};
 use crate::raknet::config::SPLITTING;
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage, Part, Partial, key};

@@ -1,11 +1,9 @@
-//! Ordered and sequenced messages of one channel (docs/raknet.md#ordering), the memory that a connection may take for what it
-//! receives, and why a datagram is not acknowledged.
+//! Ordered and sequenced messages of one channel (docs/raknet.md#ordering).
 
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, Claim, OrderHeap, Pool, Share};
-use crate::time::Instant;
+use crate::storage::{Block, BlockLink, OrderHeap, Pool};
 
 /// What to do with a message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,73 +119,6 @@ fn precedes(left: &IncomingMessage, right: &IncomingMessage) -> bool {
         (true, true) => left.sequence.is_older_than(right.sequence),
         (false, _) => false,
     }
-}
-
-/// Blocks that received messages take, or that were promised to messages which arrive in parts. Aligned to four bytes, which
-/// takes four less of every connection.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C, packed(4))]
-pub(super) struct ReceiveBudget {
-    pub(super) share: Share,
-    /// Since when nothing more has fitted although the application has read everything.
-    exhausted_since: Option<Instant>,
-}
-
-/// What a message that will have this fate may take. One that has to wait for others gets half, so that those others
-/// find room.
-const fn claim(disposition: Disposition) -> Claim {
-    match disposition {
-        Disposition::Deliver | Disposition::Discard => Claim::Receive,
-        Disposition::Buffer => Claim::Early,
-    }
-}
-
-impl ReceiveBudget {
-    /// Whether `blocks` blocks more are within the share.
-    pub(super) fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
-        cx.pool.shares.check(&self.share, blocks, claim(disposition)).is_ok()
-    }
-
-    /// Charges blocks to the share; false if they are not within it.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
-        cx.pool.shares.charge(&mut self.share, blocks, claim(disposition)).is_ok()
-    }
-
-    /// Releases blocks that went back to the pool, or that were promised and are not needed.
-    #[cfg_attr(target_pointer_width = "64", inline)]
-    pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.release(&mut self.share, blocks);
-    }
-
-    /// Something found room.
-    pub(super) const fn on_fit(&mut self) {
-        self.exhausted_since = None;
-    }
-
-    /// Something found no room. The other peer is to blame only while the application has nothing to read.
-    pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {
-        if inbox_is_empty && self.exhausted_since().is_none() {
-            self.exhausted_since = Some(now);
-        }
-    }
-
-    pub(super) const fn exhausted_since(&self) -> Option<Instant> {
-        self.exhausted_since
-    }
-
-    pub(super) const fn set_exhausted_since(&mut self, since: Option<Instant>) {
-        self.exhausted_since = since;
-    }
-}
-
-/// Why a capsule could not be taken: its datagram is not acknowledged, so the other peer sends it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum ReceiveError {
-    NoMemory,
-    OutsideWindow,
-    /// The message can never fit into the memory of one connection.
-    MessageTooLarge,
 }
 
 #[cfg(test)]

@@ -5,26 +5,26 @@ use core::net::SocketAddr;
 
 use heapless::Vec;
 
-use super::config::Config;
-use super::connection::BlockHeader;
-use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
+use crate::raknet::config::Config;
+use crate::raknet::connection::block_header::BlockHeader;
+use crate::raknet::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
 use crate::storage::{BlockLink, Pool};
 
 /// The most addresses in a list.
-pub(super) const MAX_ADDRESSES: usize = 20;
+pub(in crate::raknet) const MAX_ADDRESSES: usize = 20;
 /// Bytes of the longest list.
-pub(super) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
+pub(in crate::raknet) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
 
 /// The addresses that a peer says are its own, at most 20.
 pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 
 /// A list of addresses in the pool, or none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct StoredAddresses(BlockLink);
+pub(in crate::raknet) struct StoredAddresses(BlockLink);
 
 impl StoredAddresses {
     /// Keeps addresses in place of those before. False if there is no memory for them.
-    pub(super) fn keep(
+    pub(in crate::raknet) fn keep(
         &mut self,
         pool: &mut Pool<'_, BlockHeader>,
         addresses: impl Iterator<Item = SocketAddr>,
@@ -38,19 +38,19 @@ impl StoredAddresses {
         list.as_bytes().is_empty() || self.0.is_some()
     }
 
-    pub(super) const fn is_some(self) -> bool {
+    pub(in crate::raknet) const fn is_some(self) -> bool {
         self.0.is_some()
     }
 
     #[inline]
-    pub(super) fn forget(&mut self, pool: &mut Pool<'_, BlockHeader>) {
+    pub(in crate::raknet) fn forget(&mut self, pool: &mut Pool<'_, BlockHeader>) {
         if let Some(list) = self.0.take() {
             pool.free_common(list);
         }
     }
 
     /// The addresses.
-    pub(super) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
+    pub(in crate::raknet) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
         if self.0.is_none() {
             return InternalAddresses::new();
         }
@@ -64,13 +64,13 @@ impl StoredAddresses {
     }
 
     /// How many blocks they take.
-    pub(super) fn blocks(self, pool: &Pool<'_, BlockHeader>) -> usize {
+    pub(in crate::raknet) fn blocks(self, pool: &Pool<'_, BlockHeader>) -> usize {
         self.0.map_or(0, |list| pool.blocks_for(pool.size(list)))
     }
 
     /// The list as this peer sends it to one that reads lists of `length`: the first addresses, and unassigned ones for
     /// what is missing.
-    pub(super) fn listed<'b>(
+    pub(in crate::raknet) fn listed<'b>(
         self,
         pool: &Pool<'_, BlockHeader>,
         config: &Config,
@@ -96,12 +96,12 @@ impl StoredAddresses {
 }
 
 /// Whether an address is that of somebody.
-pub(super) fn is_assigned(address: &SocketAddr) -> bool {
+pub(in crate::raknet) fn is_assigned(address: &SocketAddr) -> bool {
     *address != UNASSIGNED
 }
 
 /// The most addresses that a peer may say are its own.
-pub(super) fn most_addresses(config: &Config) -> usize {
+pub(in crate::raknet) fn most_addresses(config: &Config) -> usize {
     configured_length(config, MAX_ADDRESSES)
 }
 
@@ -125,28 +125,28 @@ impl ListLength {
     const NEWEST_TEN: u8 = 8;
 
     /// The length of the lists of peers that speak `version`.
-    pub(super) const fn of_version(version: u8) -> Self {
+    pub(in crate::raknet) const fn of_version(version: u8) -> Self {
         if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
     }
 
     /// The length of the lists of all peers that speak one of these versions, if it is the same.
-    pub(super) fn of_versions(versions: &[u8]) -> Option<Self> {
+    pub(in crate::raknet) fn of_versions(versions: &[u8]) -> Option<Self> {
         let mut lengths = versions.iter().map(|version| Self::of_version(*version));
         let first = lengths.next()?;
         lengths.all(|length| length == first).then_some(first)
     }
 
     /// As one bit, which a cookie brings back.
-    pub(super) const fn is_twenty(self) -> bool {
+    pub(in crate::raknet) const fn is_twenty(self) -> bool {
         matches!(self, Self::Twenty)
     }
 
-    pub(super) const fn from_bit(is_twenty: bool) -> Self {
+    pub(in crate::raknet) const fn from_bit(is_twenty: bool) -> Self {
         if is_twenty { Self::Twenty } else { Self::Ten }
     }
 
     /// The number of addresses.
-    pub(super) const fn addresses(self) -> usize {
+    pub(in crate::raknet) const fn addresses(self) -> usize {
         match self {
             Self::Ten => 10,
             Self::Twenty => 20,
