@@ -4,10 +4,10 @@
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};
 use super::protocol::{
-    Blocked, Connection, ConnectionEvent, Ending, Lent, Peer, Protocol, State, Unconnected, UnconnectedKind,
+    Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedKind,
 };
+use super::tables::{Lent, Occupant, Tables};
 use super::types::ConnectionId;
-use crate::storage::{Claim, SEVERAL};
 
 impl<P: Protocol> Peer<'_, P> {
     /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
@@ -18,12 +18,12 @@ impl<P: Protocol> Peer<'_, P> {
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next()?;
-        self.tell(next)
+        next.event(self)
     }
 
     /// What happens next by `next` that passes the hook; what does not is dropped. Before anything else the hook may inject
     /// a message for any connection or for that one, also in the place of one that it has just dropped.
-    pub(super) fn poll_event_past<H: Hook<P>>(
+    pub(super) fn poll_event_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
         of: Option<ConnectionId>,
@@ -36,15 +36,15 @@ impl<P: Protocol> Peer<'_, P> {
                 return Some(Event::Message { id, delivery, message: self.lent() });
             }
             let next = next(self)?;
-            if self.tell(next).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
-                return self.tell(next);
+            if next.event(self).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
+                return next.event(self);
             }
         }
     }
 
     /// What a peer without a connection said first of the kind that is `wanted`, if it passes the hook; what does not is
     /// dropped.
-    pub(super) fn poll_unconnected_past<H: Hook<P>>(
+    pub(super) fn poll_unconnected_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
         wanted: fn(&UnconnectedKind) -> bool,
@@ -53,8 +53,8 @@ impl<P: Protocol> Peer<'_, P> {
         loop {
             self.give_back();
             let next = self.next_unconnected_of(wanted)?;
-            if self.tell(next).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
-                return self.tell(next);
+            if next.event(self).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
+                return next.event(self);
             }
         }
     }
@@ -69,13 +69,13 @@ impl<P: Protocol> Peer<'_, P> {
         loop {
             let (mut found, mut is_dropped) = (None, false);
             hook.inject(of, &mut |Injected { id, delivery, message }| {
-                is_dropped = message.is_empty() || self.get(id).is_none();
+                is_dropped = message.is_empty() || self.tables.connections.get(id).is_none();
                 if is_dropped {
                     return true;
                 }
                 let header = P::BlockHeader::default();
                 let Some(block) = self.tables.pool.store_common(message, &header) else { return false };
-                self.lent = Lent::Injected(block);
+                self.tables.events.lend(Lent::Injected(block));
                 found = Some((id, delivery));
                 true
             });
@@ -90,23 +90,23 @@ impl<P: Protocol> Peer<'_, P> {
         if let Some(next) = self.next_unconnected() {
             return Some(next);
         }
-        while let Some(slot) = self.tables.readable.front() {
+        while let Some(slot) = self.tables.events.front() {
             if let Some(next) = self.next_of(slot) {
                 return Some(next);
             }
-            self.unlist_events();
+            self.tables.events.pop(&mut self.tables.connections);
             self.release_if_finished(slot);
         }
         None
     }
 
     fn next_unconnected(&mut self) -> Option<Next<P>> {
-        self.lent = Lent::Unconnected(self.state.unconnected()?.data);
+        self.tables.events.lend(Lent::Unconnected(self.state.unconnected()?.data));
         Some(Next::Unconnected)
     }
 
     fn next_of(&mut self, at: u16) -> Option<Next<P>> {
-        let slot = self.slot(at)?;
+        let slot = self.tables.connections.slot(at)?;
         if slot.is_vacant() || slot.is_paused || !slot.connection.has_events() {
             return None;
         }
@@ -114,7 +114,7 @@ impl<P: Protocol> Peer<'_, P> {
         let id = ConnectionId { slot: at, generation: cx.generation };
         let event = connection.poll_event(&mut cx)?;
         if let ConnectionEvent::Message(message) = event {
-            self.lent = Lent::Message { message, id };
+            self.tables.events.lend(Lent::Message { message, id });
         }
         Some(Next::Of(id, event))
     }
@@ -152,9 +152,14 @@ impl<P: Protocol> Peer<'_, P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
-        while let Some(at) = self.unlist_events() {
-            if self.slot(at).is_some_and(|slot| !slot.is_paused && slot.connection.has_events()) {
-                return Some(self.id(at));
+        while let Some(at) = self.tables.events.pop(&mut self.tables.connections) {
+            if self
+                .tables
+                .connections
+                .slot(at)
+                .is_some_and(|slot| !slot.is_paused && slot.connection.has_events())
+            {
+                return Some(self.tables.connections.id(at));
             }
             self.release_if_finished(at);
         }
@@ -166,11 +171,11 @@ impl<P: Protocol> Peer<'_, P> {
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_of_id(id)?;
-        self.tell(next)
+        next.event(self)
     }
 
     pub(super) fn next_of_id(&mut self, id: ConnectionId) -> Option<Next<P>> {
-        self.get(id)?;
+        self.tables.connections.get(id)?;
         let next = self.next_of(id.slot);
         if next.is_none() {
             self.release_if_finished(id.slot);
@@ -183,7 +188,7 @@ impl<P: Protocol> Peer<'_, P> {
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_unconnected()?;
-        self.tell(next)
+        next.event(self)
     }
 
     /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
@@ -200,7 +205,7 @@ impl<P: Protocol> Peer<'_, P> {
     fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_unconnected_of(wanted)?;
-        self.tell(next)
+        next.event(self)
     }
 
     /// What a peer without a connection said first of the kind that is `wanted`.
@@ -212,7 +217,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn give_back(&mut self) {
-        match core::mem::replace(&mut self.lent, Lent::Nothing) {
+        match self.tables.events.take_back() {
             Lent::Nothing => {}
             Lent::Unconnected(_) => {
                 if let Some(unconnected) = self.state.pop_unconnected() {
@@ -241,11 +246,9 @@ impl<P: Protocol> Peer<'_, P> {
     /// when nothing is lent.
     #[must_use]
     pub const fn lent(&self) -> Message<'_, P> {
-        match self.lent {
-            Lent::Nothing => Message::empty(&self.tables.pool),
-            Lent::Message { message, .. } | Lent::Unconnected(message) | Lent::Injected(message) => {
-                Message::new(&self.tables.pool, message)
-            }
+        match self.tables.events.lent().block() {
+            None => Message::empty(&self.tables.pool),
+            Some(message) => Message::new(&self.tables.pool, message),
         }
     }
 
@@ -267,7 +270,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// ```
     #[cfg(feature = "hand-over")]
     pub fn take_lent(&mut self) -> alloc::vec::Vec<u8> {
-        let outside = match self.lent {
+        let outside = match self.tables.events.lent() {
             Lent::Message { message, .. } => self.tables.pool.take_outside(message),
             Lent::Nothing | Lent::Unconnected(_) | Lent::Injected(_) => None,
         };
@@ -275,14 +278,25 @@ impl<P: Protocol> Peer<'_, P> {
         self.give_back();
         bytes
     }
+}
 
-    /// Puts what is next into the words of an event.
+/// The next thing to report to the application.
+#[derive(Clone, Copy)]
+pub(super) enum Next<P: Protocol> {
+    /// Something of a connection.
+    Of(ConnectionId, ConnectionEvent<P>),
+    /// The first message of a peer without a connection.
+    Unconnected,
+}
+
+impl<P: Protocol> Next<P> {
+    /// Returns the event, which borrows its bytes.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {
-        let pool = &self.tables.pool;
-        let (id, event) = match next {
-            Next::Of(id, event) => (id, event),
-            Next::Unconnected => return self.tell_unconnected(),
+    fn event<'p>(self, peer: &'p Peer<'_, P>) -> Option<Event<'p, P>> {
+        let pool = &peer.tables.pool;
+        let (id, event) = match self {
+            Self::Of(id, event) => (id, event),
+            Self::Unconnected => return unconnected_event(peer),
         };
         if let ConnectionEvent::Message(message) = event {
             return Some(match P::delivery(pool.header(message)) {
@@ -290,7 +304,7 @@ impl<P: Protocol> Peer<'_, P> {
                 Err((receipt, outcome)) => Event::Receipt { id, receipt, outcome },
             });
         }
-        let slot = self.slot(id.slot)?;
+        let slot = peer.tables.connections.slot(id.slot)?;
         let remote = slot.remote?;
         Some(match event {
             ConnectionEvent::Message(_) => return None,
@@ -309,31 +323,19 @@ impl<P: Protocol> Peer<'_, P> {
             }
         })
     }
-
-    #[cold]
-    fn tell_unconnected(&self) -> Option<Event<'_, P>> {
-        let &Unconnected { from, identity, kind, data } = self.state.unconnected()?;
-        let data = Message::new(&self.tables.pool, data);
-        Some(match kind {
-            UnconnectedKind::Pong(latency) => Event::Pong { from, identity, latency, data },
-            UnconnectedKind::OutOfBand => Event::OutOfBand { from, identity, data },
-            UnconnectedKind::Advertisement => Event::Advertisement { from, identity, data },
-        })
-    }
 }
 
-/// What is told next.
-#[derive(Clone, Copy)]
-pub(super) enum Next<P: Protocol> {
-    /// Something of a connection.
-    Of(ConnectionId, ConnectionEvent<P>),
-    /// What a peer without a connection said first.
-    Unconnected,
+/// Returns the event of the first message of a peer without a connection.
+#[cold]
+fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p, P>> {
+    let &Unconnected { from, identity, kind, data } = peer.state.unconnected()?;
+    let data = Message::new(&peer.tables.pool, data);
+    Some(match kind {
+        UnconnectedKind::Pong(latency) => Event::Pong { from, identity, latency, data },
+        UnconnectedKind::OutOfBand => Event::OutOfBand { from, identity, data },
+        UnconnectedKind::Advertisement => Event::Advertisement { from, identity, data },
+    })
 }
-
-/// Blocked connections that are looked at for each call that asks for a writable one.
-const AT_A_TIME: usize = 16;
-
 impl<P: Protocol> Peer<'_, P> {
     /// The next connection that has room for the smallest message which it refused with
     /// [`QuotaExceeded`](super::SendError::QuotaExceeded) or [`PoolExhausted`](super::SendError::PoolExhausted). It is
@@ -361,86 +363,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// # assert_eq!(send_again(&mut peer, Instant::ZERO, b"\x86"), Ok(()));
     /// ```
     pub fn poll_writable(&mut self) -> Option<ConnectionId> {
-        if SEVERAL && self.tables.writable.is_empty() {
-            self.examine_blocked();
-        }
-        let at = self.tables.writable.front()?;
-        self.tables.writable.pop();
-        if let Some(slot) = self.slot_mut(at) {
-            slot.in_writable = false;
-        }
-        Some(self.id(at))
-    }
-
-    /// A message was refused.
-    #[cold]
-    pub(crate) fn note_refused(&mut self, at: u16) {
-        let shares = &self.tables.pool.shares;
-        let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
-        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        slot.wanted = if slot.wanted == 0 { refused } else { slot.wanted.min(refused) };
-        let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
-        if SEVERAL && shares.depends_on_others(share, wanted, Claim::Send) {
-            self.blocked.needed = self.blocked.needed.min(shares.needed(share, wanted));
-            if !core::mem::replace(&mut slot.in_blocked, true) {
-                self.tables.blocked.push(at);
-            }
-        }
-    }
-
-    /// Lists a connection that refused a message and has changed, if it has room now.
-    #[inline]
-    pub(crate) fn list_writable(&mut self, at: u16) {
-        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        if slot.wanted == 0 {
-            return;
-        }
-        if slot.connection.is_over() {
-            slot.wanted = 0;
-            return;
-        }
-        let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
-        if self.tables.pool.shares.check(share, wanted, Claim::Send).is_err() {
-            return;
-        }
-        slot.wanted = 0;
-        if !core::mem::replace(&mut slot.in_writable, true) {
-            self.tables.writable.push(at);
-        }
-    }
-
-    /// Lists some of the connections that wait for what others hold, if so much is free that it may be enough for one.
-    fn examine_blocked(&mut self) {
-        self.begin_round();
-        let mut shares = self.tables.pool.shares.bounded(self.blocked.room);
-        for _ in 0..AT_A_TIME.min(self.blocked.unexamined) {
-            self.blocked.unexamined -= 1;
-            let Some(at) = self.tables.blocked.front() else { return };
-            self.tables.blocked.pop();
-            let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-            let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
-            // Each one that is named takes its room here, so that not all are named for the same blocks.
-            if wanted > 0 && shares.charge(&mut share, wanted, Claim::Send).is_err() {
-                self.blocked.needed = self.blocked.needed.min(shares.needed(&share, wanted));
-                self.tables.blocked.push(at);
-                continue;
-            }
-            slot.in_blocked = false;
-            if core::mem::take(&mut slot.wanted) > 0 && !core::mem::replace(&mut slot.in_writable, true) {
-                self.tables.writable.push(at);
-            }
-        }
-        self.blocked.room = shares.free();
-        // Those that were named need not take their room: then it is for others.
-        self.begin_round();
-    }
-
-    /// Begins to look at all that wait for room of others, if it may be enough for one of them.
-    fn begin_round(&mut self) {
-        let free = self.tables.pool.shares.free();
-        if self.blocked.unexamined == 0 && free >= self.blocked.needed {
-            let unexamined = self.tables.blocked.len();
-            self.blocked = Blocked { unexamined, room: free, needed: usize::MAX };
-        }
+        let Tables { connections, writable, pool, .. } = &mut self.tables;
+        let at = writable.pop(connections, &pool.shares)?;
+        Some(connections.id(at))
     }
 }

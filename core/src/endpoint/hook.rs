@@ -244,7 +244,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.last_now
     }
 
-    /// As [`Peer::send`], past the hook.
+    /// As [`Peer::send`], through the hook.
     ///
     /// # Errors
     /// As [`Peer::send`], and [`SendError::Filtered`] when the hook drops the message.
@@ -262,7 +262,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// As [`Peer::send_vec`], past the hook.
+    /// As [`Peer::send_vec`], through the hook.
     ///
     /// # Errors
     /// As [`Peer::send_vec`], and [`SendError::Filtered`] when the hook drops the message.
@@ -281,12 +281,12 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// As [`Peer::poll_event`], past the hook.
+    /// As [`Peer::poll_event`], through the hook.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event();
         }
-        self.peer.poll_event_past(&mut self.hook, None, Peer::next)
+        self.peer.poll_event_through(&mut self.hook, None, Peer::next)
     }
 
     /// As [`Peer::poll_readable`]. The hook may drop all that the connection has to tell. What it injects makes no connection
@@ -295,31 +295,31 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_readable()
     }
 
-    /// As [`Peer::poll_event_of`], past the hook.
+    /// As [`Peer::poll_event_of`], through the hook.
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event_of(id);
         }
-        self.peer.poll_event_past(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
+        self.peer.poll_event_through(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
     }
 
-    /// As [`Peer::poll_unconnected`], past the hook.
+    /// As [`Peer::poll_unconnected`], through the hook.
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(|_| true)
     }
 
-    /// As [`Peer::poll_pong`], past the hook.
+    /// As [`Peer::poll_pong`], through the hook.
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
-    /// As [`Peer::poll_out_of_band`], past the hook.
+    /// As [`Peer::poll_out_of_band`], through the hook.
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_message)
     }
 
     fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
-        self.peer.poll_unconnected_past(&mut self.hook, wanted)
+        self.peer.poll_unconnected_through(&mut self.hook, wanted)
     }
 }
 

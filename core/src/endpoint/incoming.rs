@@ -9,10 +9,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
 use crate::rate_limit::Ration;
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-use crate::rate_limit::{Allowance, Rates};
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-use crate::time::Instant;
 
 /// How a connection counts among those that others opened. It is kept for each, so it is one byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,43 +231,6 @@ pub(crate) enum Rejection {
     Refused,
     /// The application leaves the client without an answer.
     Ignored,
-}
-
-/// A peer's part in a decision with others, which there is none of without the features `alloc` and `server`: each peer
-/// decides alone whom it lets in.
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-#[derive(Debug)]
-pub(crate) enum Member {}
-
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-impl Member {
-    pub(crate) const fn reserve(&self, _: Instant, _: u16, _: &Request) -> Result<(), Rejection> {
-        match *self {}
-    }
-
-    pub(crate) const fn knows(&self, _: u64) -> bool {
-        match *self {}
-    }
-
-    pub(crate) const fn incoming(&self) -> usize {
-        match *self {}
-    }
-
-    pub(crate) const fn admits_answer(&self, _: &[u8; 16], _: Rates, _: Instant, _: IpAddr) -> bool {
-        match *self {}
-    }
-
-    pub(crate) const fn has_unvalidated_left(&self, _: Allowance, _: Instant) -> bool {
-        match *self {}
-    }
-
-    pub(crate) const fn take_unvalidated(&self, _: Allowance, _: Instant) {
-        match *self {}
-    }
-
-    pub(crate) const fn change(&self, _: u16, _: (Incoming, Incoming), _: Instant, _: Instant) {
-        match *self {}
-    }
 }
 
 #[cfg(test)]

@@ -16,16 +16,17 @@
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;
+mod connections;
 mod event;
 mod events;
 mod hook;
 mod incoming;
+mod member;
 mod packet_log;
 mod peer;
 mod plugin;
 mod protocol;
 mod resources;
-mod table;
 mod tables;
 mod types;
 
@@ -53,5 +54,5 @@ pub(crate) use protocol::{
     UnconnectedKind,
 };
 pub(crate) use resources::refill;
-pub(crate) use tables::Slot;
+pub(crate) use tables::{ConnectionTable, Occupant, Slot};
 pub(crate) use types::MIN_STREAM_TIMEOUT;

@@ -5,9 +5,9 @@ use core::net::SocketAddr;
 use super::event::ConnectionInfo;
 use super::hook::{Hook, Hooked};
 use super::protocol::{Connection, MessageToSend, Peer, Protocol, State};
-use super::types::{ConnectError, ConnectionId, ConnectionState, PeerStats, Receipt, SendError};
+use super::tables::{Occupant, Tables};
+use super::types::{ConnectError, ConnectionId, PeerStats, Receipt, SendError};
 use crate::machine::{Machine, Transmit};
-use crate::storage::SEVERAL;
 use crate::time::Instant;
 
 impl<P: Protocol> Peer<'_, P> {
@@ -91,7 +91,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
         let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
         self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
-        Ok(self.id(slot))
+        Ok(self.tables.connections.id(slot))
     }
 
     /// Opens, from this end too, a connection that the other peer is opening.
@@ -102,13 +102,13 @@ impl<P: Protocol> Peer<'_, P> {
         }
         // Only now there is something to do.
         self.with(slot, |_, _| ());
-        Ok(self.id(slot))
+        Ok(self.tables.connections.id(slot))
     }
 
     /// The connection with the peer at `address`, if there is one.
     #[must_use]
     pub fn connection_at(&self, address: SocketAddr) -> Option<ConnectionId> {
-        self.slot_at(&address).map(|slot| self.id(slot))
+        self.tables.connections.at(&address).map(|slot| self.tables.connections.id(slot))
     }
 
     /// Ends a connection. What was sent reliably before is delivered first, for at most `close_timeout`, and then the
@@ -119,7 +119,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the other peer.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
-        if self.get(id).is_some() {
+        if self.tables.connections.get(id).is_some() {
             self.with(id.slot, P::Connection::disconnect);
             self.update_deadline(id.slot);
         }
@@ -197,12 +197,15 @@ impl<P: Protocol> Peer<'_, P> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
-        self.get(id).ok_or(SendError::NotConnected)?;
+        self.tables.connections.get(id).ok_or(SendError::NotConnected)?;
         let sent = self
             .with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
             .unwrap_or(Err(SendError::NotConnected));
         if matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
-            self.note_refused(id.slot);
+            let Tables { connections, writable, pool, .. } = &mut self.tables;
+            if let Some(slot) = connections.slot_mut(id.slot) {
+                writable.on_refused(slot, id.slot, &pool.shares);
+            }
         }
         sent
     }
@@ -236,7 +239,7 @@ impl<P: Protocol> Peer<'_, P> {
         length: usize,
         delivery: P::Delivery,
     ) -> Result<(), SendError> {
-        self.get(id).ok_or(SendError::NotConnected)?;
+        self.tables.connections.get(id).ok_or(SendError::NotConnected)?;
         let (connection, cx) = self.borrow(id.slot).ok_or(SendError::NotConnected)?;
         connection.can_send(&cx, length, delivery)
     }
@@ -257,7 +260,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// ```
     #[must_use]
     pub fn max_message_len(&mut self, id: ConnectionId) -> Option<usize> {
-        self.get(id)?;
+        self.tables.connections.get(id)?;
         let (connection, cx) = self.borrow(id.slot)?;
         Some(connection.max_message_len(&cx))
     }
@@ -275,7 +278,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     fn set_paused(&mut self, id: ConnectionId, is_paused: bool) -> bool {
-        let Some(slot) = self.slot_mut(id.slot).filter(|slot| slot.is(id)) else { return false };
+        let Some(slot) = self.tables.connections.get_mut(id) else { return false };
         slot.is_paused = is_paused;
         self.list_events(id.slot);
         true
@@ -300,14 +303,14 @@ impl<P: Protocol> Peer<'_, P> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refuse_data(&mut self, id: ConnectionId, refuses: bool) -> bool {
-        let slot = self.slot_mut(id.slot).filter(|slot| slot.is(id));
+        let slot = self.tables.connections.get_mut(id);
         slot.map(|slot| slot.connection.refuse_data(refuses)).is_some()
     }
 
     /// What is known of a connection, while it exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionInfo<P>> {
-        let slot = self.get(id)?;
+        let slot = self.tables.connections.get(id)?;
         Some(ConnectionInfo {
             remote: slot.remote?,
             identity: slot.connection.identity(),
@@ -319,12 +322,12 @@ impl<P: Protocol> Peer<'_, P> {
     /// The counters of a connection, while it exists.
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<P::ConnectionStats> {
-        self.get(id).map(|slot| slot.connection.stats(self.last_now))
+        self.tables.connections.get(id).map(|slot| slot.connection.stats(self.last_now))
     }
 
     /// Every connection that exists, which it does until the application and the other peer were told of its end.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
-        let existing = self.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
+        let existing = self.tables.connections.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
         existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })
     }
 
@@ -342,7 +345,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// path (`EMSGSIZE`). A client of RakNet then probes the next smaller MTU at once. The datagram itself is lost.
     pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
         self.advance(now);
-        if let Some(slot) = self.find(&to) {
+        if let Some(slot) = self.tables.connections.find(&to) {
             self.with(slot, |connection, cx| connection.on_too_large(cx, length));
         }
     }
@@ -352,7 +355,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// connections ignore the report, since ICMP messages are easily forged (RFC 5927 section 4, RFC 8085 section 5.2).
     pub fn handle_unreachable(&mut self, now: Instant, to: SocketAddr) {
         self.advance(now);
-        if let Some(slot) = self.find(&to) {
+        if let Some(slot) = self.tables.connections.find(&to) {
             self.with(slot, P::Connection::on_unreachable);
         }
     }
@@ -360,11 +363,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        while let Some((at, slot)) = self.tables.deadlines.first() {
-            if at > self.last_now {
-                return;
-            }
-            self.tables.deadlines.set(slot, None);
+        while let Some(slot) = self.tables.wakeups.take_due(self.last_now) {
             self.with(slot, P::Connection::handle_timeout);
         }
     }
@@ -374,10 +373,11 @@ impl<P: Protocol> Peer<'_, P> {
     /// anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.tables.ready.is_empty() || !self.state.is_idle() || SEVERAL && self.blocked.unexamined > 0 {
+        let Tables { wakeups, writable, .. } = &self.tables;
+        if wakeups.is_any_ready() || !self.state.is_idle() || writable.is_unfinished() {
             return Some(self.last_now);
         }
-        self.tables.deadlines.first().map(|(at, _)| at)
+        wakeups.next_deadline()
     }
 
     /// Moves the clock; it never steps back.
@@ -414,7 +414,7 @@ impl<P: Protocol> Peer<'_, P> {
             Some((to, length)) => transmit::<P>(&mut self.stats, &to, length, buffer),
             None => {
                 let (slot, length) = self.poll_connections(buffer)?;
-                let to = &self.tables.slots.get(usize::from(slot))?.remote;
+                let to = &self.tables.connections.slot(slot)?.remote;
                 transmit::<P>(&mut self.stats, to.as_ref()?, length, buffer)
             }
         }
@@ -425,21 +425,18 @@ impl<P: Protocol> Peer<'_, P> {
     /// sends those to one address with one call.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
-        while let Some(slot) = self.tables.ready.front() {
+        while let Some(slot) = self.tables.wakeups.front() {
             let (connection, mut cx) = self.borrow(slot)?;
             let length = connection.poll_transmit(&mut cx, buffer);
-            self.list_writable(slot);
+            let Tables { connections, wakeups, writable, pool, .. } = &mut self.tables;
+            if let Some(entry) = connections.slot_mut(slot) {
+                writable.list(entry, slot, &pool.shares);
+            }
             if let Some(length) = length {
-                self.in_a_row += 1;
-                if self.in_a_row >= P::BURST {
-                    self.in_a_row = 0;
-                    self.tables.ready.pop();
-                    self.tables.ready.push(slot);
-                }
+                wakeups.on_composed(slot, P::BURST);
                 return Some((slot, length));
             }
-            self.in_a_row = 0;
-            self.tables.ready.pop();
+            wakeups.end_turn();
             self.park(slot);
         }
         None
@@ -479,24 +476,10 @@ impl<P: Protocol> Peer<'_, P> {
         refused: impl FnMut(ConnectionId, SendError),
     ) -> usize {
         let send_next = |from: &mut u16| {
-            let id = self.next_receiver(from, except)?;
+            let id = self.tables.connections.next_open(from, except)?;
             Some((id, self.send(now, id, message, delivery).map(|_| ())))
         };
         count_sent(send_next, refused)
-    }
-
-    /// The next open connection from a slot on, which becomes the slot behind it.
-    fn next_receiver(&self, from: &mut u16, except: Option<ConnectionId>) -> Option<ConnectionId> {
-        loop {
-            let slot = self.slot(*from)?;
-            let id = ConnectionId { slot: *from, generation: slot.generation };
-            // There are never as many slots as a slot's number has values.
-            *from = from.checked_add(1)?;
-            let is_open = !slot.is_vacant() && slot.connection.state() == ConnectionState::Connected;
-            if is_open && Some(id) != except {
-                return Some(id);
-            }
-        }
     }
 }
 
@@ -511,7 +494,7 @@ impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
         refused: impl FnMut(ConnectionId, SendError),
     ) -> usize {
         let send_next = |from: &mut u16| {
-            let id = self.peer.next_receiver(from, except)?;
+            let id = self.peer.tables.connections.next_open(from, except)?;
             Some((id, self.send(now, id, message, delivery).map(|_| ())))
         };
         count_sent(send_next, refused)

@@ -5,17 +5,13 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-#[cfg(all(feature = "alloc", feature = "server"))]
-use super::admission::Member;
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-use super::incoming::Member;
-use super::incoming::{Incoming, IncomingCounts};
-use super::tables::Tables;
+use super::member::AdmissionMember;
+use super::tables::{Occupant, Tables};
 use super::types::{
-    ConnectError, ConnectionId, ConnectionState, DropReasons, Outcome, PeerStats, Progress, Receipt,
-    RefuseReason, SendError, Side,
+    ConnectError, ConnectionId, DropReasons, Outcome, PeerStats, Progress, Receipt, RefuseReason, SendError,
+    Side,
 };
-use crate::storage::{Block, Index, OutsideId, Pool, Share};
+use crate::storage::{Block, Index, OutsideId, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -255,7 +251,7 @@ pub(crate) struct Context<'x, 'a, P: Protocol> {
 }
 
 /// One other peer, as the endpoint knows it.
-pub(crate) trait Connection<P: Protocol>: Debug + Default {
+pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
     /// Begins to open a connection.
     fn open(
         &mut self,
@@ -316,14 +312,8 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// When something is due next.
     fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;
 
-    /// Whether there are events.
-    fn has_events(&self) -> bool;
-
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<ConnectionEvent<P>>;
-
-    /// What the connection holds for sending.
-    fn send_share(&self) -> &Share;
 
     /// The application has read a receipt of so many blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
@@ -344,34 +334,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     fn side(&self) -> Side;
 
-    fn state(&self) -> ConnectionState;
-
     fn identity(&self) -> P::Identity;
 
     fn stats(&self, now: Instant) -> P::ConnectionStats;
-
-    /// Whether the connection has ended; it may still answer what the other peer resends.
-    fn is_over(&self) -> bool;
-
-    /// Whether nothing is left to do: the slot can be given to another connection.
-    fn is_finished(&self, now: Instant) -> bool;
-
-    /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
-    fn is_lingering(&self) -> bool;
-
-    /// Whether a connection that begins may have the slot of this one, which was refused or has ended and has nothing left
-    /// but to answer what the other peer resends.
-    fn makes_way(&self) -> bool {
-        self.is_lingering()
-    }
-
-    /// How the connection counts against the limits of incoming ones.
-    fn incoming(&self) -> Incoming;
-
-    /// Since when the connection counts as unvalidated, if it does or did.
-    fn unvalidated_since(&self) -> Instant {
-        Instant::ZERO
-    }
 }
 
 /// A message to send.
@@ -439,31 +404,6 @@ pub(crate) struct Unconnected<P: Protocol> {
     pub(crate) data: Block,
 }
 
-/// What the last event lent and the next one takes back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Lent {
-    Nothing,
-    Message {
-        message: Block,
-        id: ConnectionId,
-    },
-    /// The bytes of what a peer without a connection said first.
-    Unconnected(Block),
-    /// The bytes of a message that a hook has injected.
-    Injected(Block),
-}
-
-/// How far the connections that wait for room of others were looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Blocked {
-    /// How many of them are still to be looked at in this round.
-    pub(crate) unexamined: usize,
-    /// Blocks of the common part that may be given away in this round.
-    pub(crate) room: usize,
-    /// How many blocks of the common part must be free for the next round to be worth while.
-    pub(crate) needed: usize,
-}
-
 /// A peer: any number of connections over one socket that it does not know.
 ///
 /// ```
@@ -484,30 +424,19 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) tables: Tables<'a, P::Connection, P::BlockHeader>,
     pub(crate) state: P::State<'a>,
     pub(crate) stats: PeerStats<P::DropReason>,
-    pub(crate) lent: Lent,
     pub(crate) last_now: Instant,
-    /// The slot that the last datagram was for: often the next one's, too.
-    pub(crate) last_slot: u16,
-    /// How many connections others opened.
-    pub(crate) incoming: IncomingCounts,
-    /// How many datagrams of the connection whose turn it is were composed one after the other.
-    pub(crate) in_a_row: u8,
-    pub(crate) blocked: Blocked,
-    /// The last generation that a connection may have.
-    pub(crate) last_generation: u32,
-    /// Its part in what several peers decide together, if it does.
-    pub(crate) member: Option<Member>,
+    pub(crate) admission: AdmissionMember,
 }
 
 /// Without what its memory holds: messages, and secrets.
 impl<P: Protocol> Debug for Peer<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { config, stats, incoming, .. } = self;
+        let Self { config, stats, admission, .. } = self;
         let mut debug = f.debug_struct("Peer");
         debug
             .field("config", config)
             .field("stats", stats)
-            .field("incoming", &incoming.all)
+            .field("incoming", &admission.incoming())
             .finish_non_exhaustive()
     }
 }

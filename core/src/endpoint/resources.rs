@@ -2,9 +2,9 @@
 
 use heapless::{Deque, Vec};
 
-use super::incoming::IncomingCounts;
-use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
-use super::tables::{Slot, Tables};
+use super::member::AdmissionMember;
+use super::protocol::{Peer, Protocol, Storage};
+use super::tables::{ConnectionTable, EventQueue, Slot, Tables, Wakeups, Writable};
 use super::types::PeerStats;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Node, Pool, RawLink, SEVERAL, Shares, SlotEntry, SlotIndex, SlotQueue,
@@ -116,14 +116,17 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         while self.vacant.push_back(self.vacant.len() as u16).is_ok() {}
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
         let tables = Tables {
-            slots: Slots::Lent(&mut self.slots),
-            addresses: SlotIndex::new(Slots::Lent(&mut self.addresses), secret),
-            deadlines: Deadlines::new(Slots::Lent(&mut self.deadlines)),
-            ready: SlotQueue::Lent(&mut self.ready),
-            readable: SlotQueue::Lent(&mut self.readable),
-            blocked: SlotQueue::Lent(&mut self.blocked),
-            writable: SlotQueue::Lent(&mut self.writable),
-            vacant: SlotQueue::Lent(&mut self.vacant),
+            connections: ConnectionTable::new(
+                Slots::Lent(&mut self.slots),
+                SlotIndex::new(Slots::Lent(&mut self.addresses), secret),
+                SlotQueue::Lent(&mut self.vacant),
+            ),
+            wakeups: Wakeups::new(
+                SlotQueue::Lent(&mut self.ready),
+                Deadlines::new(Slots::Lent(&mut self.deadlines)),
+            ),
+            events: EventQueue::new(SlotQueue::Lent(&mut self.readable)),
+            writable: Writable::new(SlotQueue::Lent(&mut self.blocked), SlotQueue::Lent(&mut self.writable)),
             pool: Pool::new(
                 Slots::Lent(self.bytes.as_flattened_mut()),
                 Slots::Lent(&mut self.nodes),
@@ -251,15 +254,16 @@ impl Capacity {
     ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::StateTables<'static>) {
         let secret = P::secret(config);
         let Self { connections, blocks, block_size } = self.clamped();
+        let queue = || SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections));
         let tables = Tables {
-            slots: Slots::owned(connections),
-            addresses: SlotIndex::new(Slots::owned(connections), secret),
-            deadlines: Deadlines::new(Slots::owned(connections)),
-            ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            blocked: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            writable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            vacant: SlotQueue::Owned((0..).take(connections).collect()),
+            connections: ConnectionTable::new(
+                Slots::owned(connections),
+                SlotIndex::new(Slots::owned(connections), secret),
+                SlotQueue::Owned((0..).take(connections).collect()),
+            ),
+            wakeups: Wakeups::new(queue(), Deadlines::new(Slots::owned(connections))),
+            events: EventQueue::new(queue()),
+            writable: Writable::new(queue(), queue()),
             pool: Pool::new(
                 Slots::zeros(0, blocks * block_size),
                 Slots::owned(0),
@@ -301,14 +305,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
             config,
             tables,
             stats: PeerStats::default(),
-            lent: Lent::Nothing,
             last_now: Instant::ZERO,
-            last_slot: 0,
-            incoming: IncomingCounts::default(),
-            in_a_row: 0,
-            last_generation: u32::MAX,
-            member: None,
-            blocked: Blocked { unexamined: 0, room: 0, needed: usize::MAX },
+            admission: AdmissionMember::default(),
         }
     }
 }

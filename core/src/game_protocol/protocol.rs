@@ -11,7 +11,7 @@ use super::responder::{self, Acknowledgement, State, Storage};
 use super::wire::{HEADER, HandshakeWord, Header, MAX_PACKET, Position, Reliability};
 use crate::cursor::Writer;
 use crate::endpoint::{
-    Carrier, Connection as _, Internals, Outcome, Peer, Protocol, Receipt, Rejection, Request,
+    Carrier, Internals, Occupant as _, Outcome, Peer, Protocol, Receipt, Rejection, Request,
 };
 use crate::storage::Ring;
 
@@ -119,7 +119,7 @@ impl Internals for GameProtocol {
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
         // All that is written here has this length. Without room for it nothing is taken out of its queue.
         let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
-        let to = peer.poll_acknowledgement(&mut writer);
+        let to = peer.state.poll_acknowledgement(&peer.tables.connections, &mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
         Some((to, writer.written()))
     }
@@ -143,19 +143,6 @@ impl Peer<'_, GameProtocol> {
         self.config.carrier = carrier;
         self.with_all(|connection, cx| connection.on_new_carrier(cx));
     }
-
-    fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
-        loop {
-            let due = self.state.acknowledgements.pop()?;
-            let slot = self
-                .slot(due.slot)
-                .filter(|slot| slot.generation == due.generation && !slot.connection.is_over());
-            if let Some(remote) = slot.and_then(|slot| slot.remote) {
-                let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
-                return header.write(writer).ok().map(|()| remote);
-            }
-        }
-    }
 }
 
 /// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
@@ -168,7 +155,7 @@ impl Peer<'_, GameProtocol> {
             self.stats.drop(DropReason::TooShort);
             return;
         }
-        match self.find(&from) {
+        match self.tables.connections.find(&from) {
             Some(slot) if !self.opens_again(slot, datagram) => {
                 self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
             }
@@ -178,7 +165,7 @@ impl Peer<'_, GameProtocol> {
 
     /// Whether a datagram from the address of a connection that is over begins a new one: four bytes that are no header.
     fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
-        let is_over = self.slot(slot).is_some_and(|slot| slot.connection.is_over());
+        let is_over = self.tables.connections.slot(slot).is_some_and(|slot| slot.connection.is_over());
         let word = HandshakeWord::read(datagram);
         is_over && datagram.len() == HEADER && word.is_ok_and(|word| !word.looks_like_a_header())
     }
@@ -200,7 +187,8 @@ impl Peer<'_, GameProtocol> {
                 connection.on_challenged_again();
             }
             let rates = responder::challenge_rates(&self.config);
-            let is_admitted = self.admits_answer(&self.config.secret, rates, from.ip());
+            let secret = &self.config.secret;
+            let is_admitted = self.admission.admits_answer(secret, rates, self.last_now, from.ip());
             let (config, stats) = (&self.config, &mut self.stats);
             self.state.responder.challenge(config, stats, self.last_now, from, word, is_admitted);
         }
@@ -208,16 +196,12 @@ impl Peer<'_, GameProtocol> {
 
     /// The connection with `address` that is over and lingers, if there is one.
     fn ended_at(&mut self, address: &SocketAddr) -> Option<&mut Connection> {
-        let slot = self.find(address)?;
-        self.slot_mut(slot).map(|slot| &mut slot.connection).filter(|connection| connection.is_over())
-    }
-
-    /// What is asked of the peers that decide together with this one.
-    fn reservation(&self, from: SocketAddr) -> Request {
-        let max_incoming = self.config.max_incoming;
-        let limits = self.config.client_limits();
-        let (identity, interval, half_open) = (None, None, None);
-        Request { identity, address: from, max_incoming, interval, is_validated: true, half_open, limits }
+        let slot = self.tables.connections.find(address)?;
+        self.tables
+            .connections
+            .slot_mut(slot)
+            .map(|slot| &mut slot.connection)
+            .filter(|connection| connection.is_over())
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
@@ -225,17 +209,18 @@ impl Peer<'_, GameProtocol> {
         // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
         // The cheap question first: the other one looks at all connections.
-        if self.incoming.all >= self.config.max_incoming {
+        if self.admission.incoming() >= self.config.max_incoming {
             return self.turn_away(from, DropReason::Full);
         }
-        if !self.has_place_for(from.ip(), self.config.client_limits(), true) {
+        let limits = self.config.client_limits();
+        if !self.admission.has_place_for(&self.tables.connections, from.ip(), limits, true) {
             return self.turn_away(from, DropReason::AddressLimit);
         }
         let slot = self.vacant_slot();
         let reserved = slot.map(|slot| {
-            let reserved = self.reserve(slot, &self.reservation(from));
+            let reserved = self.admission.reserve(self.last_now, slot, &reservation(&self.config, from));
             if reserved.is_err() {
-                self.tables.vacant.push(slot);
+                self.tables.connections.return_vacant(slot);
             }
             reserved.map(|()| slot)
         });
@@ -257,4 +242,11 @@ impl Peer<'_, GameProtocol> {
         self.stats.drop(reason);
         self.state.responder.reject(&mut self.stats, from);
     }
+}
+
+/// The question to the peers that decide together with this one.
+fn reservation(config: &Config, from: SocketAddr) -> Request {
+    let (identity, interval, half_open) = (None, None, None);
+    let (max_incoming, limits) = (config.max_incoming, config.client_limits());
+    Request { identity, address: from, max_incoming, interval, is_validated: true, half_open, limits }
 }

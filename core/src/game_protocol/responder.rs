@@ -11,7 +11,7 @@ use super::config::{Config, DropReason, GameProtocol};
 use super::wire::{HandshakeWord, Header};
 use crate::cookie;
 use crate::cursor::Writer;
-use crate::endpoint::{self, PeerStats};
+use crate::endpoint::{self, ConnectionTable, Occupant, PeerStats};
 use crate::rate_limit::{RateLimit, Rates};
 use crate::storage::{BoundedQueue, Ring};
 use crate::time::Instant;
@@ -39,6 +39,24 @@ impl<'a> State<'a> {
     #[inline(always)] // or it is copied
     pub(super) fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
         Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
+    }
+
+    /// Writes the next acknowledgement of a connection that still exists.
+    pub(super) fn poll_acknowledgement<C: Default + Occupant>(
+        &mut self,
+        connections: &ConnectionTable<'_, C>,
+        writer: &mut Writer<'_>,
+    ) -> Option<SocketAddr> {
+        loop {
+            let due = self.acknowledgements.pop()?;
+            let slot = connections
+                .slot(due.slot)
+                .filter(|slot| slot.generation == due.generation && !slot.connection.is_over());
+            if let Some(remote) = slot.and_then(|slot| slot.remote) {
+                let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
+                return header.write(writer).ok().map(|()| remote);
+            }
+        }
     }
 }
 

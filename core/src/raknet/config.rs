@@ -346,6 +346,11 @@ impl Config {
         Self { protocol_version: 11, accepted_versions: versions(&[9, 10, 11]), ..Self::new(entropy) }
     }
 
+    /// When clients are asked for a cookie. A server with a key computes for no client whose address may be forged.
+    pub(crate) fn cookie_policy(&self) -> CookiePolicy {
+        if self.has_server_key() { CookiePolicy::Required } else { self.cookies }
+    }
+
     /// What stands before `data` in the pongs that this peer sends. An unconnected ping does not show what its sender
     /// reads, but the data show for which clients they are meant.
     pub(crate) fn sent_pong_framing(&self, data: &[u8]) -> PongFraming {

@@ -36,7 +36,8 @@ use super::responder::Acknowledgement;
 use super::wire::{HandshakeWord, Header, Reliability};
 use crate::cursor::Writer;
 use crate::endpoint::{
-    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Receipt, SendError, Side,
+    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Occupant, Receipt,
+    SendError, Side,
 };
 use crate::storage::Share;
 use crate::time::Instant;
@@ -307,10 +308,6 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
-    fn has_events(&self) -> bool {
-        self.handshake.has_events() || self.receiver.has_messages()
-    }
-
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<ConnectionEvent<GameProtocol>> {
         if self.handshake.take_opened() {
             Some(ConnectionEvent::Opened)
@@ -319,10 +316,6 @@ impl endpoint::Connection<GameProtocol> for Connection {
         } else {
             self.handshake.take_ending().map(ConnectionEvent::Ended)
         }
-    }
-
-    fn send_share(&self) -> &Share {
-        self.sender.share()
     }
 
     fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) -> bool {
@@ -339,10 +332,6 @@ impl endpoint::Connection<GameProtocol> for Connection {
         self.side
     }
 
-    fn state(&self) -> ConnectionState {
-        self.handshake.public_state()
-    }
-
     fn identity(&self) {}
 
     fn stats(&self, _now: Instant) -> ConnectionStats {
@@ -350,6 +339,20 @@ impl endpoint::Connection<GameProtocol> for Connection {
         self.sender.fill_stats(&mut stats);
         self.receiver.fill_stats(&mut stats);
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn state(&self) -> ConnectionState {
+        self.handshake.public_state()
+    }
+
+    fn has_events(&self) -> bool {
+        self.handshake.has_events() || self.receiver.has_messages()
+    }
+
+    fn send_share(&self) -> &Share {
+        self.sender.share()
     }
 
     fn is_over(&self) -> bool {

@@ -166,6 +166,11 @@ impl Connection {
         self.handshake.is_unverified()
     }
 
+    /// Whether a second request of the client with this GUID repeats the one that opened this connection.
+    pub(crate) fn is_unverified_with(&self, guid: Guid) -> bool {
+        self.guid() == guid && self.is_unverified()
+    }
+
     /// The addresses that the other peer has said are its own.
     pub(super) const fn internal_addresses(&self) -> StoredAddresses {
         self.handshake.internal_addresses()

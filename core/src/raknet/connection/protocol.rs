@@ -4,7 +4,8 @@ use super::block_header::Context;
 use super::handshake::State;
 use super::{Connection, ConnectionProtection};
 use crate::endpoint::{
-    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Receipt, SendError, Side,
+    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Occupant, Receipt,
+    SendError, Side,
 };
 use crate::raknet::config::{ConnectOptions, RakNet, SERVER};
 use crate::raknet::delivery::Delivery;
@@ -144,10 +145,6 @@ impl endpoint::Connection<RakNet> for Connection {
         deadlines.into_iter().flatten().min()
     }
 
-    fn has_events(&self) -> bool {
-        self.has_own_events() || self.handshake.was_open() && !self.receiver.is_read()
-    }
-
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<ConnectionEvent<RakNet>> {
         if self.handshake.take_opened() {
             return Some(ConnectionEvent::Opened);
@@ -166,10 +163,6 @@ impl endpoint::Connection<RakNet> for Connection {
         } else {
             self.handshake.take_ending().map(ConnectionEvent::Ended)
         }
-    }
-
-    fn send_share(&self) -> &Share {
-        self.sender.share()
     }
 
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
@@ -196,10 +189,6 @@ impl endpoint::Connection<RakNet> for Connection {
         self.handshake.side()
     }
 
-    fn state(&self) -> ConnectionState {
-        self.handshake.public_state()
-    }
-
     fn identity(&self) -> Guid {
         self.guid()
     }
@@ -209,6 +198,20 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.fill_stats(now, &mut stats);
         self.receiver.fill_stats(now, &mut stats);
         stats
+    }
+}
+
+impl Occupant for Connection {
+    fn state(&self) -> ConnectionState {
+        self.handshake.public_state()
+    }
+
+    fn has_events(&self) -> bool {
+        self.has_own_events() || self.handshake.was_open() && !self.receiver.is_read()
+    }
+
+    fn send_share(&self) -> &Share {
+        self.sender.share()
     }
 
     fn is_over(&self) -> bool {

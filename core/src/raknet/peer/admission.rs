@@ -6,12 +6,11 @@ use core::net::SocketAddr;
 
 use super::bans::AddressPattern;
 use super::responder::{Answer, Reply1};
+use super::state::State;
 #[cfg(feature = "secure")]
 use crate::endpoint::ConnectionId;
-use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot};
-#[cfg(feature = "secure")]
-use crate::raknet::config::Config;
-use crate::raknet::config::{CookiePolicy, RakNet};
+use crate::endpoint::{Connection as _, ConnectionTable, Peer, Rejection, Request, Slot};
+use crate::raknet::config::{Config, CookiePolicy, RakNet};
 #[cfg(feature = "secure")]
 use crate::raknet::connection::ChallengeRequest;
 use crate::raknet::connection::handshake::internal_addresses::ListLength;
@@ -23,7 +22,6 @@ use crate::raknet::wire::Guid;
 use crate::raknet::wire::offline::{ClientSecurity, Refusal};
 #[cfg(feature = "secure")]
 use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
-#[cfg(feature = "secure")]
 use crate::time::Instant;
 
 /// A second request whose cookie was looked at.
@@ -83,24 +81,43 @@ impl<'r> Challenge<'r> {
     }
 }
 
-impl Peer<'_, RakNet> {
-    /// Whether one more client may be let in without a cookie, by all peers together or by this one if it decides alone.
-    pub(super) fn may_come_unvalidated(&self) -> bool {
-        self.config.unvalidated().is_none_or(|allowance| self.has_unvalidated_left(allowance))
+impl Request2<'_> {
+    /// Whether a peer with this configuration requires keys, and the client has none.
+    pub(super) fn is_too_plain(&self, config: &Config) -> bool {
+        self.challenge.is_none() && config.requires_security()
     }
 
-    /// A client is let in without a cookie: there was a place left, and at worst another peer of the server has just taken it too.
-    fn let_in_unvalidated(&mut self) {
-        if let Some(allowance) = self.config.unvalidated() {
-            self.take_unvalidated(allowance);
+    /// The question to the peers that decide together with this one.
+    fn reservation(&self, config: &Config) -> Request {
+        let is_validated = self.source.address == ClientAddress::Validated;
+        Request {
+            identity: Some(self.guid.0),
+            address: self.from,
+            max_incoming: config.max_incoming,
+            interval: config.connection_interval,
+            is_validated,
+            half_open: (!is_validated).then_some(config.max_half_open_per_network),
+            limits: config.client_limits(),
         }
     }
 
+    /// Asks a client for a cookie after all: others have taken the places without one since it got its reply 1. It is asked once
+    /// for each first request, since a client that knows no cookies repeats its second one for each reply. The answer is shorter
+    /// than the request.
+    fn ask_for_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
+        let Self { from, mtu, source, .. } = *self;
+        let may_ask =
+            config.cookies != CookiePolicy::Off && state.responder.cookieless.remove(&config.secret, &from);
+        may_ask.then_some(Answer::Reply1(Reply1 { mtu, asks_cookie: true, list_length: source.list_length }))
+    }
+}
+
+impl Peer<'_, RakNet> {
     /// Gives a client a slot, or says why not. No answer lets it try again.
     pub(super) fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
         let Request2 { from, guid, mtu, length, source: Source { address: source, list_length }, .. } =
             *request;
-        if let Err(rejection) = self.rejection(from, source) {
+        if let Err(rejection) = self.rejection(request) {
             return self.turn_away(rejection, request);
         }
         let Some(slot) = self.vacant_slot() else {
@@ -108,20 +125,21 @@ impl Peer<'_, RakNet> {
         };
         let protection = match &request.challenge {
             None => ConnectionProtection::new(self.config.protection),
-            Some(challenge) => match self.answer_challenge(request, challenge) {
+            Some(challenge) => match request.answer(challenge, self) {
                 Ok(protection) => protection,
                 Err(answer) => {
-                    self.tables.vacant.push(slot);
+                    self.tables.connections.return_vacant(slot);
                     return answer;
                 }
             },
         };
-        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid, source)) {
-            self.tables.vacant.push(slot);
+        let reservation = request.reservation(&self.config);
+        if let Err(rejection) = self.admission.reserve(self.last_now, slot, &reservation) {
+            self.tables.connections.return_vacant(slot);
             return self.turn_away(rejection, request);
         }
         let budget = (source == ClientAddress::Unvalidated).then(|| {
-            self.let_in_unvalidated();
+            self.admission.take_unvalidated(self.config.unvalidated(), self.last_now);
             self.state.responder.connection_budget(&self.config, &from, mtu, length)
         });
         let accepted = self.insert(slot, from, |connection, cx| {
@@ -135,59 +153,41 @@ impl Peer<'_, RakNet> {
         accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
     }
 
-    /// Asks a client for a cookie after all: others have taken the places without one since it got its reply 1. It is asked once
-    /// for each first request, since a client that knows no cookies repeats its second one for each reply. The answer is shorter
-    /// than the request.
-    fn ask_for_cookie(&mut self, request: &Request2<'_>) -> Option<Answer> {
-        let Request2 { from, mtu, source, .. } = *request;
-        let Self { state, config, .. } = self;
-        let may_ask =
-            config.cookies != CookiePolicy::Off && state.responder.cookieless.remove(&config.secret, &from);
-        may_ask.then_some(Answer::Reply1(Reply1 { mtu, asks_cookie: true, list_length: source.list_length }))
-    }
-
     /// Whether this peer alone would let a client in, or why not.
-    fn rejection(&mut self, from: SocketAddr, source: ClientAddress) -> Result<(), Rejection> {
-        let is_validated = source == ClientAddress::Validated;
-        if self.is_banned(from) {
+    fn rejection(&mut self, request: &Request2<'_>) -> Result<(), Rejection> {
+        let Self { config, state, admission, tables, last_now, .. } = self;
+        let (connections, now) = (&tables.connections, *last_now);
+        let (from, is_validated) = (request.from, request.source.address == ClientAddress::Validated);
+        if state.is_banned(from, now) {
             return Err(Rejection::Banned);
         }
-        if self.connected_recently(from, is_validated) {
-            let may_prove = !is_validated && !self.connected_recently(from, true);
+        if connected_recently(connections, config, now, from, is_validated) {
+            let may_prove = !is_validated && !connected_recently(connections, config, now, from, true);
             return Err(if may_prove { Rejection::Unvalidated } else { Rejection::Recent });
         }
         // Before a connection of others has to make room.
-        if !is_validated && !self.may_come_unvalidated() {
+        if !is_validated && !admission.has_unvalidated_left(config.unvalidated(), now) {
             return Err(Rejection::Unvalidated);
         }
-        let is_full = self.incoming.all >= self.config.max_incoming;
-        if is_full && self.incoming.half_open == 0 {
+        let is_full = admission.incoming() >= config.max_incoming;
+        if is_full && admission.half_open() == 0 {
             // Nothing makes room, so no connection has to be looked at.
             return Err(Rejection::Full);
         }
-        if !is_validated && !is_full && !self.admits_half_open(from) {
+        let limit = config.max_half_open_per_network;
+        if !is_validated
+            && !is_full
+            && admission.half_open() >= limit
+            && half_open_of(connections, from) >= limit.into()
+        {
             return Err(Rejection::HalfOpen);
         }
-        let limits = self.config.client_limits();
-        if !self.has_place_for(from.ip(), limits, is_validated) {
-            let may_prove = !is_validated && self.has_place_for(from.ip(), limits, true);
+        let limits = config.client_limits();
+        if !admission.has_place_for(connections, from.ip(), limits, is_validated) {
+            let may_prove = !is_validated && admission.has_place_for(connections, from.ip(), limits, true);
             return Err(if may_prove { Rejection::Unvalidated } else { Rejection::Crowded });
         }
         if is_full { Err(Rejection::Full) } else { Ok(()) }
-    }
-
-    /// What is asked of the peers that decide together with this one.
-    fn reservation(&self, from: SocketAddr, guid: Guid, source: ClientAddress) -> Request {
-        let is_validated = source == ClientAddress::Validated;
-        Request {
-            identity: Some(guid.0),
-            address: from,
-            max_incoming: self.config.max_incoming,
-            interval: self.config.connection_interval,
-            is_validated,
-            half_open: (!is_validated).then_some(self.config.max_half_open_per_network),
-            limits: self.config.client_limits(),
-        }
     }
 
     /// The answer to a client that gets no connection.
@@ -203,11 +203,11 @@ impl Peer<'_, RakNet> {
             }
             Rejection::Unvalidated => {
                 self.stats.drop(DropReason::CookieRequested);
-                self.ask_for_cookie(request)
+                request.ask_for_cookie(&self.config, &mut self.state)
             }
             Rejection::HalfOpen => {
                 self.stats.drop(DropReason::HalfOpenLimit);
-                self.ask_for_cookie(request)
+                request.ask_for_cookie(&self.config, &mut self.state)
             }
             Rejection::Refused => Some(Answer::Refused(Refusal::NoFreeIncomingConnections)),
             Rejection::Ignored => None,
@@ -218,7 +218,7 @@ impl Peer<'_, RakNet> {
     /// its chance, and the newcomer asks again in half a second. A newcomer whose address is not validated ends only what
     /// is not validated either, and no more often than clients may be let in without a cookie.
     fn evict_half_open(&mut self, source: ClientAddress) -> Option<Answer> {
-        if self.incoming.half_open == 0 {
+        if self.admission.half_open() == 0 {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
         }
         let may_evict = |other: &Slot<Connection>| {
@@ -226,6 +226,8 @@ impl Peer<'_, RakNet> {
                 && (source == ClientAddress::Validated || other.incoming.is_unvalidated())
         };
         let half_open = self
+            .tables
+            .connections
             .occupied()
             .filter(|(_, slot)| may_evict(slot))
             .map(|(at, slot)| (slot.connection.half_open_since(), at));
@@ -233,36 +235,40 @@ impl Peer<'_, RakNet> {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
         };
         if source == ClientAddress::Unvalidated {
-            self.let_in_unvalidated();
+            self.admission.take_unvalidated(self.config.unvalidated(), self.last_now);
         }
         self.stats.drop(DropReason::HalfOpenLimit);
         self.with(slot, |connection, cx| connection.disconnect(cx));
         None
     }
+}
 
-    /// Whether the address opened a connection a moment ago. One that may be forged makes no client wait that has proved its
-    /// address.
-    fn connected_recently(&self, from: SocketAddr, is_validated: bool) -> bool {
-        let Some(interval) = self.config.connection_interval else { return false };
-        let is_recent = |slot: &Slot<Connection>| {
-            slot.remote.is_some_and(|remote| remote.ip() == from.ip())
-                && !(is_validated && slot.connection.is_unvalidated())
-                && slot.connection.made_at + interval > self.last_now
-        };
-        !from.ip().is_loopback() && self.occupied().any(|(_, slot)| is_recent(slot))
-    }
+/// Whether the address opened a connection a moment ago. One that may be forged makes no client wait that has proved its
+/// address.
+fn connected_recently(
+    connections: &ConnectionTable<'_, Connection>,
+    config: &Config,
+    now: Instant,
+    from: SocketAddr,
+    is_validated: bool,
+) -> bool {
+    let Some(interval) = config.connection_interval else { return false };
+    let is_recent = |slot: &Slot<Connection>| {
+        slot.remote.is_some_and(|remote| remote.ip() == from.ip())
+            && !(is_validated && slot.connection.is_unvalidated())
+            && slot.connection.made_at + interval > now
+    };
+    !from.ip().is_loopback() && connections.occupied().any(|(_, slot)| is_recent(slot))
+}
 
-    /// Without a cookie an address may be forged: one network cannot take all slots with connections that never open.
-    fn admits_half_open(&self, from: SocketAddr) -> bool {
-        if self.incoming.half_open < self.config.max_half_open_per_network {
-            return true;
-        }
-        let network = AddressPattern::network_of(from.ip());
-        let half_open = self.occupied().filter(|(_, slot)| {
-            slot.incoming.is_half_open() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
-        });
-        half_open.count() < usize::from(self.config.max_half_open_per_network)
-    }
+/// How many connections of the network of `from` are half open. Without a cookie an address may be forged: one network cannot take
+/// all slots with connections that never open.
+fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr) -> usize {
+    let network = AddressPattern::network_of(from.ip());
+    let half_open = connections.occupied().filter(|(_, slot)| {
+        slot.incoming.is_half_open() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
+    });
+    half_open.count()
 }
 
 /// The parts of a request that the handshake depends on.
@@ -284,23 +290,27 @@ const fn of_client<'r>(
 }
 
 #[cfg(feature = "secure")]
-impl Peer<'_, RakNet> {
-    /// What the connection of a client with a challenge begins with; or how the client is told that there is none, if it is.
-    fn answer_challenge(
-        &mut self,
-        request: &Request2<'_>,
+impl Request2<'_> {
+    /// The protection that the connection of a client with a challenge begins with; or the refusal that the client is sent, if it is
+    /// sent one.
+    fn answer(
+        &self,
         challenge: &Challenge<'_>,
+        peer: &mut Peer<'_, RakNet>,
     ) -> Result<ConnectionProtection, Option<Answer>> {
-        let Self { config, state, stats, last_now, .. } = self;
+        let Peer { config, state, stats, last_now, .. } = peer;
         let answered =
-            of_client(config, request, challenge).respond(config, &mut state.secure, stats, *last_now);
+            of_client(config, self, challenge).respond(config, &mut state.secure, stats, *last_now);
         match answered {
             Ok((handshake, datagrams)) => Ok(ConnectionProtection::half_open(handshake, datagrams)),
             Err(HandshakeError::OtherSuite) => Err(Some(Answer::Refused(Refusal::AttemptFailed))),
             Err(_) => Err(None),
         }
     }
+}
 
+#[cfg(feature = "secure")]
+impl Peer<'_, RakNet> {
     /// Handles another challenge of a client whose connection is half open.
     pub(super) fn answer_challenge_again(
         &mut self,
@@ -319,14 +329,14 @@ impl Peer<'_, RakNet> {
     /// the next time. A server ends the connections of clients whose identity it does not want.
     #[must_use]
     pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
-        self.get(id)?.connection.secure_peer()
+        self.tables.connections.get(id)?.connection.secure_peer()
     }
 
     /// What the connect token of the client said, while the connection exists. None if this end is not a server that
     /// [asks for tokens](crate::secure::ServerIdentity::tokens).
     #[must_use]
     pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
-        self.get(id)?.connection.accepted_token()
+        self.tables.connections.get(id)?.connection.accepted_token()
     }
 
     /// Tells how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and may be
@@ -338,18 +348,21 @@ impl Peer<'_, RakNet> {
 
 // A peer that is built without security.
 #[cfg(not(feature = "secure"))]
-impl Peer<'_, RakNet> {
-    /// Who has no key answers no challenge.
-    fn answer_challenge(
-        &mut self,
-        _: &Request2<'_>,
+impl Request2<'_> {
+    /// A peer without a key answers no challenge.
+    fn answer(
+        &self,
         _: &Challenge<'_>,
+        peer: &mut Peer<'_, RakNet>,
     ) -> Result<ConnectionProtection, Option<Answer>> {
-        self.stats.drop(DropReason::Unexpected);
+        peer.stats.drop(DropReason::Unexpected);
         Err(None)
     }
+}
 
-    /// Who has no key has no connection that a challenge is for.
+#[cfg(not(feature = "secure"))]
+impl Peer<'_, RakNet> {
+    /// A peer without a key has no connection that a challenge is for.
     pub(super) fn answer_challenge_again(&mut self, _: u16, _: &Request2<'_>, _: &Challenge<'_>) {
         self.stats.drop(DropReason::Unexpected);
     }

@@ -20,11 +20,11 @@ pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 use responder::Answerers;
 #[cfg(feature = "server")]
 use state::Bans;
-use state::{State, StateTables, Storage};
 
 use super::config::{Config, ConnectOptions, RakNet};
+#[cfg(feature = "unconnected")]
+use super::connection::BlockHeader;
 use super::connection::handshake::internal_addresses::{InternalAddresses, most_addresses};
-use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::reason::{ConnectFailure, DisconnectReason, SetError};
 #[cfg(feature = "unconnected")]
@@ -35,7 +35,7 @@ use super::wire::datagram::DatagramHeader;
 use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
 use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
-use crate::endpoint::{Carrier, ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
+use crate::endpoint::{Carrier, ConnectionId, Peer, Protocol};
 use crate::serial::U24;
 #[cfg(any(feature = "secure", feature = "unconnected"))]
 use crate::time::Instant;
@@ -142,42 +142,6 @@ impl Protocol for RakNet {
     }
 }
 
-impl Internals for RakNet {
-    const BURST: u8 = 1;
-
-    type Connection = Connection;
-    type BlockHeader = BlockHeader;
-    type State<'a> = State<'a>;
-    type StateTables<'a> = StateTables<'a>;
-    type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
-
-    #[inline(always)] // or it is copied
-    fn state<'a>(tables: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
-        State::new(tables, config)
-    }
-
-    fn secret(config: &Config) -> [u8; 16] {
-        config.secret
-    }
-
-    fn connection_blocks(config: &Config) -> Option<u32> {
-        config.connection_blocks
-    }
-
-    fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8]) {
-        peer.route(from, datagram);
-    }
-
-    fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        peer.state.responder.poll_transmit(&peer.config, &mut peer.tables.pool, peer.last_now, buffer)
-    }
-
-    #[inline]
-    fn delivery(header: &BlockHeader) -> Result<Delivery, (Receipt, Outcome)> {
-        header.receipt().map_or_else(|| Ok(header.delivery()), Err)
-    }
-}
-
 impl Peer<'_, RakNet> {
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
     /// they wrap. The other peer must do the same.
@@ -252,7 +216,7 @@ impl Peer<'_, RakNet> {
     /// ```
     #[must_use]
     pub fn internal_addresses(&self, id: ConnectionId) -> InternalAddresses {
-        let stored = self.get(id).map(|slot| slot.connection.internal_addresses());
+        let stored = self.tables.connections.get(id).map(|slot| slot.connection.internal_addresses());
         stored.unwrap_or_default().get(&self.tables.pool)
     }
 
@@ -261,7 +225,7 @@ impl Peer<'_, RakNet> {
     /// # Errors
     /// [`SetError::NoConnection`].
     pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
-        self.get(id).ok_or(SetError::NoConnection)?;
+        self.tables.connections.get(id).ok_or(SetError::NoConnection)?;
         self.with(id.slot, |connection, _| connection.set_timeout(timeout));
         Ok(())
     }

@@ -1,20 +1,57 @@
-//! Which connection a datagram is for, and what peers without a connection are answered
+//! RakNet as the endpoint runs it: which connection a datagram is for, and the answers to peers without a connection
 //! (docs/raknet.md#unconnected-pings, docs/raknet.md#request-2).
 
 use core::net::SocketAddr;
 
 use super::admission::{Challenge, ClientAddress, Request2, Source};
 use super::responder::{self, Answer, Reply1};
+use super::state::{State, StateTables, Storage};
 use crate::cookie;
 use crate::cursor::{Reader, WireError};
-use crate::endpoint::{Peer, Unconnected, UnconnectedKind};
-use crate::raknet::config::{CookiePolicy, OutOfBand, RakNet, SERVER, UNCONNECTED};
+use crate::endpoint::{Internals, Outcome, Peer, Receipt, UnconnectedKind};
+use crate::raknet::config::{Config, CookiePolicy, OutOfBand, RakNet, SERVER, UNCONNECTED};
 use crate::raknet::connection::handshake::internal_addresses::ListLength;
 use crate::raknet::connection::{BlockHeader, Connection};
-use crate::raknet::shared_state;
+use crate::raknet::delivery::Delivery;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
-use crate::raknet::wire::{FirstByte, Guid, PongFraming, Wire, id};
+use crate::raknet::wire::{FirstByte, Guid, Wire, id};
+
+impl Internals for RakNet {
+    const BURST: u8 = 1;
+
+    type Connection = Connection;
+    type BlockHeader = BlockHeader;
+    type State<'a> = State<'a>;
+    type StateTables<'a> = StateTables<'a>;
+    type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
+
+    #[inline(always)] // or it is copied
+    fn state<'a>(tables: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
+        State::new(tables, config)
+    }
+
+    fn secret(config: &Config) -> [u8; 16] {
+        config.secret
+    }
+
+    fn connection_blocks(config: &Config) -> Option<u32> {
+        config.connection_blocks
+    }
+
+    fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8]) {
+        peer.route(from, datagram);
+    }
+
+    fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        peer.state.responder.poll_transmit(&peer.config, &mut peer.tables.pool, peer.last_now, buffer)
+    }
+
+    #[inline]
+    fn delivery(header: &BlockHeader) -> Result<Delivery, (Receipt, Outcome)> {
+        header.receipt().map_or_else(|| Ok(header.delivery()), Err)
+    }
+}
 
 /// Takes an offline message; one that is no answer to a client makes no sense to a pure client.
 fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
@@ -24,11 +61,11 @@ fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
-    pub(super) fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
+    fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         match FirstByte::classify(datagram) {
             None if self.handle_unmarked(from, datagram) => {}
             None => self.stats.drop(DropReason::TooShort),
-            Some(FirstByte::Connected) => match self.find(&from) {
+            Some(FirstByte::Connected) => match self.tables.connections.find(&from) {
                 Some(slot) => {
                     self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
                 }
@@ -44,7 +81,7 @@ impl Peer<'_, RakNet> {
 
     /// A server that wants keys may say so without marking it as offline. False if the datagram is nothing of the kind.
     fn handle_unmarked(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let Some(slot) = self.find(&from) else { return false };
+        let Some(slot) = self.tables.connections.find(&from) else { return false };
         self.with(slot, |connection, cx| connection.handle_unmarked(cx, datagram)).unwrap_or(false)
     }
 
@@ -76,7 +113,7 @@ impl Peer<'_, RakNet> {
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
             | Offline::Refused { .. }
-            | Offline::IncompatibleProtocol { .. } => match self.find(&from) {
+            | Offline::IncompatibleProtocol { .. } => match self.tables.connections.find(&from) {
                 Some(slot) => {
                     self.with(slot, |connection, cx| connection.handle_offline(cx, message));
                 }
@@ -93,22 +130,24 @@ impl Peer<'_, RakNet> {
         }
         let answers = match scope {
             PingScope::Any => true,
-            PingScope::OpenConnections => self.all_incoming() < self.config.max_incoming.into(),
+            PingScope::OpenConnections => self.admission.incoming_at_all() < self.config.max_incoming.into(),
         };
         if answers {
             let rates = responder::pong_rates(&self.config);
-            let is_admitted = self.admits_answer(&self.config.secret, rates, from.ip());
+            let secret = &self.config.secret;
+            let is_admitted = self.admission.admits_answer(secret, rates, self.last_now, from.ip());
             self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time, is_admitted);
         }
     }
 
     fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
         let sent = self.state.responder.take_ping(from, self.last_now);
-        let found = self.find(&from);
-        let is_awaited = |slot: &u16| self.slot(*slot).is_some_and(|slot| slot.connection.awaits_pong());
-        let attempt = found.filter(is_awaited);
+        let connections = &mut self.tables.connections;
+        let found = connections.find(&from);
+        let attempt =
+            found.filter(|at| connections.slot(*at).is_some_and(|slot| slot.connection.awaits_pong()));
         if sent.is_some() || attempt.is_some() {
-            let version = self.learn_version(from, data);
+            let version = self.state.learn_version(&self.config, from, data);
             if let Some(slot) = attempt {
                 self.with(slot, |connection, cx| connection.on_pong(cx.now, version));
             }
@@ -118,50 +157,27 @@ impl Peer<'_, RakNet> {
                 let latency = self.last_now.saturating_since(sent);
                 // What is shorter than it says is left as it came.
                 let data = self.config.received_pong_framing(data).unframe(data).unwrap_or(data);
-                self.hear(from, guid, UnconnectedKind::Pong(latency), data);
+                self.keep_unconnected(from, guid, UnconnectedKind::Pong(latency), data);
             }
             None if attempt.is_some() => {}
             None => self.stats.drop(DropReason::Unexpected),
         }
     }
 
-    /// Returns the version of a server that has sent a pong, if it is known, and remembers it. A length before the data shows that
-    /// the server speaks a version of Minecraft Bedrock. Only the configuration can know which one; data without a length show
-    /// nothing.
-    fn learn_version(&mut self, from: SocketAddr, data: &[u8]) -> Option<u8> {
-        let known = self.state.known_versions.of(from);
-        let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
-        let expects_bedrock = PongFraming::of_version(self.config.protocol_version) == PongFraming::Prefixed;
-        if known.is_some() || !is_bedrock || expects_bedrock {
-            return known;
-        }
-        self.state.known_versions.remember(from, shared_state::BEDROCK);
-        Some(shared_state::BEDROCK)
-    }
-
     fn handle_out_of_band(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
         match (self.config.out_of_band, data.split_first()) {
             (OutOfBand::Refuse, _) => self.stats.drop(DropReason::Unexpected),
             (OutOfBand::Accept, Some((&id::ADVERTISE_SYSTEM, rest))) => {
-                self.hear(from, guid, UnconnectedKind::Advertisement, rest);
+                self.keep_unconnected(from, guid, UnconnectedKind::Advertisement, rest);
             }
-            (OutOfBand::Accept, _) => self.hear(from, guid, UnconnectedKind::OutOfBand, data),
+            (OutOfBand::Accept, _) => self.keep_unconnected(from, guid, UnconnectedKind::OutOfBand, data),
         }
     }
 
-    /// Keeps what a peer without a connection said until the application reads it.
-    fn hear(&mut self, from: SocketAddr, guid: Guid, kind: UnconnectedKind, data: &[u8]) {
-        if self.state.unconnected.is_full() {
-            self.stats.drop(DropReason::AnswersFull);
-            return;
-        }
-        match self.tables.pool.store_common(data, &BlockHeader::default()) {
-            Some(data) => {
-                // There is room, as was just seen.
-                let _ = self.state.unconnected.push_back(Unconnected { from, identity: guid, kind, data });
-            }
-            None => self.stats.drop(DropReason::NoMemory),
-        }
+    /// Keeps a message of a peer without a connection until the application reads it.
+    fn keep_unconnected(&mut self, from: SocketAddr, guid: Guid, kind: UnconnectedKind, data: &[u8]) {
+        let Self { state, tables, stats, .. } = self;
+        state.keep_unconnected(&mut tables.pool, stats, (from, guid), kind, data);
     }
 
     /// Stateless: the answer is shorter than the request and depends on nothing else.
@@ -174,7 +190,7 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::Unexpected);
         } else if length < longest_answer {
             self.stats.drop(DropReason::WouldAmplify);
-        } else if self.is_banned(from) {
+        } else if self.state.is_banned(from, self.last_now) {
             self.stats.drop(DropReason::Banned);
             self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
@@ -195,7 +211,9 @@ impl Peer<'_, RakNet> {
         let answer = match (by_address, self.knows_guid(request.guid)) {
             (Some(slot), is_known) => self.answer_known_address(slot, request, is_known),
             (None, true) => Some(Answer::Refused(Refusal::AlreadyConnected)),
-            (None, false) if self.is_too_plain(request) => Some(Answer::Refused(Refusal::AttemptFailed)),
+            (None, false) if request.is_too_plain(&self.config) => {
+                Some(Answer::Refused(Refusal::AttemptFailed))
+            }
             (None, false) => self.accept(request),
         };
         if let Some(answer) = answer {
@@ -205,9 +223,11 @@ impl Peer<'_, RakNet> {
 
     /// A client that was refused asks again: its address and its GUID are free, whether or not it has acknowledged the refusal.
     fn forget_rejections(&mut self, request: &Request2<'_>) {
-        let slots = [self.slot_at(&request.from), self.slot_of(request.guid)];
+        let connections = &self.tables.connections;
+        let slots = [connections.at(&request.from), self.state.slot_of(request.guid, connections)];
         for at in slots.into_iter().flatten() {
-            let is_rejecting = self.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
+            let is_rejecting =
+                self.tables.connections.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
             // One whose refusal was not even sent yet ends, and its slot is free the next time.
             if is_rejecting && !self.release_if_it_makes_way(at) {
                 self.with(at, Connection::forget_rejection);
@@ -219,11 +239,12 @@ impl Peer<'_, RakNet> {
     /// dials this one at the same time: its request is answered, and one connection comes of both attempts.
     fn answer_known_address(&mut self, slot: u16, request: &Request2<'_>, is_known: bool) -> Option<Answer> {
         let Request2 { from, guid, mtu, .. } = *request;
-        if self.repeats_request_2(slot, guid) {
+        let known = self.tables.connections.slot(slot);
+        if known.is_some_and(|slot| slot.connection.is_unverified_with(guid)) {
             return self.answer_again(slot, request);
         }
-        let is_plain = request.challenge.is_none() && !self.is_too_plain(request);
-        let may_cross = !is_known && is_plain && !self.is_banned(from);
+        let is_plain = request.challenge.is_none() && !request.is_too_plain(&self.config);
+        let may_cross = !is_known && is_plain && !self.state.is_banned(from, self.last_now);
         let crosses =
             may_cross && self.with(slot, |connection, cx| connection.cross(cx, guid, mtu)) == Some(true);
         Some(if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) })
@@ -232,18 +253,13 @@ impl Peer<'_, RakNet> {
     /// The answer to another second request of the client whose connection is half open. One without keys does not become
     /// one with keys, nor the other way round.
     fn answer_again(&mut self, slot: u16, request: &Request2<'_>) -> Option<Answer> {
-        let connection = &self.slot(slot)?.connection;
+        let connection = &self.tables.connections.slot(slot)?.connection;
         match (&request.challenge, connection.is_plain()) {
             (None, true) => return Some(Answer::Reply2 { mtu: connection.mtu() }),
             (Some(challenge), false) => self.answer_challenge_again(slot, request, challenge),
             (None, false) | (Some(_), true) => self.stats.drop(DropReason::Unexpected),
         }
         None
-    }
-
-    /// Whether this peer requires keys, and the client has none.
-    fn is_too_plain(&self, request: &Request2<'_>) -> bool {
-        request.challenge.is_none() && self.config.requires_security()
     }
 
     /// What a second request shows of its source, or why it gets no answer at all.
@@ -270,7 +286,7 @@ impl Peer<'_, RakNet> {
         guid: Guid,
         security: ClientSecurity<'_>,
     ) -> Result<Source, DropReason> {
-        match (self.cookie_policy(), security) {
+        match (self.config.cookie_policy(), security) {
             (CookiePolicy::Off, _)
             | (CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic, ClientSecurity::None) => {
                 let list_length = self.list_length_without_cookie(from, guid)?;
@@ -295,7 +311,9 @@ impl Peer<'_, RakNet> {
         if let Some(list_length) = kept {
             return Ok(list_length);
         }
-        let is_repeated = self.slot_at(&from).is_some_and(|slot| self.repeats_request_2(slot, guid));
+        let connections = &self.tables.connections;
+        let known = connections.at(&from).and_then(|slot| connections.slot(slot));
+        let is_repeated = known.is_some_and(|slot| slot.connection.is_unverified_with(guid));
         if !is_repeated && self.asks_cookies() {
             return Err(DropReason::MissingCookie);
         }
@@ -311,33 +329,21 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// A server with a key computes for nobody whose address may be forged.
-    fn cookie_policy(&self) -> CookiePolicy {
-        if self.config.has_server_key() { CookiePolicy::Required } else { self.config.cookies }
-    }
-
     /// Whether reply 1 asks for a cookie now.
     fn asks_cookies(&mut self) -> bool {
-        match self.cookie_policy() {
+        match self.config.cookie_policy() {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
             CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic => {
-                !self.may_come_unvalidated() || !self.state.responder.cookieless.has_room(self.last_now)
+                !self.admission.has_unvalidated_left(self.config.unvalidated(), self.last_now)
+                    || !self.state.responder.cookieless.has_room(self.last_now)
             }
         }
     }
 
     /// Whether any connection that has not ended is with the peer of this GUID.
     fn knows_guid(&mut self, guid: Guid) -> bool {
-        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot)) || self.is_known_to_others(guid.0)
-    }
-
-    fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
-        let is_it = |connection: &Connection| connection.guid() == guid && connection.is_unverified();
-        self.slot(slot).is_some_and(|slot| is_it(&slot.connection))
-    }
-
-    pub(super) fn is_banned(&self, address: SocketAddr) -> bool {
-        self.state.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
+        let known = self.state.slot_of(guid, &self.tables.connections);
+        known.is_some_and(|slot| !self.evict_if_over(slot)) || self.admission.is_known_to_others(guid.0)
     }
 }

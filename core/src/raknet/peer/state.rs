@@ -1,19 +1,26 @@
 //! What a RakNet peer keeps beside its connections.
 
+use core::net::SocketAddr;
+
 use heapless::{Deque, Vec};
 
 use super::bans::BanList;
 use super::responder::StatelessResponder;
-use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, UnconnectedKind, refill};
+use crate::endpoint::{
+    self, ConnectionId, ConnectionTable, Peer, PeerStats, Unconnected, UnconnectedKind, refill,
+};
 use crate::raknet::config::{Config, RakNet, SERVER, UNCONNECTED, room};
+use crate::raknet::connection::BlockHeader;
 use crate::raknet::connection::handshake::internal_addresses::StoredAddresses;
 #[cfg(feature = "secure")]
 use crate::raknet::shared_state::SecureState;
-use crate::raknet::shared_state::{KnownVersions, LossHistory, WORDS};
-use crate::raknet::wire::Guid;
+use crate::raknet::shared_state::{self, KnownVersions, LossHistory, WORDS};
+use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::MAX_PASSWORD;
+use crate::raknet::wire::{Guid, PongFraming};
 use crate::serial::U24;
-use crate::storage::{SlotEntry, SlotIndex, Slots};
+use crate::storage::{Pool, SlotEntry, SlotIndex, Slots};
+use crate::time::Instant;
 
 /// Where the ban list stands.
 #[derive(Debug)]
@@ -56,6 +63,57 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// The slot of the connection with the peer of this GUID, if there is one.
+    pub(super) fn slot_of<C: endpoint::Connection<RakNet>>(
+        &self,
+        guid: Guid,
+        connections: &ConnectionTable<'_, C>,
+    ) -> Option<u16> {
+        self.guids.find(&guid, |slot| {
+            connections.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.identity() == guid)
+        })
+    }
+
+    pub(super) fn is_banned(&self, address: SocketAddr, now: Instant) -> bool {
+        self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), now))
+    }
+
+    /// Returns the version of a server that has sent a pong, if it is known, and remembers it. A length before the data shows
+    /// that the server speaks a version of Minecraft Bedrock. Only the configuration can know which one; data without a length
+    /// show nothing.
+    pub(super) fn learn_version(&mut self, config: &Config, from: SocketAddr, data: &[u8]) -> Option<u8> {
+        let known = self.known_versions.of(from);
+        let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
+        let expects_bedrock = PongFraming::of_version(config.protocol_version) == PongFraming::Prefixed;
+        if known.is_some() || !is_bedrock || expects_bedrock {
+            return known;
+        }
+        self.known_versions.remember(from, shared_state::BEDROCK);
+        Some(shared_state::BEDROCK)
+    }
+
+    /// Keeps a message of a peer without a connection until the application reads it.
+    pub(super) fn keep_unconnected(
+        &mut self,
+        pool: &mut Pool<'_, BlockHeader>,
+        stats: &mut PeerStats<DropReason>,
+        (from, identity): (SocketAddr, Guid),
+        kind: UnconnectedKind,
+        data: &[u8],
+    ) {
+        if self.unconnected.is_full() {
+            stats.drop(DropReason::AnswersFull);
+            return;
+        }
+        match pool.store_common(data, &BlockHeader::default()) {
+            Some(data) => {
+                // There is room, as was just seen.
+                let _ = self.unconnected.push_back(Unconnected { from, identity, kind, data });
+            }
+            None => stats.drop(DropReason::NoMemory),
+        }
+    }
+
     /// Whether a client that says this is let in.
     pub(crate) fn accepts_password(&self, given: &[u8]) -> bool {
         is_same_secret(&self.password, given)
@@ -137,13 +195,8 @@ impl Peer<'_, RakNet> {
     /// The connection with the peer of this GUID, if there is one.
     #[must_use]
     pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
-        self.slot_of(guid).map(|slot| self.id(slot))
-    }
-
-    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
-        self.state.guids.find(&guid, |slot| {
-            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.identity() == guid)
-        })
+        let connections = &self.tables.connections;
+        self.state.slot_of(guid, connections).map(|slot| connections.id(slot))
     }
 }
 

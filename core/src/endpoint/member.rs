@@ -1,0 +1,185 @@
+//! A peer's part in admission: its own counts of connections that others opened, and its place among the peers with which it
+//! decides together.
+
+use core::net::IpAddr;
+
+#[cfg(all(feature = "alloc", feature = "server"))]
+use super::admission::Member;
+use super::incoming::{ClientLimits, Incoming, IncomingCounts, Origin, Rejection, Request};
+use super::tables::{ConnectionTable, Occupant, Slot};
+use crate::rate_limit::{Allowance, Rates};
+use crate::time::Instant;
+
+/// Decides which clients come in, for one peer alone or together with others.
+#[derive(Debug, Default)]
+pub(crate) struct AdmissionMember {
+    /// How many connections others opened at this peer.
+    incoming: IncomingCounts,
+    /// Its part in what several peers decide together, if it does.
+    member: Option<Member>,
+}
+
+impl AdmissionMember {
+    /// Lets this peer decide together with others.
+    #[cfg(all(feature = "alloc", feature = "server"))]
+    pub(crate) fn share(&mut self, shared: alloc::boxed::Box<dyn super::admission::SharedAdmission>) {
+        self.member = Some(Member::new(shared));
+    }
+
+    /// How many connections others have opened at this peer.
+    pub(crate) const fn incoming(&self) -> u16 {
+        self.incoming.all
+    }
+
+    /// How many of them are half open.
+    pub(crate) const fn half_open(&self) -> u16 {
+        self.incoming.half_open
+    }
+
+    /// How many connections others have opened, at all peers.
+    pub(crate) fn incoming_at_all(&self) -> usize {
+        match &self.member {
+            Some(member) => member.incoming(),
+            None => self.incoming.all.into(),
+        }
+    }
+
+    /// Reserves a place among those of all peers for a client that is to get this slot.
+    pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
+        self.member.as_ref().map_or(Ok(()), |member| member.reserve(now, slot, request))
+    }
+
+    /// Whether a client with this identity is connected with any of the peers, as far as they decide together.
+    pub(crate) fn is_known_to_others(&self, identity: u64) -> bool {
+        self.member.as_ref().is_some_and(|member| member.knows(identity))
+    }
+
+    /// Whether all peers together have an answer left for a peer without a connection; nothing if this peer decides alone.
+    pub(crate) fn admits_answer(
+        &self,
+        secret: &[u8; 16],
+        rates: Rates,
+        now: Instant,
+        to: IpAddr,
+    ) -> Option<bool> {
+        self.member.as_ref().map(|member| member.admits_answer(secret, rates, now, to))
+    }
+
+    /// Whether one more client may come in without a proof of its address: by the ration of this peer, or by that of all
+    /// peers if they decide together, and as long as fewer than the events of `allowance` are there now. Without an
+    /// allowance any number may.
+    pub(crate) fn has_unvalidated_left(&self, allowance: Option<Allowance>, now: Instant) -> bool {
+        let Some(allowance) = allowance else { return true };
+        match &self.member {
+            Some(member) => member.has_unvalidated_left(allowance, now),
+            None => {
+                let IncomingCounts { unvalidated, ration, .. } = &self.incoming;
+                *unvalidated < allowance.events && ration.is_left(allowance, now)
+            }
+        }
+    }
+
+    /// Takes one client that comes in without a proof of its address from the ration of this peer, or from that of all peers.
+    /// The ration gets back what is not filled up again when the address is validated. At worst another peer of the server has
+    /// just taken the same place too.
+    pub(crate) fn take_unvalidated(&mut self, allowance: Option<Allowance>, now: Instant) {
+        let Some(allowance) = allowance else { return };
+        match &self.member {
+            Some(member) => member.take_unvalidated(allowance, now),
+            None => {
+                self.incoming.ration.take(allowance, now);
+            }
+        }
+    }
+
+    /// Counts a connection that has changed as it counts now.
+    pub(crate) fn recount<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, now: Instant) {
+        let after = slot.connection.incoming();
+        let before = core::mem::replace(&mut slot.incoming, after);
+        if before != after {
+            self.change(at, (before, after), slot.connection.unvalidated_since(), now);
+        }
+    }
+
+    /// Notifies the peers that decide together with this one of the change; a peer that decides alone gives its ration back.
+    #[cold]
+    fn change(&mut self, at: u16, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
+        self.incoming.change(before, after);
+        match &self.member {
+            Some(member) => member.change(at, (before, after), since, now),
+            None if cfg!(feature = "server") && before.is_validated_by(after) => {
+                self.incoming.ration.give_back(since, now);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether the limits let another client of this address in, as far as this peer knows of others. Connections whose
+    /// address is not validated may be forged by anyone, so they keep out only clients whose address is not validated either.
+    pub(crate) fn has_place_for<C: Default>(
+        &mut self,
+        connections: &ConnectionTable<'_, C>,
+        address: IpAddr,
+        limits: ClientLimits,
+        is_validated: bool,
+    ) -> bool {
+        // As long as there are fewer clients in all, none of them has to be looked at.
+        if self.incoming.all < limits.least() {
+            return true;
+        }
+        let Some(origin) = Origin::of(address) else { return true };
+        if self.incoming.is_crowded((origin, limits), is_validated) {
+            return false;
+        }
+        let (mut of_address, mut of_network) = (0_u16, 0_u16);
+        let keeps_out = |other: Incoming| other.is_counted() && !(is_validated && other.is_unvalidated());
+        let incoming = connections.occupied().filter(|(_, slot)| keeps_out(slot.incoming));
+        let origins = incoming.filter_map(|(_, slot)| Origin::of(slot.remote?.ip()));
+        for other in origins {
+            of_address += u16::from(other.address == origin.address);
+            of_network += u16::from(other.network == origin.network);
+        }
+        let has_place = of_address < limits.address && of_network < limits.network;
+        if !has_place {
+            self.incoming.note_crowded((origin, limits), is_validated);
+        }
+        has_place
+    }
+}
+
+/// A peer's part in a decision with others, which there is none of without the features `alloc` and `server`: each peer
+/// decides alone whom it lets in.
+#[cfg(not(all(feature = "alloc", feature = "server")))]
+#[derive(Debug)]
+pub(crate) enum Member {}
+
+#[cfg(not(all(feature = "alloc", feature = "server")))]
+impl Member {
+    pub(crate) const fn reserve(&self, _: Instant, _: u16, _: &Request) -> Result<(), Rejection> {
+        match *self {}
+    }
+
+    pub(crate) const fn knows(&self, _: u64) -> bool {
+        match *self {}
+    }
+
+    pub(crate) const fn incoming(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) const fn admits_answer(&self, _: &[u8; 16], _: Rates, _: Instant, _: IpAddr) -> bool {
+        match *self {}
+    }
+
+    pub(crate) const fn has_unvalidated_left(&self, _: Allowance, _: Instant) -> bool {
+        match *self {}
+    }
+
+    pub(crate) const fn take_unvalidated(&self, _: Allowance, _: Instant) {
+        match *self {}
+    }
+
+    pub(crate) const fn change(&self, _: u16, _: (Incoming, Incoming), _: Instant, _: Instant) {
+        match *self {}
+    }
+}
