@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use super::incoming::Incoming;
 use super::types::{ConnectionId, ConnectionState, PartitionError};
 use crate::storage::{
-    AddressKey, Block, Claim, Deadlines, Index, Pool, SEVERAL, Share, Shares, SlotIndex, SlotQueue, Slots,
+    AddressKey, Block, Deadlines, Index, Pool, Purpose, SEVERAL, Share, Shares, SlotIndex, SlotQueue, Slots,
 };
 use crate::time::Instant;
 
@@ -440,14 +440,14 @@ pub(crate) struct Writable<'a> {
     /// How many of the blocked ones are still to be looked at in this round.
     unexamined: usize,
     /// Blocks of the common part that may be given away in this round.
-    room: usize,
+    left: usize,
     /// How many blocks of the common part must be free for the next round to be worth while.
     needed: usize,
 }
 
 impl<'a> Writable<'a> {
     pub(crate) const fn new(blocked: SlotQueue<'a>, writable: SlotQueue<'a>) -> Self {
-        Self { blocked, writable, unexamined: 0, room: 0, needed: usize::MAX }
+        Self { blocked, writable, unexamined: 0, left: 0, needed: usize::MAX }
     }
 
     /// Whether there are blocked connections to look at.
@@ -461,7 +461,7 @@ impl<'a> Writable<'a> {
         let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
         slot.wanted = if slot.wanted == 0 { refused } else { slot.wanted.min(refused) };
         let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
-        if SEVERAL && shares.depends_on_others(share, wanted, Claim::Send) {
+        if SEVERAL && shares.depends_on_others(share, wanted, Purpose::Send) {
             self.needed = self.needed.min(shares.needed(share, wanted));
             if !core::mem::replace(&mut slot.in_blocked, true) {
                 self.blocked.push(at);
@@ -480,7 +480,7 @@ impl<'a> Writable<'a> {
             return;
         }
         let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
-        if shares.check(share, wanted, Claim::Send).is_err() {
+        if shares.check(share, wanted, Purpose::Send).is_err() {
             return;
         }
         slot.wanted = 0;
@@ -514,7 +514,7 @@ impl<'a> Writable<'a> {
     /// Lists some of the connections that wait for what others hold, if so much is free that it may be enough for one.
     fn examine<C: Default + Occupant>(&mut self, connections: &mut ConnectionTable<'_, C>, shares: &Shares) {
         self.begin_round(shares);
-        let mut left = shares.bounded(self.room);
+        let mut left = shares.bounded(self.left);
         for _ in 0..AT_A_TIME.min(self.unexamined) {
             self.unexamined -= 1;
             let Some(at) = self.blocked.front() else { return };
@@ -522,7 +522,7 @@ impl<'a> Writable<'a> {
             let Some(slot) = connections.slot_mut(at) else { return };
             let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
             // Each one that is named takes its room here, so that not all are named for the same blocks.
-            if wanted > 0 && left.charge(&mut share, wanted, Claim::Send).is_err() {
+            if wanted > 0 && left.charge(&mut share, wanted, Purpose::Send).is_err() {
                 self.needed = self.needed.min(left.needed(&share, wanted));
                 self.blocked.push(at);
                 continue;
@@ -532,7 +532,7 @@ impl<'a> Writable<'a> {
                 self.name(slot, at);
             }
         }
-        self.room = left.free();
+        self.left = left.free();
         // Those that were named need not take their room: then it is for others.
         self.begin_round(shares);
     }
@@ -542,7 +542,7 @@ impl<'a> Writable<'a> {
         let free = shares.free();
         if self.unexamined == 0 && free >= self.needed {
             self.unexamined = self.blocked.len();
-            self.room = free;
+            self.left = free;
             self.needed = usize::MAX;
         }
     }

@@ -18,7 +18,7 @@ pub(crate) use outside::{HAND_OVER, OutsideId};
 pub(crate) use pool::tests::with_pool;
 pub(crate) use pool::{Node, Pool};
 pub(crate) use queues::{List, OrderHeap, Queue};
-pub(crate) use share::{Claim, NoRoom, Share, Shares};
+pub(crate) use share::{NoRoom, Purpose, Share, Shares};
 pub(crate) use slots::{BoundedQueue, Ring, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
 

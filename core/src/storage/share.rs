@@ -1,4 +1,4 @@
-//! Who may take how many blocks: a guaranteed minimum for each connection, and a bounded share of the rest.
+//! The shares of connections in the blocks: a guaranteed part for each direction, and a bounded part of the rest.
 //!
 //! Of `B` blocks and `C` connections, half of the blocks are guaranteed: each connection gets `G = B / 4C` for what it
 //! sends and as many for what it receives, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a
@@ -26,9 +26,9 @@ const QUEUED: usize = 8_192;
 /// Blocks of a message that have to fit when it begins. So a small message is taken where larger ones of the same sender are not.
 const FIRST: usize = 8;
 
-/// What blocks are charged for.
+/// The purpose for which blocks are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum Purpose {
     /// A message of the application that is to be sent.
     Send,
     /// A message of the protocol itself that is to be sent. The limit of the configuration does not count for it.
@@ -42,7 +42,7 @@ pub(crate) enum Claim {
 /// Blocks that one direction of a connection holds or was promised.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
-    /// Blocks within the guarantee.
+    /// Blocks of the guaranteed part.
     own: u32,
     /// Blocks of the common part.
     borrowed: u32,
@@ -76,7 +76,7 @@ pub(crate) enum NoRoom {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// Blocks that are guaranteed to each direction of each connection.
-    guarantee: usize,
+    guaranteed: usize,
     /// Blocks of the common part.
     common: usize,
     /// Those that nobody has borrowed.
@@ -102,14 +102,14 @@ impl Shares {
     /// a direction.
     pub(crate) fn new(blocks: usize, connections: usize, limit: Option<u32>) -> Self {
         let is_shared = SEVERAL && connections > 1;
-        let guarantee = if is_shared { blocks / 4 / connections } else { 0 };
-        let common = blocks - 2 * guarantee * connections;
+        let guaranteed = if is_shared { blocks / 4 / connections } else { 0 };
+        let common = blocks - 2 * guaranteed * connections;
         let half = blocks / 2;
         let reserve = if is_shared { 0 } else { blocks / 4 };
         let limit = limit.map_or(half, |limit| half.min(limit as usize));
-        let alone = if is_shared { guarantee + common / 2 } else { common - reserve };
+        let alone = if is_shared { guaranteed + common / 2 } else { common - reserve };
         Self {
-            guarantee,
+            guaranteed,
             common,
             free: common,
             reserve,
@@ -128,8 +128,8 @@ impl Shares {
     }
 
     /// Blocks that are guaranteed to each direction of each connection.
-    const fn guarantee(&self) -> usize {
-        if SEVERAL { self.guarantee } else { 0 }
+    const fn guaranteed(&self) -> usize {
+        if SEVERAL { self.guaranteed } else { 0 }
     }
 
     /// Blocks of the last charge that was refused.
@@ -147,52 +147,52 @@ impl Shares {
         self.free == self.common && self.tables == 0 && self.permanent == 0
     }
 
-    /// How many blocks a share may hold within the guarantee.
-    const fn within(&self, claim: Claim) -> usize {
-        match claim {
-            Claim::Send | Claim::Control | Claim::Receive => self.guarantee(),
-            Claim::Early => self.guarantee() / 2,
+    /// How many blocks of the guaranteed part may serve a purpose.
+    const fn within(&self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Send | Purpose::Control | Purpose::Receive => self.guaranteed(),
+            Purpose::Early => self.guaranteed() / 2,
         }
     }
 
-    const fn limit(&self, claim: Claim) -> usize {
-        match claim {
-            Claim::Send | Claim::Receive => self.limit,
-            Claim::Early => self.limit / 2,
-            Claim::Control => usize::MAX,
+    const fn limit(&self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Send | Purpose::Receive => self.limit,
+            Purpose::Early => self.limit / 2,
+            Purpose::Control => usize::MAX,
         }
     }
 
     /// How many of `blocks` blocks would have to be borrowed.
-    const fn borrowed_for(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
-        blocks.saturating_sub(self.within(claim).saturating_sub(share.own as usize))
+    const fn borrowed_for(&self, share: &Share, blocks: usize, purpose: Purpose) -> usize {
+        blocks.saturating_sub(self.within(purpose).saturating_sub(share.own as usize))
     }
 
     /// Whether a share may hold `blocks` blocks more.
-    pub(crate) fn check(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        self.check_limit(share, blocks, claim)?;
-        self.check_room(share, blocks, claim).map(|_| ())
+    pub(crate) fn check(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
+        self.check_limit(share, blocks, purpose)?;
+        self.check_room(share, blocks, purpose).map(|_| ())
     }
 
     /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    fn check_limit(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        if self.is_within_limit(share, blocks, claim) { Ok(()) } else { Err(NoRoom::InShare) }
+    fn check_limit(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
+        if self.is_within_limit(share, blocks, purpose) { Ok(()) } else { Err(NoRoom::InShare) }
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]
-    const fn is_within_limit(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
+    const fn is_within_limit(&self, share: &Share, blocks: usize, purpose: Purpose) -> bool {
         let limited = share.blocks().saturating_sub(share.unlimited as usize);
         let begins = if blocks < FIRST { blocks } else { FIRST };
-        let is_full = matches!(claim, Claim::Send) && limited.saturating_add(begins) > self.queued;
-        !is_full && limited.saturating_add(blocks) <= self.limit(claim)
+        let is_full = matches!(purpose, Purpose::Send) && limited.saturating_add(begins) > self.queued;
+        !is_full && limited.saturating_add(blocks) <= self.limit(purpose)
     }
 
     /// How many of `blocks` blocks more a share would borrow, if there is room for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<usize, NoRoom> {
-        let borrow = self.borrowed_for(share, blocks, claim);
-        if borrow == 0 || borrow.saturating_add(self.left(share, borrow, claim)) <= self.free {
+    fn check_room(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<usize, NoRoom> {
+        let borrow = self.borrowed_for(share, blocks, purpose);
+        if borrow == 0 || borrow.saturating_add(self.left(share, borrow, purpose)) <= self.free {
             Ok(borrow)
         } else if self.is_shared() && borrow <= self.free {
             Err(NoRoom::InShare)
@@ -203,11 +203,11 @@ impl Shares {
 
     /// How many blocks of the common part must stay free when a share borrows `borrow` blocks more.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    const fn left(&self, share: &Share, borrow: usize, claim: Claim) -> usize {
+    const fn left(&self, share: &Share, borrow: usize, purpose: Purpose) -> usize {
         if self.is_shared() {
             let held = (share.borrowed as usize).saturating_add(borrow);
-            if matches!(claim, Claim::Early) { held.saturating_mul(3) } else { held }
-        } else if matches!(claim, Claim::Send) {
+            if matches!(purpose, Purpose::Early) { held.saturating_mul(3) } else { held }
+        } else if matches!(purpose, Purpose::Send) {
             self.reserve
         } else {
             0
@@ -216,9 +216,14 @@ impl Shares {
 
     /// Charges `blocks` blocks to a share.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let checked = self.check_limit(share, blocks, claim);
-        match checked.and_then(|()| self.check_room(share, blocks, claim)) {
+    pub(crate) fn charge(
+        &mut self,
+        share: &mut Share,
+        blocks: usize,
+        purpose: Purpose,
+    ) -> Result<(), NoRoom> {
+        let checked = self.check_limit(share, blocks, purpose);
+        match checked.and_then(|()| self.check_room(share, blocks, purpose)) {
             Ok(borrow) => {
                 self.take(share, blocks, borrow);
                 Ok(())
@@ -232,8 +237,8 @@ impl Shares {
 
     /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
     pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
-        let borrow = self.borrowed_for(share, blocks, Claim::Send);
-        borrow.saturating_add(self.left(share, borrow, Claim::Send))
+        let borrow = self.borrowed_for(share, blocks, Purpose::Send);
+        borrow.saturating_add(self.left(share, borrow, Purpose::Send))
     }
 
     /// Lets `free` blocks of the common part be free at the most, to see who fits beside others.
@@ -245,8 +250,8 @@ impl Shares {
     }
 
     /// Whether others can make room for a message of `blocks` blocks that a share may not hold now.
-    pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
-        self.is_within_limit(share, blocks, claim)
+    pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, purpose: Purpose) -> bool {
+        self.is_within_limit(share, blocks, purpose)
     }
 
     /// Charges `blocks` blocks, of which `borrow` are borrowed.
@@ -257,16 +262,16 @@ impl Shares {
     }
 
     /// Charges blocks that the limit of the configuration does not count.
-    pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
-        let Ok(borrow) = self.check_room(share, blocks, claim) else { return false };
+    pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
+        let Ok(borrow) = self.check_room(share, blocks, purpose) else { return false };
         self.take(share, blocks, borrow);
         share.unlimited += blocks as u16;
         true
     }
 
     /// Charges the blocks of a table that stays for as long as the connection.
-    pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
-        let charged = self.charge_unlimited(share, blocks, claim);
+    pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
+        let charged = self.charge_unlimited(share, blocks, purpose);
         if charged {
             self.tables -= self.common_tables(share);
             share.tables += blocks as u16;
@@ -277,7 +282,7 @@ impl Shares {
 
     /// How many blocks of its tables a share has to borrow even when it holds nothing else.
     const fn common_tables(&self, share: &Share) -> usize {
-        (share.tables as usize).saturating_sub(self.guarantee())
+        (share.tables as usize).saturating_sub(self.guaranteed())
     }
 
     /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
@@ -287,7 +292,7 @@ impl Shares {
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
         let blocks = blocks.min(share.blocks()) as u32;
-        let first = blocks.min(share.own.saturating_sub(self.within(Claim::Early) as u32));
+        let first = blocks.min(share.own.saturating_sub(self.within(Purpose::Early) as u32));
         let borrowed = share.borrowed.min(blocks - first);
         share.own -= blocks - borrowed;
         share.borrowed -= borrowed;
@@ -336,28 +341,28 @@ impl Shares {
 
     /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once nobody
     /// holds anything but tables.
-    pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, claim: Claim) -> bool {
+    pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, purpose: Purpose) -> bool {
         let mut with_table = *share;
         with_table.tables = share.tables.saturating_add(missing as u16);
         let added = self.common_tables(&with_table) - self.common_tables(share);
         let after = Self { tables: self.tables + added, ..*self };
-        missing <= self.guarantee() + self.common && blocks <= after.most(&with_table, claim)
+        missing <= self.guaranteed() + self.common && blocks <= after.most(&with_table, purpose)
     }
 
     /// The most blocks that a share could hold beside its tables once nobody holds anything but tables.
-    pub(crate) fn most(&self, share: &Share, claim: Claim) -> usize {
-        let own = self.within(claim).saturating_sub(usize::from(share.tables));
+    pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
+        let own = self.within(purpose).saturating_sub(usize::from(share.tables));
         // The window of message numbers may hold one block for as long as nothing arrives.
         let free = self.common.saturating_sub(self.tables + self.permanent + 1);
-        let borrowed = match claim {
-            Claim::Send if !self.is_shared() => free.saturating_sub(self.reserve),
+        let borrowed = match purpose {
+            Purpose::Send if !self.is_shared() => free.saturating_sub(self.reserve),
             _ if !self.is_shared() => free,
-            Claim::Early => free / 4,
-            Claim::Send | Claim::Control | Claim::Receive => {
+            Purpose::Early => free / 4,
+            Purpose::Send | Purpose::Control | Purpose::Receive => {
                 free.saturating_sub(self.common_tables(share)) / 2
             }
         };
-        self.limit(claim).min(own + borrowed)
+        self.limit(purpose).min(own + borrowed)
     }
 }
 
@@ -366,8 +371,8 @@ mod tests {
     use super::*;
 
     /// Charges one block after the other until there is no room, and returns how many.
-    fn fill(shares: &mut Shares, share: &mut Share, claim: Claim) -> usize {
-        core::iter::from_fn(|| shares.charge(share, 1, claim).ok()).count()
+    fn fill(shares: &mut Shares, share: &mut Share, purpose: Purpose) -> usize {
+        core::iter::from_fn(|| shares.charge(share, 1, purpose).ok()).count()
     }
 
     #[test]
@@ -376,20 +381,20 @@ mod tests {
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
         for share in &mut sent {
-            fill(&mut shares, share, Claim::Send);
+            fill(&mut shares, share, Purpose::Send);
         }
         for share in &mut received {
-            fill(&mut shares, share, Claim::Receive);
+            fill(&mut shares, share, Purpose::Receive);
         }
         assert_eq!(shares.free(), 1, "{shares:?}");
         let mut honest = Share::default();
         for _ in 0..100 {
-            assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
+            assert_eq!(shares.charge(&mut honest, 32, Purpose::Send), Ok(()));
             shares.release(&mut honest, 32);
         }
         // Who has borrowed gives back, and then there is more for others again.
         shares.close(&mut sent[0]);
-        assert!(fill(&mut shares, &mut honest, Claim::Send) > 32 + 100);
+        assert!(fill(&mut shares, &mut honest, Purpose::Send) > 32 + 100);
         for share in sent.iter_mut().chain(&mut received).chain([&mut honest]) {
             shares.close(share);
         }
@@ -400,10 +405,10 @@ mod tests {
     fn one_connection_beside_idle_ones_holds_its_guarantee_and_half_of_the_rest() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
-        assert_eq!(shares.most(&share, Claim::Send), 32 + 319);
-        assert_eq!(fill(&mut shares, &mut share, Claim::Send), 32 + 320);
-        assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
-        assert_eq!(shares.check(&Share::default(), 400, Claim::Send), Err(NoRoom::InPool));
+        assert_eq!(shares.most(&share, Purpose::Send), 32 + 319);
+        assert_eq!(fill(&mut shares, &mut share, Purpose::Send), 32 + 320);
+        assert_eq!(shares.check(&share, 1, Purpose::Send), Err(NoRoom::InShare));
+        assert_eq!(shares.check(&Share::default(), 400, Purpose::Send), Err(NoRoom::InPool));
     }
 
     #[test]
@@ -411,16 +416,16 @@ mod tests {
         for (blocks, connections) in [(32_768, 1), (65_536, 64)] {
             let mut shares = Shares::new(blocks, connections, None);
             let mut share = Share::default();
-            let queued = fill(&mut shares, &mut share, Claim::Send);
+            let queued = fill(&mut shares, &mut share, Purpose::Send);
             assert!((8_192..8_500).contains(&queued), "{queued}");
-            assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
+            assert_eq!(shares.check(&share, 1, Purpose::Send), Err(NoRoom::InShare));
             // A question beside a transfer.
             shares.release(&mut share, 2);
-            assert_eq!(shares.check(&share, 3, Claim::Send), Err(NoRoom::InShare));
-            assert_eq!(shares.charge(&mut share, 2, Claim::Send), Ok(()));
-            assert!(!shares.depends_on_others(&share, 1, Claim::Send));
+            assert_eq!(shares.check(&share, 3, Purpose::Send), Err(NoRoom::InShare));
+            assert_eq!(shares.charge(&mut share, 2, Purpose::Send), Ok(()));
+            assert!(!shares.depends_on_others(&share, 1, Purpose::Send));
             shares.release(&mut share, FIRST);
-            assert_eq!(shares.charge(&mut share, 8_000, Claim::Send), Ok(()));
+            assert_eq!(shares.charge(&mut share, 8_000, Purpose::Send), Ok(()));
         }
     }
 
@@ -428,11 +433,11 @@ mod tests {
     fn what_the_peer_itself_holds_is_no_room_for_a_message() {
         let mut shares = Shares::new(16, 1, None);
         let share = Share::default();
-        assert!(shares.could_hold(&share, 8, 0, Claim::Send));
+        assert!(shares.could_hold(&share, 8, 0, Purpose::Send));
         assert!(shares.charge_common(5));
         shares.set_permanent(5);
-        assert!(!shares.could_hold(&share, 8, 0, Claim::Send));
-        assert!(shares.could_hold(&share, 6, 0, Claim::Send));
+        assert!(!shares.could_hold(&share, 8, 0, Purpose::Send));
+        assert!(shares.could_hold(&share, 6, 0, Purpose::Send));
         shares.set_permanent(0);
         shares.release_common(5);
         assert!(shares.is_whole());
@@ -442,42 +447,42 @@ mod tests {
     fn a_single_connection_may_hold_all_but_leaves_a_quarter_of_it_to_receiving() {
         let mut shares = Shares::new(16, 1, None);
         let (mut sent, mut received) = (Share::default(), Share::default());
-        assert_eq!(shares.check(&sent, 9, Claim::Send), Err(NoRoom::InShare));
-        assert_eq!(fill(&mut shares, &mut sent, Claim::Send), 8);
-        assert!(shares.charge_table(&mut sent, 4, Claim::Send));
-        assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
-        assert_eq!(shares.check(&received, 1, Claim::Receive), Err(NoRoom::InPool));
+        assert_eq!(shares.check(&sent, 9, Purpose::Send), Err(NoRoom::InShare));
+        assert_eq!(fill(&mut shares, &mut sent, Purpose::Send), 8);
+        assert!(shares.charge_table(&mut sent, 4, Purpose::Send));
+        assert_eq!(fill(&mut shares, &mut received, Purpose::Receive), 4);
+        assert_eq!(shares.check(&received, 1, Purpose::Receive), Err(NoRoom::InPool));
         shares.release_table(&mut sent, 4);
         shares.close(&mut sent);
-        assert_eq!(shares.check(&sent, 5, Claim::Send), Ok(()));
-        assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
+        assert_eq!(shares.check(&sent, 5, Purpose::Send), Ok(()));
+        assert_eq!(fill(&mut shares, &mut received, Purpose::Receive), 4);
     }
 
     #[test]
     fn what_waits_for_its_turn_leaves_half_to_what_it_waits_for() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
-        assert_eq!(fill(&mut shares, &mut share, Claim::Early), 16 + 160);
+        assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);
         // Somebody else takes the common part, as far as anybody may.
         let rest = shares.free();
         assert!(shares.charge_common(rest));
         for _ in 0..100 {
-            assert_eq!(fill(&mut shares, &mut share, Claim::Receive), 16);
+            assert_eq!(fill(&mut shares, &mut share, Purpose::Receive), 16);
             shares.release(&mut share, 16);
         }
-        assert_eq!(fill(&mut shares, &mut share, Claim::Early), 0);
+        assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 0);
     }
 
     #[test]
     fn tables_and_the_protocols_own_messages_are_beside_the_limit() {
         let mut shares = Shares::new(1_280, 10, Some(8));
         let mut share = Share::default();
-        assert!(shares.charge_table(&mut share, 6, Claim::Receive));
-        assert!(shares.charge_unlimited(&mut share, 1, Claim::Receive));
-        assert_eq!(fill(&mut shares, &mut share, Claim::Send), 8);
-        assert_eq!(shares.charge(&mut share, 2, Claim::Control), Ok(()));
+        assert!(shares.charge_table(&mut share, 6, Purpose::Receive));
+        assert!(shares.charge_unlimited(&mut share, 1, Purpose::Receive));
+        assert_eq!(fill(&mut shares, &mut share, Purpose::Send), 8);
+        assert_eq!(shares.charge(&mut share, 2, Purpose::Control), Ok(()));
         assert!(
-            shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send)
+            shares.could_hold(&share, 8, 0, Purpose::Send) && !shares.could_hold(&share, 9, 0, Purpose::Send)
         );
         shares.release(&mut share, 10);
         shares.release_unlimited(&mut share, 1);

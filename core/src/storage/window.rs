@@ -1,6 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
-use super::{Block, BlockLink, Claim, Pool, Share};
+use super::{Block, BlockLink, Pool, Purpose, Share};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -107,7 +107,7 @@ impl SparseWindow {
         let missing = (block + 1).saturating_sub(self.held.into());
         block < BLOCKS
             && (missing == 0
-                || pool.shares.charge_unlimited(share, missing, Claim::Receive)
+                || pool.shares.charge_unlimited(share, missing, Purpose::Receive)
                     && (0..missing).all(|_| self.add_block(pool)))
     }
 

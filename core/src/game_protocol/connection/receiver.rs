@@ -3,7 +3,7 @@
 use super::block_header::{Bits, BlockHeader, Context, Partial, ReceivedChunk, WINDOW, find, key};
 use crate::game_protocol::config::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
-use crate::storage::{Block, BlockLink, Claim, List, Queue, Share};
+use crate::storage::{Block, BlockLink, List, Purpose, Queue, Share};
 use crate::time::Instant;
 
 /// A chunk that arrived.
@@ -238,14 +238,14 @@ impl Receiver {
         }
         let chunks = last.map_or(MAX_CHUNKS, |last| usize::from(last) + 1);
         let per_chunk = cx.pool.blocks_for(CHUNK);
-        if last.is_some() && 1 + chunks * per_chunk > cx.pool.shares.most(&self.share, Claim::Receive) {
+        if last.is_some() && 1 + chunks * per_chunk > cx.pool.shares.most(&self.share, Purpose::Receive) {
             return Err(ReceiveError::MessageTooLarge);
         }
         let missing = (chunks - usize::from(received)) * per_chunk;
         if promised > 0 {
             let excess = usize::from(promised).saturating_sub(missing);
             self.release_promise(cx, record, u16::try_from(excess).unwrap_or(u16::MAX));
-        } else if cx.pool.shares.charge(&mut self.share, missing, Claim::Receive).is_ok() {
+        } else if cx.pool.shares.charge(&mut self.share, missing, Purpose::Receive).is_ok() {
             if let Some(partial) = partial_mut(cx, record) {
                 partial.promised = u16::try_from(missing).unwrap_or(u16::MAX);
             }
@@ -308,7 +308,7 @@ impl Receiver {
     /// `spared`. False if it may not hold them.
     fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: BlockLink) -> bool {
         loop {
-            let fits = cx.pool.shares.charge(&mut self.share, blocks, Claim::Receive).is_ok();
+            let fits = cx.pool.shares.charge(&mut self.share, blocks, Purpose::Receive).is_ok();
             match self.unreliable.oldest() {
                 _ if fits => return true,
                 Some(oldest) if Some(oldest) != spared => self.discard(cx, oldest, DropReason::NoMemory),

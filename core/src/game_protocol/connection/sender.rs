@@ -6,7 +6,7 @@ use crate::cursor::{WireError, Writer};
 use crate::endpoint::{Carrier, SendError};
 use crate::game_protocol::config::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
-use crate::storage::{Block, Claim, List, NoRoom, Queue, Share};
+use crate::storage::{Block, List, NoRoom, Purpose, Queue, Share};
 use crate::time::Instant;
 
 /// The sending half of a connection.
@@ -122,7 +122,7 @@ impl Sender {
         reliability: Reliability,
     ) -> Result<(), SendError> {
         let blocks = self.blocks_for(cx, length, reliability)?;
-        let charged = cx.pool.shares.charge(&mut self.share, blocks, Claim::Send);
+        let charged = cx.pool.shares.charge(&mut self.share, blocks, Purpose::Send);
         charged.map_err(|no_room| self.refusal(cx, blocks, no_room))
     }
 
@@ -134,7 +134,7 @@ impl Sender {
         reliability: Reliability,
     ) -> Result<(), SendError> {
         let blocks = self.blocks_for(cx, length, reliability)?;
-        let checked = cx.pool.shares.check(&self.share, blocks, Claim::Send);
+        let checked = cx.pool.shares.check(&self.share, blocks, Purpose::Send);
         checked.map_err(|no_room| self.refusal(cx, blocks, no_room))
     }
 
@@ -164,7 +164,7 @@ impl Sender {
     /// the record of them.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         let shares = &cx.pool.shares;
-        let blocks = shares.most(&self.share, Claim::Send).min(shares.most(&self.share, Claim::Receive));
+        let blocks = shares.most(&self.share, Purpose::Send).min(shares.most(&self.share, Purpose::Receive));
         let in_one = blocks.saturating_mul(cx.pool.block_size()).min(CHUNK);
         let chunks = blocks.saturating_sub(1).checked_div(cx.pool.blocks_for(CHUNK)).unwrap_or(0);
         chunks.saturating_mul(CHUNK).max(in_one).min(MAX_PAYLOAD)
@@ -173,7 +173,7 @@ impl Sender {
     /// Why a message of so many blocks is not accepted.
     fn refusal(&self, cx: &Context<'_, '_>, blocks: usize, no_room: NoRoom) -> SendError {
         match no_room {
-            _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Claim::Send) => SendError::NeverFits,
+            _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Purpose::Send) => SendError::NeverFits,
             NoRoom::InShare => SendError::QuotaExceeded,
             NoRoom::InPool => SendError::PoolExhausted,
         }

@@ -3,7 +3,7 @@
 
 use crate::raknet::config::FAR_CHANNELS;
 use crate::raknet::delivery::Channel;
-use crate::storage::{Block, BlockLink, Claim, Pool, Share};
+use crate::storage::{Block, BlockLink, Pool, Purpose, Share};
 
 /// Channels whose state is part of the connection.
 pub(crate) const NEAR: usize = 4;
@@ -65,11 +65,11 @@ impl<T: Packed> Channels<T> {
         &mut self,
         pool: &mut Pool<'_, H>,
         share: &mut Share,
-        claim: Claim,
+        purpose: Purpose,
         channel: u8,
     ) -> bool {
         let missing = self.missing_blocks(pool, channel);
-        missing == 0 || self.take(pool, share, claim, missing)
+        missing == 0 || self.take(pool, share, purpose, missing)
     }
 
     #[cold]
@@ -77,10 +77,10 @@ impl<T: Packed> Channels<T> {
         &mut self,
         pool: &mut Pool<'_, H>,
         share: &mut Share,
-        claim: Claim,
+        purpose: Purpose,
         blocks: usize,
     ) -> bool {
-        if !pool.shares.charge_table(share, blocks, claim) {
+        if !pool.shares.charge_table(share, blocks, purpose) {
             return false;
         }
         for _ in 0..blocks {
@@ -192,7 +192,7 @@ mod tests {
             let mut channels = Channels::default();
             for channel in ALL {
                 assert_eq!(channels.get(pool, channel), Number(0));
-                assert!(channels.prepare(pool, &mut share, Claim::Receive, channel));
+                assert!(channels.prepare(pool, &mut share, Purpose::Receive, channel));
                 channels.update(pool, channel, |state, _| *state = Number(u32::from(channel) + 1));
             }
             for channel in ALL {
@@ -207,11 +207,11 @@ mod tests {
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
             let free = pool.available();
-            assert!(channels.prepare(pool, &mut share, Claim::Receive, 3));
+            assert!(channels.prepare(pool, &mut share, Purpose::Receive, 3));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 3)), (free, 0));
             let missing = channels.missing_blocks(pool, 31);
             assert!(missing > 0);
-            assert!(channels.prepare(pool, &mut share, Claim::Receive, 31));
+            assert!(channels.prepare(pool, &mut share, Purpose::Receive, 31));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 4)), (free - missing, 0));
             channels.clear(pool, &mut share);
             assert_eq!(pool.available(), free);
@@ -224,7 +224,7 @@ mod tests {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
-            assert!(!channels.prepare(pool, &mut share, Claim::Receive, 31));
+            assert!(!channels.prepare(pool, &mut share, Purpose::Receive, 31));
             assert_eq!(channels.get(pool, 31), Number(0));
             channels.clear(pool, &mut share);
             assert!(pool.available() == 16 && share.is_empty());

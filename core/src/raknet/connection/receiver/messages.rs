@@ -124,7 +124,7 @@ impl Receiver {
         }
         let message = self.store(cx, message, payload, Disposition::Deliver)?;
         self.receive_queue.push(cx.pool, message);
-        self.budget.on_fit();
+        self.share.on_fit();
         Ok(())
     }
 
@@ -162,14 +162,14 @@ impl Receiver {
             Payload::Borrowed(payload) => payload,
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        if !self.budget.take(cx, blocks, disposition) {
+        if !self.share.take(cx, blocks, disposition) {
             return Err(self.no_room(cx));
         }
         let Some(message) = cx.pool.store(payload, &BlockHeader::Received(*message)) else {
-            self.budget.give_back(cx, blocks);
+            self.share.give_back(cx, blocks);
             return Err(self.no_room(cx));
         };
-        self.budget.on_fit();
+        self.share.on_fit();
         Ok(message)
     }
 
@@ -187,7 +187,7 @@ impl Receiver {
     fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         if let Payload::Stored(message) = payload {
             let freed = cx.pool.free(message);
-            self.budget.give_back(cx, freed);
+            self.share.give_back(cx, freed);
         }
     }
 
@@ -208,7 +208,7 @@ impl Receiver {
         clock_difference: impl FnOnce() -> Option<i64>,
     ) -> Option<Block> {
         let message = self.receive_queue.pop(cx.pool)?;
-        self.budget.on_fit();
+        self.share.on_fit();
         if cx.pool.header(message).receipt().is_none() {
             self.messages_received.add_one();
             self.count(cx.now, ReceivedBytes::Processed, cx.pool.size(message));
@@ -264,14 +264,14 @@ impl Receiver {
     /// Takes the first message of a channel, which shares its block, and moves it to a block of its own; `None` if there is no
     /// room for that.
     fn unpack_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {
-        if !self.budget.take(cx, 1, Disposition::Deliver) {
+        if !self.share.take(cx, 1, Disposition::Deliver) {
             self.no_room(cx);
             self.stalled |= 1_u32.checked_shl(first.channel.into()).unwrap_or(0);
             return None;
         }
         let front = self.split_first(cx, first);
         if front.is_none() {
-            self.budget.give_back(cx, 1);
+            self.share.give_back(cx, 1);
         }
         front
     }

@@ -1,17 +1,17 @@
 //! What a connection receives: datagrams, capsules, messages (docs/raknet.md#receiving).
 
 mod ack_tracker;
-mod budget;
 mod messages;
 mod reassembly;
 mod reorder_buffer;
+mod share;
 
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, Fates, RecordKind};
-use budget::ReceiveBudget;
-pub(super) use budget::ReceiveError;
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
+pub(super) use share::ReceiveError;
+use share::ReceiveShare;
 
 use super::block_header::{Context, IncomingMessage};
 use super::channels::{Channels, NEAR};
@@ -23,7 +23,7 @@ use crate::raknet::stats::{ConnectionStats, Count, DropReason, Metrics};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::raknet::wire::datagram::Sizes;
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, BlockLink, Claim, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, BlockLink, Purpose, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -73,7 +73,7 @@ pub(super) struct Receiver {
     stalled: u32,
     /// Messages and receipts for the application.
     receive_queue: Queue,
-    budget: ReceiveBudget,
+    share: ReceiveShare,
     metrics: Metrics<3>,
     messages_received: Count,
     datagrams_received: Count,
@@ -183,10 +183,10 @@ impl Receiver {
     ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
         if !capsule.reliability.has_number_on_wire() {
             // Nothing waits for an unreliable message, so it does not matter that it found no room.
-            let exhausted_since = self.budget.exhausted_since();
+            let exhausted_since = self.share.exhausted_since();
             let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
             if handled.is_err() {
-                self.budget.set_exhausted_since(exhausted_since);
+                self.share.set_exhausted_since(exhausted_since);
             }
             return handled;
         }
@@ -196,18 +196,18 @@ impl Receiver {
                 cx.stats.drop(DropReason::DuplicateMessage);
                 if SPLITTING && let Some(split) = capsule.split {
                     let message = IncomingMessage::of(capsule);
-                    self.reassembly.on_duplicate(cx, &mut self.budget, message, capsule.reliable, split);
+                    self.reassembly.on_duplicate(cx, &mut self.share, message, capsule.reliable, split);
                 }
                 Ok(None)
             }
             Arrival::TooFar => Err(ReceiveError::OutsideWindow),
-            Arrival::New if !self.reliable.prepare(cx.pool, &mut self.budget.share, capsule.reliable) => {
+            Arrival::New if !self.reliable.prepare(cx.pool, &mut self.share.held, capsule.reliable) => {
                 Err(ReceiveError::NoMemory)
             }
             Arrival::New => {
                 let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
                 if handled.is_ok() {
-                    self.reliable.mark(cx.pool, &mut self.budget.share, capsule.reliable);
+                    self.reliable.mark(cx.pool, &mut self.share.held, capsule.reliable);
                 }
                 handled
             }
@@ -251,7 +251,7 @@ impl Receiver {
             return Err(self.no_room(cx));
         }
         let missing = self.channels.missing_blocks(cx.pool, channel);
-        if missing == 0 || self.channels.prepare(cx.pool, &mut self.budget.share, Claim::Receive, channel) {
+        if missing == 0 || self.channels.prepare(cx.pool, &mut self.share.held, Purpose::Receive, channel) {
             Ok(())
         } else {
             Err(self.no_room(cx))
@@ -268,7 +268,7 @@ impl Receiver {
         payload: &[u8],
     ) -> Result<BlockLink, ReceiveError> {
         let part = ArrivedPart { message, split, payload, channels: &self.channels };
-        match self.reassembly.on_part(cx, &mut self.budget, sizes, &part) {
+        match self.reassembly.on_part(cx, &mut self.share, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
                 // The sender waits for this message with all its parts acknowledged but the last ones. Of a shorter one no part
@@ -283,13 +283,13 @@ impl Receiver {
     }
 
     fn no_room(&mut self, cx: &Context<'_, '_>) -> ReceiveError {
-        self.budget.on_no_room(cx.now, self.receive_queue.is_empty());
+        self.share.on_no_room(cx.now, self.receive_queue.is_empty());
         ReceiveError::NoMemory
     }
 
     /// Since when nothing more has fitted into the memory of the connection.
     pub(super) const fn exhausted_since(&self) -> Option<Instant> {
-        self.budget.exhausted_since()
+        self.share.exhausted_since()
     }
 
     pub(super) const fn has_progress(&self) -> bool {
@@ -303,7 +303,7 @@ impl Receiver {
 
     /// The application has read a message, whose blocks went back to the pool.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        self.budget.give_back(cx, blocks);
+        self.share.give_back(cx, blocks);
     }
 
     /// Whether datagrams were deferred, or messages wait for a block, for which there may be memory now.
@@ -311,9 +311,9 @@ impl Receiver {
         self.datagrams.has_deferred() || PACKING && self.stalled != 0
     }
 
-    /// Reports deferred datagrams missing once half of the quota is free: with less, most of them would be deferred again.
+    /// Reports deferred datagrams missing once half of the share is free: with less, most of them would be deferred again.
     pub(super) fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
-        if self.budget.admits(cx, 0, Disposition::Buffer) {
+        if self.share.admits(cx, 0, Disposition::Buffer) {
             self.datagrams.nack_deferred(&fates(cx));
         }
     }
@@ -323,15 +323,15 @@ impl Receiver {
         self.packing = None;
         self.stalled = 0;
         if SPLITTING {
-            self.reassembly.clear(cx, &mut self.budget);
+            self.reassembly.clear(cx, &mut self.share);
         }
-        self.reliable.clear(cx.pool, &mut self.budget.share);
+        self.reliable.clear(cx.pool, &mut self.share.held);
         for channel in 0..Channel::COUNT as u8 {
             let freed = self.channels.get(cx.pool, channel).free_all(cx);
-            self.budget.give_back(cx, freed);
+            self.share.give_back(cx, freed);
         }
-        self.channels.clear(cx.pool, &mut self.budget.share);
-        self.budget.on_fit();
+        self.channels.clear(cx.pool, &mut self.share.held);
+        self.share.on_fit();
     }
 
     /// Frees everything.
@@ -339,8 +339,8 @@ impl Receiver {
         self.clear_undelivered(cx);
         self.receive_queue.free_all(cx.pool);
         self.reassembly.progress = None;
-        cx.pool.shares.close(&mut self.budget.share);
-        self.budget = ReceiveBudget::default();
+        cx.pool.shares.close(&mut self.share.held);
+        self.share = ReceiveShare::default();
     }
 }
 

@@ -12,8 +12,8 @@
 //! first part has the number of the whole message, so it is a duplicate. Its split id is remembered, by which the other
 //! parts are recognized: they have new numbers, and would wait for the first part for ever.
 
-use super::budget::{ReceiveBudget, ReceiveError};
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
+use super::share::{ReceiveError, ReceiveShare};
 use crate::endpoint::{Direction, Progress};
 use crate::raknet::config::SPLITTING;
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage, Part, Partial, key};
@@ -23,7 +23,7 @@ use crate::raknet::wire::capsule::Split;
 use crate::raknet::wire::datagram::Sizes;
 use crate::raknet::wire::{MAX_MTU, MIN_MTU};
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, Claim, HAND_OVER, Queue};
+use crate::storage::{Block, BlockLink, HAND_OVER, Purpose, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl Reassembly {
     pub(super) fn on_part(
         &mut self,
         cx: &mut Context<'_, '_>,
-        budget: &mut ReceiveBudget,
+        share: &mut ReceiveShare,
         sizes: Sizes,
         part: &ArrivedPart<'_>,
     ) -> Result<BlockLink, ReceiveError> {
@@ -68,13 +68,13 @@ impl Reassembly {
                 cx.stats.drop(DropReason::BadSplit);
                 return Ok(None);
             }
-            None => self.admit(cx, budget, sizes, part)?,
+            None => self.admit(cx, share, sizes, part)?,
         };
         if is_known(cx, record, split) {
             cx.stats.drop(DropReason::DuplicateMessage);
             return Ok(None);
         }
-        keep_part(cx, budget, sizes, record, part)?;
+        keep_part(cx, share, sizes, record, part)?;
         let Some(partial) = partial_mut(cx, record) else { return Ok(None) };
         partial.received += 1;
         let (done, parts) = (partial.received, partial.parts);
@@ -85,7 +85,7 @@ impl Reassembly {
         if done < parts {
             return Ok(None);
         }
-        Ok(self.complete(cx, budget, record, part))
+        Ok(self.complete(cx, share, record, part))
     }
 
     /// Takes note of a part whose number has arrived before. If that was the number of the whole message, the other parts are of
@@ -94,7 +94,7 @@ impl Reassembly {
     pub(super) fn on_duplicate(
         &mut self,
         cx: &mut Context<'_, '_>,
-        budget: &mut ReceiveBudget,
+        share: &mut ReceiveShare,
         message: IncomingMessage,
         number: U24,
         split: Split,
@@ -109,7 +109,7 @@ impl Reassembly {
             }
             arrived = partial_mut(cx, record).map_or(0, |partial| partial.received);
             self.records.remove(cx.pool, record);
-            free_incomplete(cx, budget, record);
+            free_incomplete(cx, share, record);
         }
         self.cut.add(number, &message, split, arrived);
     }
@@ -123,18 +123,18 @@ impl Reassembly {
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
-        budget: &mut ReceiveBudget,
+        share: &mut ReceiveShare,
         sizes: Sizes,
         part: &ArrivedPart<'_>,
     ) -> Result<Block, ReceiveError> {
         let blocks_per_part = cx.pool.blocks_for(sizes.foreign_part());
         let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
         let promised = count.saturating_mul(blocks_per_part);
-        if promised >= cx.pool.shares.most(&budget.share, Claim::Receive) {
+        if promised >= cx.pool.shares.most(&share.held, Purpose::Receive) {
             return Err(ReceiveError::MessageTooLarge);
         }
         let disposition = part.disposition(cx);
-        if !budget.take(cx, promised + 1, disposition) {
+        if !share.take(cx, promised + 1, disposition) {
             return Err(ReceiveError::NoMemory);
         }
         let header = BlockHeader::Partial(Partial {
@@ -147,12 +147,12 @@ impl Reassembly {
             promised: u32::try_from(promised).unwrap_or(u32::MAX),
         });
         let Some(record) = cx.pool.store(&[], &header) else {
-            budget.give_back(cx, promised + 1);
+            share.give_back(cx, promised + 1);
             return Err(ReceiveError::NoMemory);
         };
         cx.index.insert(cx.pool, key::partial(cx.slot, part.split.id), record);
         self.records.push(cx.pool, record);
-        budget.on_fit();
+        share.on_fit();
         Ok(record)
     }
 
@@ -160,12 +160,12 @@ impl Reassembly {
     fn complete(
         &mut self,
         cx: &mut Context<'_, '_>,
-        budget: &mut ReceiveBudget,
+        share: &mut ReceiveShare,
         record: Block,
         part: &ArrivedPart<'_>,
     ) -> BlockLink {
         if HAND_OVER && cx.pool.is_outside(record) {
-            return Some(self.complete_outside(cx, budget, record, part));
+            return Some(self.complete_outside(cx, share, record, part));
         }
         let mut whole: BlockLink = None;
         for index in 0..part.split.count {
@@ -178,7 +178,7 @@ impl Reassembly {
             }
         }
         self.records.remove(cx.pool, record);
-        free_record(cx, budget, record, part.split.id);
+        free_record(cx, share, record, part.split.id);
         if let Some(whole) = whole {
             *cx.pool.header_mut(whole) = BlockHeader::Received(part.message);
         }
@@ -189,13 +189,13 @@ impl Reassembly {
     fn complete_outside(
         &mut self,
         cx: &mut Context<'_, '_>,
-        budget: &mut ReceiveBudget,
+        share: &mut ReceiveShare,
         record: Block,
         part: &ArrivedPart<'_>,
     ) -> Block {
         self.records.remove(cx.pool, record);
         let promised = take_promise(cx, record, usize::MAX);
-        budget.give_back(cx, promised);
+        share.give_back(cx, promised);
         cx.index.remove(cx.pool, key::partial(cx.slot, part.split.id), record);
         cx.pool.shrink_outside(record);
         *cx.pool.header_mut(record) = BlockHeader::Received(part.message);
@@ -203,23 +203,23 @@ impl Reassembly {
     }
 
     /// Frees the parts of messages that will never be complete. The work is bounded by the blocks promised to them.
-    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget) {
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, share: &mut ReceiveShare) {
         while let Some(record) = self.records.pop(cx.pool) {
-            free_incomplete(cx, budget, record);
+            free_incomplete(cx, share, record);
         }
     }
 }
 
 /// Frees the parts of a message that will never be complete, and its record, which is no longer listed.
-fn free_incomplete(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block) {
+fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block) {
     let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { return };
     for index in 0..parts {
         if let Some(part) = take_part(cx, split_id, index) {
             let freed = cx.pool.free(part);
-            budget.give_back(cx, freed);
+            share.give_back(cx, freed);
         }
     }
-    free_record(cx, budget, record, split_id);
+    free_record(cx, share, record, split_id);
 }
 
 /// Whether this part has arrived before.
@@ -236,7 +236,7 @@ fn appended(cx: &Context<'_, '_>, record: Block) -> u32 {
 /// Keeps a part: outside if it is the next one of a large message, or else in blocks.
 fn keep_part(
     cx: &mut Context<'_, '_>,
-    budget: &mut ReceiveBudget,
+    share: &mut ReceiveShare,
     sizes: Sizes,
     record: Block,
     part: &ArrivedPart<'_>,
@@ -245,16 +245,16 @@ fn keep_part(
     // A part longer than the MTU allows takes more than was promised for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
     let disposition = part.disposition(cx);
-    if excess > 0 && !budget.take(cx, excess, disposition) {
+    if excess > 0 && !share.take(cx, excess, disposition) {
         return Err(ReceiveError::NoMemory);
     }
     let is_next = HAND_OVER && part.split.index == appended(cx, record);
     let is_kept = if is_next { append_part(cx, record, part, excess) } else { store_part(cx, part) };
     if !is_kept {
-        budget.give_back(cx, excess);
+        share.give_back(cx, excess);
         return Err(ReceiveError::NoMemory);
     }
-    budget.on_fit();
+    share.on_fit();
     take_promise(cx, record, blocks - excess);
     Ok(())
 }
@@ -333,11 +333,11 @@ fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: usize) -> usize
     taken
 }
 
-fn free_record(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block, split_id: u16) {
+fn free_record(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block, split_id: u16) {
     let promised = take_promise(cx, record, usize::MAX);
     cx.index.remove(cx.pool, key::partial(cx.slot, split_id), record);
     let freed = cx.pool.free(record);
-    budget.give_back(cx, promised + freed);
+    share.give_back(cx, promised + freed);
 }
 
 /// Whether a part says the same of its message as the first one that arrived.

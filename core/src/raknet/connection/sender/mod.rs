@@ -22,7 +22,7 @@ use crate::raknet::stats::{ConnectionStats, Count, Metrics};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::{Record, Sizes};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Claim, Queue, Share};
+use crate::storage::{Purpose, Queue, Share};
 use crate::time::Instant;
 
 /// Bytes that are counted.
@@ -259,7 +259,7 @@ impl Sender {
         message: MessageToSend<'_>,
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.path, message, delivery, Claim::Send)?;
+        let receipt = self.queue.push(cx, self.path, message, delivery, Purpose::Send)?;
         self.messages_sent.add_one();
         self.count(cx.now, SentBytes::Pushed, message.bytes.len());
         Ok(receipt)
@@ -294,7 +294,7 @@ impl Sender {
             return false;
         }
         self.queue
-            .push(cx, self.path, MessageToSend::copied(writer.finish()), delivery, Claim::Control)
+            .push(cx, self.path, MessageToSend::copied(writer.finish()), delivery, Purpose::Control)
             .is_ok()
     }
 

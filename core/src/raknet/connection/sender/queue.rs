@@ -14,7 +14,7 @@ use crate::raknet::stats::{Waiting, WaitingAmounts};
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::Sizes;
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, Claim, List, NoRoom, Queue, Share};
+use crate::storage::{Block, BlockLink, List, NoRoom, Purpose, Queue, Share};
 
 /// Bytes of a ping.
 const PING: usize = 9;
@@ -124,7 +124,7 @@ impl SendQueue {
         sizes: Sizes,
         message: MessageToSend<'_>,
         delivery: Delivery,
-        claim: Claim,
+        purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
         let MessageToSend { bytes: payload, outside } = message;
         // Never zero, which the compiler cannot know: so no division by it can panic.
@@ -140,9 +140,9 @@ impl SendQueue {
         let is_recorded = is_split && Self::is_followed(cx, delivery);
         let of_copy = Self::blocks_for(cx, payload.len(), part_size);
         let of_parts =
-            if outside.is_some() { self.without_copies(cx, of_copy, count, claim)? } else { of_copy };
+            if outside.is_some() { self.without_copies(cx, of_copy, count, purpose)? } else { of_copy };
         let blocks = of_parts + usize::from(is_recorded);
-        self.admit(cx, payload.len(), blocks, delivery, claim)?;
+        self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut message = self.number(cx, delivery, is_split);
         if is_split {
             message.split(u32::try_from(count).unwrap_or(u32::MAX), self.splits.take_id());
@@ -188,23 +188,23 @@ impl SendQueue {
         let missing = self.missing_blocks(cx, delivery);
         // What is charged here are copies.
         let (mut shares, mut share) = (cx.pool.shares, self.share);
-        let mut charged = shares.charge(&mut share, blocks, Claim::Send);
-        if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Claim::Send) {
+        let mut charged = shares.charge(&mut share, blocks, Purpose::Send);
+        if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Purpose::Send) {
             charged = Err(NoRoom::InPool);
         }
-        charged.map_err(|no_room| self.refusal(cx, blocks, missing, Claim::Send, no_room))
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, Purpose::Send, no_room))
     }
 
     /// The longest message that is taken and that an equal peer can receive: that promises blocks for the longest parts that
     /// any peer sends, and one for the record of the parts, and takes only what needs less than all that it may hold.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>, sizes: Sizes) -> usize {
         let shares = &cx.pool.shares;
-        let sent = shares.most(&self.share, Claim::Send);
+        let sent = shares.most(&self.share, Purpose::Send);
         let in_one = sent.saturating_mul(cx.pool.block_size()).min(sizes.part());
         if !SPLITTING || in_one < sizes.part() {
             return in_one;
         }
-        let received = shares.most(&self.share, Claim::Receive);
+        let received = shares.most(&self.share, Purpose::Receive);
         let parts_of = |blocks: usize, part: usize| {
             blocks.saturating_sub(1).checked_div(cx.pool.blocks_for(part)).unwrap_or(0)
         };
@@ -238,11 +238,11 @@ impl SendQueue {
         cx: &Context<'_, '_>,
         blocks: usize,
         missing: usize,
-        claim: Claim,
+        purpose: Purpose,
         no_room: NoRoom,
     ) -> SendError {
         match no_room {
-            _ if !cx.pool.shares.could_hold(&self.share, blocks, missing, claim) => SendError::NeverFits,
+            _ if !cx.pool.shares.could_hold(&self.share, blocks, missing, purpose) => SendError::NeverFits,
             NoRoom::InShare => SendError::QuotaExceeded,
             NoRoom::InPool => SendError::PoolExhausted,
         }
@@ -256,9 +256,9 @@ impl SendQueue {
         cx: &Context<'_, '_>,
         of_copy: usize,
         count: usize,
-        claim: Claim,
+        purpose: Purpose,
     ) -> Result<usize, SendError> {
-        let fits = cx.pool.shares.could_hold(&self.share, of_copy, 0, claim);
+        let fits = cx.pool.shares.could_hold(&self.share, of_copy, 0, purpose);
         if fits { Ok(count) } else { Err(SendError::NeverFits) }
     }
 
@@ -279,20 +279,22 @@ impl SendQueue {
         bytes: usize,
         blocks: usize,
         delivery: Delivery,
-        claim: Claim,
+        purpose: Purpose,
     ) -> Result<(), SendError> {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
         let channel = delivery.channel.number();
         let missing = self.missing_blocks(cx, delivery);
-        let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
-        if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
+        let mut charged = cx.pool.shares.charge(&mut self.share, blocks, purpose);
+        if charged.is_ok()
+            && missing > 0
+            && !self.channels.prepare(cx.pool, &mut self.share, purpose, channel)
         {
             cx.pool.shares.release(&mut self.share, blocks);
             charged = Err(NoRoom::InPool);
         }
-        charged.map_err(|no_room| self.refusal(cx, blocks, missing, claim, no_room))
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, purpose, no_room))
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
@@ -429,7 +431,7 @@ impl SendQueue {
 
     /// Stores an unreliable ping that is sent at once. It is kept until it is acknowledged or lost.
     pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
-        cx.pool.shares.charge(&mut self.share, 1, Claim::Control).ok()?;
+        cx.pool.shares.charge(&mut self.share, 1, Purpose::Control).ok()?;
         // Lost datagrams stand in the order of their numbers: before all that are sent again, a lost ping gives its block back.
         store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }

@@ -14,7 +14,7 @@ use crate::raknet::wire::MAX_MTU;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{DATA_HEADER, Sizes};
 use crate::serial::U24;
-use crate::storage::{Block, Claim, OutsideId, Queue};
+use crate::storage::{Block, OutsideId, Purpose, Queue};
 
 /// How messages are cut again.
 #[derive(Clone, Copy)]
@@ -226,8 +226,8 @@ impl SendQueue {
         // outside is released with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if outside.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
-        if cx.pool.shares.charge(&mut self.share, extra, Claim::Control).is_err() {
-            let fits = cx.pool.shares.could_hold(&self.share, old.blocks + extra, 0, Claim::Control);
+        if cx.pool.shares.charge(&mut self.share, extra, Purpose::Control).is_err() {
+            let fits = cx.pool.shares.could_hold(&self.share, old.blocks + extra, 0, Purpose::Control);
             return if fits { Fit::LacksMemory } else { Fit::Never };
         }
         if to == QueueId::Resend && old.sent < old.count {
@@ -354,7 +354,7 @@ impl SendQueue {
         let part_size = part_size(bytes.len(), sizes);
         let is_recorded = message.receipt != 0 || cx.config.progress_interval > 0;
         let blocks = Self::blocks_for(cx, bytes.len(), part_size) + usize::from(is_recorded);
-        if cx.pool.shares.charge(&mut self.share, blocks, Claim::Control).is_err() {
+        if cx.pool.shares.charge(&mut self.share, blocks, Purpose::Control).is_err() {
             return false;
         }
         let count = bytes.len().div_ceil(part_size);

@@ -1,8 +1,8 @@
-//! The memory that a connection may take for what it receives, and why a capsule is refused.
+//! The share of the memory that a connection has for what it receives, and why a capsule is refused.
 
 use super::reorder_buffer::Disposition;
 use crate::raknet::connection::block_header::Context;
-use crate::storage::{Claim, Share};
+use crate::storage::{Purpose, Share};
 use crate::time::Instant;
 
 /// Why a capsule could not be taken: its datagram is not acknowledged, so the other peer sends it again.
@@ -14,41 +14,41 @@ pub(in crate::raknet::connection) enum ReceiveError {
     MessageTooLarge,
 }
 
-/// Blocks that received messages take, or that were promised to messages which arrive in parts. Aligned to four bytes, which
-/// takes four less of every connection.
+/// The share of received messages, with the blocks that were promised to messages which arrive in parts. Aligned to four bytes,
+/// which takes four less of every connection.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(4))]
-pub(super) struct ReceiveBudget {
-    pub(super) share: Share,
+pub(super) struct ReceiveShare {
+    pub(super) held: Share,
     /// Since when nothing more has fitted although the application has read everything.
     exhausted_since: Option<Instant>,
 }
 
-/// What a message that will have this fate may take. One that has to wait for others gets half, so that those others
-/// find room.
-const fn claim(disposition: Disposition) -> Claim {
+/// Returns the purpose of the blocks of a message with this disposition. One that has to wait for others gets half of the share, so
+/// that those others find room.
+const fn purpose(disposition: Disposition) -> Purpose {
     match disposition {
-        Disposition::Deliver | Disposition::Discard => Claim::Receive,
-        Disposition::Buffer => Claim::Early,
+        Disposition::Deliver | Disposition::Discard => Purpose::Receive,
+        Disposition::Buffer => Purpose::Early,
     }
 }
 
-impl ReceiveBudget {
+impl ReceiveShare {
     /// Whether `blocks` blocks more are within the share.
     pub(super) fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
-        cx.pool.shares.check(&self.share, blocks, claim(disposition)).is_ok()
+        cx.pool.shares.check(&self.held, blocks, purpose(disposition)).is_ok()
     }
 
     /// Charges blocks to the share; false if they are not within it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
-        cx.pool.shares.charge(&mut self.share, blocks, claim(disposition)).is_ok()
+        cx.pool.shares.charge(&mut self.held, blocks, purpose(disposition)).is_ok()
     }
 
     /// Releases blocks that went back to the pool, or that were promised and are not needed.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.release(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.held, blocks);
     }
 
     /// Something found room.
