@@ -270,11 +270,11 @@ impl<P: Protocol> Peer<'_, P> {
     /// ```
     #[cfg(feature = "hand-over")]
     pub fn take_lent(&mut self) -> alloc::vec::Vec<u8> {
-        let outside = match self.tables.events.lent() {
-            Lent::Message { message, .. } => self.tables.pool.take_outside(message),
+        let handed_over = match self.tables.events.lent() {
+            Lent::Message { message, .. } => self.tables.pool.take_handed_over(message),
             Lent::Nothing | Lent::Unconnected(_) | Lent::Injected(_) => None,
         };
-        let bytes = outside.unwrap_or_else(|| self.lent().to_vec());
+        let bytes = handed_over.unwrap_or_else(|| self.lent().to_vec());
         self.give_back();
         bytes
     }

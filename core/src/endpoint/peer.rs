@@ -172,11 +172,11 @@ impl<P: Protocol> Peer<'_, P> {
         message: &mut alloc::vec::Vec<u8>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let outside = self.tables.pool.name_outside(message.len());
-        let sent = self.send_message(now, id, MessageToSend { bytes: message, outside }, delivery);
+        let handed_over = self.tables.pool.name_handed_over(message.len());
+        let sent = self.send_message(now, id, MessageToSend { bytes: message, handed_over }, delivery);
         let kept = if sent.is_ok() { core::mem::take(message) } else { alloc::vec::Vec::new() };
-        if let Some(outside) = outside {
-            self.tables.pool.keep_outside(outside, kept);
+        if let Some(handed_over) = handed_over {
+            self.tables.pool.keep_handed_over(handed_over, kept);
         }
         sent
     }
@@ -185,7 +185,7 @@ impl<P: Protocol> Peer<'_, P> {
     #[cfg(feature = "hand-over")]
     #[doc(hidden)]
     pub const fn hand_over_from(&mut self, bytes: usize) {
-        self.tables.pool.set_outside_from(bytes);
+        self.tables.pool.set_hand_over_from(bytes);
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]

@@ -11,7 +11,7 @@ use super::types::{
     ConnectError, ConnectionId, DropReasons, Outcome, PeerStats, Progress, Receipt, RefuseReason, SendError,
     Side,
 };
-use crate::storage::{Block, Index, OutsideId, Pool};
+use crate::storage::{Block, HandOverId, Index, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -344,13 +344,13 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
 pub(crate) struct MessageToSend<'m> {
     pub(crate) bytes: &'m [u8],
     /// Where the bytes will stand, if the connection need not copy them.
-    pub(crate) outside: Option<OutsideId>,
+    pub(crate) handed_over: Option<HandOverId>,
 }
 
 impl<'m> MessageToSend<'m> {
     /// A message that is copied.
     pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
-        Self { bytes, outside: None }
+        Self { bytes, handed_over: None }
     }
 }
 

@@ -4,16 +4,16 @@
 //! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
 //! and statics stay out of flash.
 
+mod hand_over;
 mod index;
-mod outside;
 mod pool;
 mod queues;
 mod share;
 mod slots;
 mod window;
 
+pub(crate) use hand_over::{HAND_OVER, HandOverId};
 pub(crate) use index::{AddressKey, Deadline, Deadlines, Index, SlotEntry, SlotIndex};
-pub(crate) use outside::{HAND_OVER, OutsideId};
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
 pub(crate) use pool::{Node, Pool};

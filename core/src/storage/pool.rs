@@ -1,7 +1,7 @@
 //! The pool: blocks of one size, chained into messages.
 
-use super::outside::Outside;
-use super::{Block, BlockLink, OutsideId, Shares, Slots};
+use super::hand_over::HandedOver;
+use super::{Block, BlockLink, HandOverId, Shares, Slots};
 use crate::cursor::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
@@ -23,7 +23,7 @@ pub(crate) struct Node<H> {
     /// Bytes used in this block.
     used: u16,
     /// In the first block: where the bytes of the message stand, if they do not stand in blocks.
-    outside: Option<OutsideId>,
+    handed_over: Option<HandOverId>,
     /// In the first block: bytes of the whole message.
     size: u32,
     /// The header of the message, in its first block.
@@ -49,7 +49,7 @@ pub(crate) struct Pool<'a, H> {
     available: usize,
     /// Who may take them.
     pub(crate) shares: Shares,
-    outside: Outside,
+    handed_over: HandedOver,
 }
 
 impl<'a, H: Copy + Default> Pool<'a, H> {
@@ -71,7 +71,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             capacity,
             available: capacity,
             shares,
-            outside: Outside::default(),
+            handed_over: HandedOver::default(),
         }
     }
 
@@ -128,10 +128,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             true => self.shares.is_whole(),
             false => self.shares.free() <= self.available,
         };
-        let Node { next, last, after, older, newer, bucket, used, outside, size, header: _ } = self.canary;
+        let Node { next, last, after, older, newer, bucket, used, handed_over, size, header: _ } =
+            self.canary;
         [next, last, after, older, newer, bucket].iter().all(Option::is_none)
             && used == 0
-            && outside.is_none()
+            && handed_over.is_none()
             && size == 0
             && is_charged
     }
@@ -214,7 +215,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             newer: None,
             bucket: None,
             used,
-            outside: None,
+            handed_over: None,
             size: u32::try_from(size).unwrap_or(u32::MAX),
             header: *header,
         };
@@ -226,25 +227,25 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// Lets a message of about `length` bytes grow outside of the blocks, with memory for all of it, but for no more than `room`
+    /// Lets a message of about `length` bytes grow in a vector, with memory for all of it, but for no more than `room`
     /// blocks have; false if the message is not large, or there is no memory.
-    pub(crate) fn begin_outside(&mut self, message: Block, length: usize, room: usize) -> bool {
-        let Some(id) = self.outside.reserve(length, self.bytes_in(room)) else { return false };
+    pub(crate) fn begin_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
+        let Some(id) = self.handed_over.reserve(length, self.bytes_in(room)) else { return false };
         self.refer(message, id);
         true
     }
 
-    /// Makes sure that `length` bytes more can be [appended](Self::append_outside) to a message that stands outside; false if
+    /// Makes sure that `length` bytes more can be [appended](Self::append_handed_over) to a message that is handed over; false if
     /// there is no memory for them. `room` is how many blocks are charged for what it lacks.
-    pub(crate) fn make_room_outside(&mut self, message: Block, length: usize, room: usize) -> bool {
+    pub(crate) fn make_room_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
         let room = self.bytes_in(room);
-        self.node(message).outside.is_some_and(|id| self.outside.make_room(id, length, room))
+        self.node(message).handed_over.is_some_and(|id| self.handed_over.make_room(id, length, room))
     }
 
-    /// Gives memory back that a complete message which stands outside does not need.
-    pub(crate) fn shrink_outside(&mut self, message: Block) {
-        if let Some(id) = self.node(message).outside {
-            self.outside.shrink(id, self.block_size);
+    /// Gives memory back that a complete message which is handed over does not need.
+    pub(crate) fn shrink_handed_over(&mut self, message: Block) {
+        if let Some(id) = self.node(message).handed_over {
+            self.handed_over.shrink(id, self.block_size);
         }
     }
 
@@ -252,50 +253,50 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         blocks.saturating_mul(self.block_size)
     }
 
-    /// A block, which was charged before, for a message or a part of `length` bytes that stand outside.
-    pub(crate) fn store_outside(&mut self, id: OutsideId, length: usize, header: &H) -> BlockLink {
+    /// A block, which was charged before, for a message or a part of `length` bytes that are handed over.
+    pub(crate) fn store_handed_over(&mut self, id: HandOverId, length: usize, header: &H) -> BlockLink {
         let block = self.take_block(&[], length, header)?;
         self.refer(block, id);
         Some(block)
     }
 
-    /// Lets a message refer to bytes that stand outside.
-    pub(crate) fn refer(&mut self, message: Block, id: OutsideId) {
-        self.outside.refer(id);
-        self.node_mut(message).outside = Some(id);
+    /// Lets a message refer to bytes that are handed over.
+    pub(crate) fn refer(&mut self, message: Block, id: HandOverId) {
+        self.handed_over.refer(id);
+        self.node_mut(message).handed_over = Some(id);
     }
 
-    /// The vector in which the bytes of a message stand, if they stand outside.
-    pub(crate) fn outside(&self, message: Block) -> Option<OutsideId> {
-        self.node(message).outside
+    /// The vector in which the bytes of a message stand, if they are handed over.
+    pub(crate) fn handed_over(&self, message: Block) -> Option<HandOverId> {
+        self.node(message).handed_over
     }
 
-    /// Whether the bytes of a message stand outside.
+    /// Whether the bytes of a message are handed over.
     #[inline]
-    pub(crate) fn is_outside(&self, message: Block) -> bool {
-        self.node(message).outside.is_some()
+    pub(crate) fn is_handed_over(&self, message: Block) -> bool {
+        self.node(message).handed_over.is_some()
     }
 
-    /// Appends bytes, for which there is [room](Self::make_room_outside), to a message that stands outside. So many blocks were
+    /// Appends bytes, for which there is [room](Self::make_room_handed_over), to a message that is handed over. So many blocks were
     /// charged for them, which count as blocks of the message.
-    pub(crate) fn append_outside(&mut self, message: Block, bytes: &[u8], charged: usize) {
-        if let Some(id) = self.node(message).outside {
-            self.outside.append(id, bytes, charged);
+    pub(crate) fn append_handed_over(&mut self, message: Block, bytes: &[u8], charged: usize) {
+        if let Some(id) = self.node(message).handed_over {
+            self.handed_over.append(id, bytes, charged);
             let node = self.node_mut(message);
             node.size = node.size.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         }
     }
 
-    /// Moves a message of blocks to the end of one that stands outside, which has [room](Self::make_room_outside) for it. Its
+    /// Moves a message of blocks to the end of one that is handed over, which has [room](Self::make_room_handed_over) for it. Its
     /// blocks stay charged.
-    pub(crate) fn move_outside(&mut self, message: Block, tail: Block) {
-        let Some(id) = self.node(message).outside else { return };
+    pub(crate) fn move_handed_over(&mut self, message: Block, tail: Block) {
+        let Some(id) = self.node(message).handed_over else { return };
         let mut at = Some(tail);
         while let Some(block) = at {
             let start = block.index() * self.block_size;
             let node = self.node(block);
             let (used, next) = (usize::from(node.used), node.next);
-            self.outside.append(id, self.bytes.get(start..start + used).unwrap_or(&[]), 1);
+            self.handed_over.append(id, self.bytes.get(start..start + used).unwrap_or(&[]), 1);
             at = next;
         }
         let size = self.node(tail).size;
@@ -350,19 +351,19 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
-    /// The bytes of one block; or all those that stand outside, if it refers to such.
+    /// The bytes of one block; or all those that are handed over, if it refers to such.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
-        match self.node(block).outside {
+        match self.node(block).handed_over {
             None => self.bytes(block),
-            Some(id) => self.outside.bytes(id),
+            Some(id) => self.handed_over.bytes(id),
         }
     }
 
     /// The same, to change.
     pub(crate) fn contents_mut(&mut self, block: Block) -> &mut [u8] {
-        match self.node(block).outside {
+        match self.node(block).handed_over {
             None => self.bytes_mut(block),
-            Some(id) => self.outside.bytes_mut(id),
+            Some(id) => self.handed_over.bytes_mut(id),
         }
     }
 
@@ -410,7 +411,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node(message);
         let used = usize::from(node.used);
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        if node.next.is_some() || node.outside.is_some() || used + length > self.block_size {
+        if node.next.is_some() || node.handed_over.is_some() || used + length > self.block_size {
             return false;
         }
         let node = self.node_mut(message);
@@ -462,11 +463,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.used = 0;
         node.last = Some(message);
         let rest = node.next.take();
-        let outside = if self.is_outside(message) { self.release_outside(message) } else { 0 };
-        outside + rest.map_or(0, |rest| self.free(rest))
+        let handed_over = if self.is_handed_over(message) { self.release_handed_over(message) } else { 0 };
+        handed_over + rest.map_or(0, |rest| self.free(rest))
     }
 
-    /// Frees the blocks of a message, and what stands outside, and returns how many blocks were charged for them.
+    /// Frees the blocks of a message, and its vector, and returns how many blocks were charged for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -480,37 +481,37 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(last).next = free;
         self.free = Some(message);
         self.available += freed;
-        if self.is_outside(message) { freed + self.release_outside(message) } else { freed }
+        if self.is_handed_over(message) { freed + self.release_handed_over(message) } else { freed }
     }
 
-    /// Frees what stands outside, and returns how many blocks were charged for it.
+    /// Frees its vector, and returns how many blocks were charged for it.
     #[cold]
-    fn release_outside(&mut self, message: Block) -> usize {
-        self.node_mut(message).outside.take().map_or(0, |id| self.outside.release(id))
+    fn release_handed_over(&mut self, message: Block) -> usize {
+        self.node_mut(message).handed_over.take().map_or(0, |id| self.handed_over.release(id))
     }
 }
 
 #[cfg(feature = "hand-over")]
 impl<H: Copy + Default> Pool<'_, H> {
-    /// Lets messages of so many bytes or more stand outside.
-    pub(crate) const fn set_outside_from(&mut self, bytes: usize) {
-        self.outside.from = bytes;
+    /// Lets messages of so many bytes or more be handed over.
+    pub(crate) const fn set_hand_over_from(&mut self, bytes: usize) {
+        self.handed_over.from = bytes;
     }
 
-    /// A name for a message of `length` bytes that will be [kept](Self::keep_outside) outside; `None` if it is not large.
-    pub(crate) fn name_outside(&mut self, length: usize) -> Option<OutsideId> {
-        self.outside.name(length)
+    /// A name for a message of `length` bytes that will be [kept](Self::keep_handed_over); `None` if it is not large.
+    pub(crate) fn name_handed_over(&mut self, length: usize) -> Option<HandOverId> {
+        self.handed_over.name(length)
     }
 
-    /// Keeps a vector outside as long as blocks refer to its name.
-    pub(crate) fn keep_outside(&mut self, id: OutsideId, bytes: alloc::vec::Vec<u8>) {
-        self.outside.fill(id, bytes);
+    /// Keeps a vector as long as blocks refer to its name.
+    pub(crate) fn keep_handed_over(&mut self, id: HandOverId, bytes: alloc::vec::Vec<u8>) {
+        self.handed_over.fill(id, bytes);
     }
 
-    /// Takes the bytes of a message out of the pool, if they stand outside.
-    pub(crate) fn take_outside(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
-        let id = self.node(message).outside?;
-        Some(self.outside.take(id))
+    /// Takes the bytes of a message out of the pool, if they are handed over.
+    pub(crate) fn take_handed_over(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
+        let id = self.node(message).handed_over?;
+        Some(self.handed_over.take(id))
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) struct Partial {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) received: u32,
-    /// How many parts, from the first one on, stand outside of the blocks.
+    /// How many parts, from the first one on, are handed over.
     pub(crate) appended: u32,
     /// Blocks that the pool promised for parts that are still to come.
     pub(crate) promised: u32,

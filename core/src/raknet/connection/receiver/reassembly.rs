@@ -4,7 +4,7 @@
 //! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
 //! whatever order they arrive in.
 //!
-//! With the feature `hand-over` a large message is put together in a vector outside of the blocks as its parts arrive, and
+//! With the feature `hand-over` a large message is put together in a vector as its parts arrive, and
 //! only those that come early wait in blocks. What was promised to it stays charged, and the vector never has more bytes than
 //! the blocks that are charged for its message: all vectors of a peer together take no more memory than its blocks.
 //!
@@ -164,8 +164,8 @@ impl Reassembly {
         record: Block,
         part: &ArrivedPart<'_>,
     ) -> BlockLink {
-        if HAND_OVER && cx.pool.is_outside(record) {
-            return Some(self.complete_outside(cx, share, record, part));
+        if HAND_OVER && cx.pool.is_handed_over(record) {
+            return Some(self.complete_handed_over(cx, share, record, part));
         }
         let mut whole: BlockLink = None;
         for index in 0..part.split.count {
@@ -185,8 +185,8 @@ impl Reassembly {
         whole
     }
 
-    /// Makes the record of a message whose parts stand outside, all of them now, the message itself.
-    fn complete_outside(
+    /// Makes the record of a message whose parts are handed over, all of them now, the message itself.
+    fn complete_handed_over(
         &mut self,
         cx: &mut Context<'_, '_>,
         share: &mut ReceiveShare,
@@ -197,7 +197,7 @@ impl Reassembly {
         let promised = take_promise(cx, record, usize::MAX);
         share.give_back(cx, promised);
         cx.index.remove(cx.pool, key::partial(cx.slot, part.split.id), record);
-        cx.pool.shrink_outside(record);
+        cx.pool.shrink_handed_over(record);
         *cx.pool.header_mut(record) = BlockHeader::Received(part.message);
         record
     }
@@ -228,12 +228,12 @@ fn is_known(cx: &mut Context<'_, '_>, record: Block, split: Split) -> bool {
     is_appended || find_part(cx, split.id, split.index).is_some()
 }
 
-/// How many parts, from the first one on, stand outside.
+/// How many parts, from the first one on, are handed over.
 fn appended(cx: &Context<'_, '_>, record: Block) -> u32 {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.appended } else { 0 }
 }
 
-/// Keeps a part: outside if it is the next one of a large message, or else in blocks.
+/// Keeps a part: in the vector if it is the next one of a large message, or else in blocks.
 fn keep_part(
     cx: &mut Context<'_, '_>,
     share: &mut ReceiveShare,
@@ -268,25 +268,25 @@ fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     true
 }
 
-/// Keeps the part that follows those that stand outside there, and then the ones that came early. The first part decides
+/// Keeps the part that follows those that are handed over there, and then the ones that came early. The first part decides
 /// whether its message is large, and is stored in blocks otherwise. False, and nothing kept, if there is no memory.
 fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, excess: usize) -> bool {
     let early = EarlyParts::after(cx, part.split);
     let room = promised(cx, record) + excess + early.blocks;
     let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
     let length = part.payload.len().saturating_mul(count);
-    if !cx.pool.is_outside(record) && !cx.pool.begin_outside(record, length, room) {
+    if !cx.pool.is_handed_over(record) && !cx.pool.begin_handed_over(record, length, room) {
         return store_part(cx, part);
     }
-    if !cx.pool.make_room_outside(record, part.payload.len() + early.bytes, room) {
+    if !cx.pool.make_room_handed_over(record, part.payload.len() + early.bytes, room) {
         return false;
     }
-    cx.pool.append_outside(record, part.payload, cx.pool.blocks_for(part.payload.len()));
+    cx.pool.append_handed_over(record, part.payload, cx.pool.blocks_for(part.payload.len()));
     on_appended(cx, record);
     for _ in 0..early.count {
         // Each is copied once, and its blocks go back to the pool, but not to the share of the connection.
         let Some(part) = take_part(cx, part.split.id, appended(cx, record)) else { break };
-        cx.pool.move_outside(record, part);
+        cx.pool.move_handed_over(record, part);
         on_appended(cx, record);
     }
     true

@@ -289,7 +289,7 @@ fn write_capsule(
 ) -> Result<(), WireError> {
     let length = cx.pool.size(first);
     message.capsule(length).write(writer)?;
-    if HAND_OVER && cx.pool.is_outside(first) {
+    if HAND_OVER && cx.pool.is_handed_over(first) {
         return write_part(writer, cx.pool.contents(first), message, length);
     }
     let mut at = Some(first);
@@ -300,7 +300,7 @@ fn write_capsule(
     Ok(())
 }
 
-/// Writes a part of a message that stands outside as a whole. All parts are as long as this one, but the last, which ends with
+/// Writes a part of a message that is handed over as a whole. All parts are as long as this one, but the last, which ends with
 /// the message.
 // Cold, so that smaller messages, which are most, are written without a detour.
 #[cold]

@@ -116,7 +116,7 @@ impl SendQueue {
         !self.resend.is_empty()
     }
 
-    /// Copies a message into the pool, in parts if it does not fit one capsule. Of one that will stand `outside` nothing is
+    /// Copies a message into the pool, in parts if it does not fit one capsule. Of one that will stand handed over nothing is
     /// copied.
     pub(super) fn push(
         &mut self,
@@ -126,7 +126,7 @@ impl SendQueue {
         delivery: Delivery,
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
-        let MessageToSend { bytes: payload, outside } = message;
+        let MessageToSend { bytes: payload, handed_over } = message;
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
@@ -140,7 +140,7 @@ impl SendQueue {
         let is_recorded = is_split && Self::is_followed(cx, delivery);
         let of_copy = Self::blocks_for(cx, payload.len(), part_size);
         let of_parts =
-            if outside.is_some() { self.without_copies(cx, of_copy, count, purpose)? } else { of_copy };
+            if handed_over.is_some() { self.without_copies(cx, of_copy, count, purpose)? } else { of_copy };
         let blocks = of_parts + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut message = self.number(cx, delivery, is_split);
@@ -155,9 +155,9 @@ impl SendQueue {
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
             // The room was charged for all parts at once.
             let header = BlockHeader::Outgoing(message, status);
-            let stored = match outside {
+            let stored = match handed_over {
                 None => cx.pool.store(part, &header),
-                Some(id) => cx.pool.store_outside(id, part.len(), &header),
+                Some(id) => cx.pool.store_handed_over(id, part.len(), &header),
             };
             let Some(block) = stored else { break };
             self.queue(priority).push(cx.pool, block);

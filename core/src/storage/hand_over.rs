@@ -1,46 +1,46 @@
-//! Large messages that stand outside of the blocks, each in a vector of its own (feature `hand-over`): one that the
-//! application hands over is not copied, and one that arrives is put together where the application will read it.
+//! Messages that are handed over: the bytes of a large message are in a vector of its own and not in blocks (feature `hand-over`).
+//! One that the application sends is not copied, and one that arrives is put together where the application will read it.
 //!
-//! Without the feature every message stands in blocks. No value of the name exists, so that nothing of this is left in the
-//! program.
+//! Without the feature the bytes of every message are in blocks. No value of [`HandOverId`] exists then, so nothing of this is left
+//! in the program.
 
 #[cfg(feature = "hand-over")]
 use alloc::vec::Vec;
 #[cfg(feature = "hand-over")]
 use core::num::NonZeroU16;
 
-/// Whether messages may stand outside of the blocks.
+/// Whether messages may be handed over.
 pub(crate) const HAND_OVER: bool = cfg!(feature = "hand-over");
 
-/// Bytes from which on a message stands outside, unless told otherwise: below, a vector costs more than a copy.
+/// Bytes from which on a message is handed over by default: below, a vector costs more than a copy.
 #[cfg(feature = "hand-over")]
 const LARGE: usize = 64 << 10;
 
 /// The name of a vector. Blocks that refer to it keep this.
 #[cfg(feature = "hand-over")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OutsideId(NonZeroU16);
+pub(crate) struct HandOverId(NonZeroU16);
 
 #[cfg(feature = "hand-over")]
-impl OutsideId {
+impl HandOverId {
     const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// The vectors.
+/// The vectors of messages that are handed over.
 #[cfg(feature = "hand-over")]
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(super) struct HandedOver {
     entries: Vec<Entry>,
     /// Entries that hold nothing.
-    vacant: Vec<OutsideId>,
-    /// Bytes from which on a message stands outside.
+    vacant: Vec<HandOverId>,
+    /// Bytes from which on a message is handed over.
     pub(super) from: usize,
 }
 
 #[cfg(feature = "hand-over")]
-impl Default for Outside {
+impl Default for HandedOver {
     fn default() -> Self {
         Self { entries: Vec::new(), vacant: Vec::new(), from: LARGE }
     }
@@ -57,10 +57,10 @@ struct Entry {
 }
 
 #[cfg(feature = "hand-over")]
-impl Outside {
+impl HandedOver {
     /// A vector with room for `room` bytes of a message that has about `length`; `None` if it is not large, or there is no
     /// memory.
-    pub(super) fn reserve(&mut self, length: usize, room: usize) -> Option<OutsideId> {
+    pub(super) fn reserve(&mut self, length: usize, room: usize) -> Option<HandOverId> {
         if length < self.from {
             return None;
         }
@@ -74,22 +74,22 @@ impl Outside {
     }
 
     /// A name for a message of `length` bytes that will be [kept](Self::fill); `None` if it is not large.
-    pub(super) fn name(&mut self, length: usize) -> Option<OutsideId> {
+    pub(super) fn name(&mut self, length: usize) -> Option<HandOverId> {
         if length < self.from { None } else { self.insert() }
     }
 
     /// A name for a vector; `None` if there are too many.
-    fn insert(&mut self) -> Option<OutsideId> {
+    fn insert(&mut self) -> Option<HandOverId> {
         if let Some(id) = self.vacant.pop() {
             return Some(id);
         }
-        let id = u16::try_from(self.entries.len() + 1).ok().and_then(NonZeroU16::new).map(OutsideId)?;
+        let id = u16::try_from(self.entries.len() + 1).ok().and_then(NonZeroU16::new).map(HandOverId)?;
         self.entries.push(Entry::default());
         Some(id)
     }
 
     /// Keeps a vector for the blocks that refer to it; if there are none, it is dropped.
-    pub(super) fn fill(&mut self, id: OutsideId, bytes: Vec<u8>) {
+    pub(super) fn fill(&mut self, id: HandOverId, bytes: Vec<u8>) {
         let Some(entry) = self.entries.get_mut(id.index()) else { return };
         entry.bytes = bytes;
         if entry.references == 0 {
@@ -98,14 +98,14 @@ impl Outside {
     }
 
     /// One block more refers to a vector.
-    pub(super) fn refer(&mut self, id: OutsideId) {
+    pub(super) fn refer(&mut self, id: HandOverId) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.references += 1;
         }
     }
 
     /// One block less refers to a vector. Returns how many blocks were charged for the bytes, if nothing needs them any more.
-    pub(super) fn release(&mut self, id: OutsideId) -> usize {
+    pub(super) fn release(&mut self, id: HandOverId) -> usize {
         let Some(entry) = self.entries.get_mut(id.index()) else { return 0 };
         entry.references = entry.references.saturating_sub(1);
         if entry.references > 0 {
@@ -116,7 +116,7 @@ impl Outside {
         charged
     }
 
-    fn vacate(&mut self, id: OutsideId) {
+    fn vacate(&mut self, id: HandOverId) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             *entry = Entry::default();
             self.vacant.push(id);
@@ -125,14 +125,14 @@ impl Outside {
 
     /// Makes sure that `length` bytes more can be [appended](Self::append); false if there is no memory for them. A vector that
     /// is too short grows at once by all the `room` that its message may still take.
-    pub(super) fn make_room(&mut self, id: OutsideId, length: usize, room: usize) -> bool {
+    pub(super) fn make_room(&mut self, id: HandOverId, length: usize, room: usize) -> bool {
         let Some(entry) = self.entries.get_mut(id.index()) else { return false };
         let spare = entry.bytes.capacity() - entry.bytes.len();
         spare >= length || entry.bytes.try_reserve_exact(length.max(room)).is_ok()
     }
 
     /// Appends bytes for which there is [room](Self::make_room), and so many blocks were charged.
-    pub(super) fn append(&mut self, id: OutsideId, bytes: &[u8], charged: usize) {
+    pub(super) fn append(&mut self, id: HandOverId, bytes: &[u8], charged: usize) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes.extend_from_slice(bytes);
             entry.charged += charged;
@@ -141,7 +141,7 @@ impl Outside {
 
     /// Gives memory back that a complete message does not need: all of it if it is more than the blocks that were charged have,
     /// or than an eighth of the message. `block_size` is the size of a block.
-    pub(super) fn shrink(&mut self, id: OutsideId, block_size: usize) {
+    pub(super) fn shrink(&mut self, id: HandOverId, block_size: usize) {
         let Some(Entry { bytes, charged, .. }) = self.entries.get_mut(id.index()) else { return };
         let most = bytes.len() + bytes.len() / 8;
         if bytes.capacity() > most.min(charged.saturating_mul(block_size)) {
@@ -149,16 +149,16 @@ impl Outside {
         }
     }
 
-    pub(super) fn bytes(&self, id: OutsideId) -> &[u8] {
+    pub(super) fn bytes(&self, id: HandOverId) -> &[u8] {
         self.entries.get(id.index()).map_or(&[], |entry| &entry.bytes)
     }
 
-    pub(super) fn bytes_mut(&mut self, id: OutsideId) -> &mut [u8] {
+    pub(super) fn bytes_mut(&mut self, id: HandOverId) -> &mut [u8] {
         self.entries.get_mut(id.index()).map_or(&mut [], |entry| &mut entry.bytes)
     }
 
     /// Takes the bytes out; what was charged for them stays so until their last block is freed.
-    pub(super) fn take(&mut self, id: OutsideId) -> Vec<u8> {
+    pub(super) fn take(&mut self, id: HandOverId) -> Vec<u8> {
         self.entries.get_mut(id.index()).map_or_else(Vec::new, |entry| core::mem::take(&mut entry.bytes))
     }
 }
@@ -166,12 +166,12 @@ impl Outside {
 /// The name of a vector, of which there are none.
 #[cfg(not(feature = "hand-over"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutsideId {}
+pub(crate) enum HandOverId {}
 
 /// No vectors.
 #[cfg(not(feature = "hand-over"))]
 #[derive(Debug, Default)]
-pub(super) struct Outside(());
+pub(super) struct HandedOver(());
 
 #[cfg(not(feature = "hand-over"))]
 #[expect(
@@ -179,36 +179,36 @@ pub(super) struct Outside(());
     clippy::unused_self,
     reason = "the methods are those of the other variant"
 )]
-impl Outside {
-    pub(super) const fn reserve(&mut self, _: usize, _: usize) -> Option<OutsideId> {
+impl HandedOver {
+    pub(super) const fn reserve(&mut self, _: usize, _: usize) -> Option<HandOverId> {
         None
     }
 
-    pub(super) const fn make_room(&mut self, id: OutsideId, _: usize, _: usize) -> bool {
+    pub(super) const fn make_room(&mut self, id: HandOverId, _: usize, _: usize) -> bool {
         match id {}
     }
 
-    pub(super) const fn shrink(&mut self, id: OutsideId, _: usize) {
+    pub(super) const fn shrink(&mut self, id: HandOverId, _: usize) {
         match id {}
     }
 
-    pub(super) const fn refer(&mut self, id: OutsideId) {
+    pub(super) const fn refer(&mut self, id: HandOverId) {
         match id {}
     }
 
-    pub(super) const fn release(&mut self, id: OutsideId) -> usize {
+    pub(super) const fn release(&mut self, id: HandOverId) -> usize {
         match id {}
     }
 
-    pub(super) const fn append(&mut self, id: OutsideId, _: &[u8], _: usize) {
+    pub(super) const fn append(&mut self, id: HandOverId, _: &[u8], _: usize) {
         match id {}
     }
 
-    pub(super) const fn bytes(&self, id: OutsideId) -> &[u8] {
+    pub(super) const fn bytes(&self, id: HandOverId) -> &[u8] {
         match id {}
     }
 
-    pub(super) const fn bytes_mut(&mut self, id: OutsideId) -> &mut [u8] {
+    pub(super) const fn bytes_mut(&mut self, id: HandOverId) -> &mut [u8] {
         match id {}
     }
 }
@@ -219,86 +219,86 @@ mod tests {
 
     #[test]
     fn a_vector_stays_as_long_as_a_block_refers_to_it() {
-        let mut outside = Outside::default();
-        let id = outside.insert().expect("room");
-        outside.refer(id);
-        outside.refer(id);
-        outside.fill(id, b"message".to_vec());
-        assert_eq!(outside.release(id), 0);
-        assert_eq!(outside.bytes(id), b"message");
-        assert_eq!(outside.release(id), 0);
-        assert_eq!(outside.bytes(id), b"");
-        assert_eq!(outside.insert(), Some(id), "its name is free again");
+        let mut handed_over = HandedOver::default();
+        let id = handed_over.insert().expect("room");
+        handed_over.refer(id);
+        handed_over.refer(id);
+        handed_over.fill(id, b"message".to_vec());
+        assert_eq!(handed_over.release(id), 0);
+        assert_eq!(handed_over.bytes(id), b"message");
+        assert_eq!(handed_over.release(id), 0);
+        assert_eq!(handed_over.bytes(id), b"");
+        assert_eq!(handed_over.insert(), Some(id), "its name is free again");
     }
 
     #[test]
     fn what_nothing_refers_to_is_not_kept() {
-        let mut outside = Outside::default();
-        let id = outside.insert().expect("room");
-        outside.fill(id, b"message".to_vec());
-        assert_eq!(outside.bytes(id), b"");
-        assert_eq!(outside.insert(), Some(id));
+        let mut handed_over = HandedOver::default();
+        let id = handed_over.insert().expect("room");
+        handed_over.fill(id, b"message".to_vec());
+        assert_eq!(handed_over.bytes(id), b"");
+        assert_eq!(handed_over.insert(), Some(id));
     }
 
     #[test]
     fn what_was_charged_comes_back_with_the_last_block() {
-        let mut outside = Outside::default();
-        let id = outside.insert().expect("room");
-        outside.refer(id);
-        assert!(outside.make_room(id, 7, 7));
-        outside.append(id, b"mess", 3);
-        outside.append(id, b"age", 2);
-        assert_eq!(outside.take(id), b"message");
-        assert_eq!(outside.release(id), 5);
+        let mut handed_over = HandedOver::default();
+        let id = handed_over.insert().expect("room");
+        handed_over.refer(id);
+        assert!(handed_over.make_room(id, 7, 7));
+        handed_over.append(id, b"mess", 3);
+        handed_over.append(id, b"age", 2);
+        assert_eq!(handed_over.take(id), b"message");
+        assert_eq!(handed_over.release(id), 5);
     }
 
-    fn capacity(outside: &Outside, id: OutsideId) -> usize {
-        outside.entries.get(id.index()).map_or(0, |entry| entry.bytes.capacity())
+    fn capacity(handed_over: &HandedOver, id: HandOverId) -> usize {
+        handed_over.entries.get(id.index()).map_or(0, |entry| entry.bytes.capacity())
     }
 
     #[test]
     fn room_is_reserved_at_once() {
-        let mut outside = Outside::default();
-        let id = outside.reserve(LARGE, 2 * LARGE).expect("room");
-        assert_eq!(capacity(&outside, id), LARGE);
-        assert_eq!(outside.reserve(usize::MAX, usize::MAX), None);
+        let mut handed_over = HandedOver::default();
+        let id = handed_over.reserve(LARGE, 2 * LARGE).expect("room");
+        assert_eq!(capacity(&handed_over, id), LARGE);
+        assert_eq!(handed_over.reserve(usize::MAX, usize::MAX), None);
     }
 
     #[test]
     fn no_more_is_reserved_than_a_message_may_take() {
-        let mut outside = Outside::default();
-        let id = outside.reserve(usize::MAX, 1_000).expect("room");
-        assert_eq!(capacity(&outside, id), 1_000);
-        assert!(outside.make_room(id, 1_000, 3_000), "there is room");
-        assert_eq!(capacity(&outside, id), 1_000);
-        assert!(outside.make_room(id, 1_001, 3_000));
-        assert_eq!(capacity(&outside, id), 3_000);
-        assert!(!outside.make_room(id, usize::MAX, 0));
+        let mut handed_over = HandedOver::default();
+        let id = handed_over.reserve(usize::MAX, 1_000).expect("room");
+        assert_eq!(capacity(&handed_over, id), 1_000);
+        assert!(handed_over.make_room(id, 1_000, 3_000), "there is room");
+        assert_eq!(capacity(&handed_over, id), 1_000);
+        assert!(handed_over.make_room(id, 1_001, 3_000));
+        assert_eq!(capacity(&handed_over, id), 3_000);
+        assert!(!handed_over.make_room(id, usize::MAX, 0));
     }
 
     #[test]
     fn what_a_message_does_not_need_is_given_back() {
         for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
-            let mut outside = Outside::default();
-            let id = outside.reserve(LARGE, 1_100).expect("room");
-            outside.refer(id);
-            outside.append(id, &[0; 1_000][..length], charged);
-            outside.shrink(id, 512);
-            assert_eq!(capacity(&outside, id), most, "{length} bytes in {charged} blocks");
+            let mut handed_over = HandedOver::default();
+            let id = handed_over.reserve(LARGE, 1_100).expect("room");
+            handed_over.refer(id);
+            handed_over.append(id, &[0; 1_000][..length], charged);
+            handed_over.shrink(id, 512);
+            assert_eq!(capacity(&handed_over, id), most, "{length} bytes in {charged} blocks");
         }
     }
 
     #[test]
     fn small_messages_stand_in_blocks() {
-        let mut outside = Outside::default();
-        assert_eq!((outside.reserve(LARGE - 1, LARGE), outside.name(LARGE - 1)), (None, None));
-        assert!(outside.name(LARGE).is_some());
+        let mut handed_over = HandedOver::default();
+        assert_eq!((handed_over.reserve(LARGE - 1, LARGE), handed_over.name(LARGE - 1)), (None, None));
+        assert!(handed_over.name(LARGE).is_some());
     }
 
     #[test]
     fn names_are_bounded() {
-        let mut outside = Outside::default();
-        let names = core::iter::from_fn(|| outside.insert()).count();
+        let mut handed_over = HandedOver::default();
+        let names = core::iter::from_fn(|| handed_over.insert()).count();
         assert_eq!(names, usize::from(u16::MAX));
     }
 }
