@@ -82,7 +82,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some((&mut entry.connection, cx))
     }
 
-    /// Changes a connection and lists it for what follows: datagrams to send, events to tell.
+    /// Changes a connection and lists it for its datagrams and events.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn with<R>(
         &mut self,
@@ -143,7 +143,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.events.list(slot, at);
     }
 
-    /// Takes the deadline of a connection that has changed.
+    /// Updates the deadline of a connection that has changed.
     pub(crate) fn update_deadline(&mut self, at: u16) {
         if let Some((connection, cx)) = self.borrow(at) {
             let deadline = connection.deadline(&cx);
@@ -151,7 +151,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// A connection has nothing to do until its deadline.
+    /// Parks a connection that has nothing to do until its deadline.
     pub(crate) fn park(&mut self, at: u16) {
         self.update_deadline(at);
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };

@@ -10,19 +10,19 @@ use super::tables::{Lent, Occupant, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
+    /// Returns the next event, if there is one. It lends its bytes until the next call that changes this peer.
     ///
-    /// A driver that must not take what nobody reads yet takes the events of one connection at a time instead:
+    /// A driver that leaves events here until they are read takes those of one connection at a time instead:
     /// [`poll_unconnected`](Self::poll_unconnected), [`poll_readable`](Self::poll_readable) and
-    /// [`poll_event_of`](Self::poll_event_of) together tell the same.
+    /// [`poll_event_of`](Self::poll_event_of) together return the same events.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next()?;
         next.event(self)
     }
 
-    /// What happens next by `next` that passes the hook; what does not is dropped. Before anything else the hook may inject
-    /// a message for any connection or for that one, also in the place of one that it has just dropped.
+    /// Returns the next event by `next` that the hook passes, and drops those before it. First the hook may inject a message for any
+    /// connection or for that one, also in the place of one that it has just dropped.
     pub(super) fn poll_event_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -42,8 +42,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// What a peer without a connection said first of the kind that is `wanted`, if it passes the hook; what does not is
-    /// dropped.
+    /// Returns the first message of the `wanted` kind of a peer without a connection that the hook passes, and drops those before it.
     pub(super) fn poll_unconnected_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -59,8 +58,8 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes a message from the hook, and keeps its bytes until the next event. What is for a connection that is gone is
-    /// dropped; what finds no room stays with the hook.
+    /// Takes a message from the hook, and keeps its bytes until the next event. A message for a connection that is gone is dropped;
+    /// one that finds no room stays with the hook.
     fn lend_injected<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -119,7 +118,7 @@ impl<P: Protocol> Peer<'_, P> {
         Some(Next::Of(id, event))
     }
 
-    /// The next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is named again when more
+    /// Returns the next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is returned again when more
     /// happens on it, and not before.
     ///
     /// With these two in place of [`poll_event`](Self::poll_event), a slow reader of one connection holds up no other
@@ -166,7 +165,7 @@ impl<P: Protocol> Peer<'_, P> {
         None
     }
 
-    /// What happened next on one connection, if anything. It gives back what the last event lent, as
+    /// Returns the next event of one connection, if there is one. Gives back the bytes that the last event lent, as
     /// [`poll_event`](Self::poll_event) does.
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.give_back();
@@ -183,8 +182,8 @@ impl<P: Protocol> Peer<'_, P> {
         next
     }
 
-    /// What a peer without a connection said, if any did; only in RakNet. It gives back what the last event lent, as
-    /// [`poll_event`](Self::poll_event) does.
+    /// Returns the next message of a peer without a connection, if there is one; only in RakNet. Gives back the bytes that the last
+    /// event lent, as [`poll_event`](Self::poll_event) does.
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_unconnected()?;
@@ -208,12 +207,12 @@ impl<P: Protocol> Peer<'_, P> {
         next.event(self)
     }
 
-    /// What a peer without a connection said first of the kind that is `wanted`.
+    /// Returns the first message of the `wanted` kind of a peer without a connection.
     pub(super) fn next_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Next<P>> {
         if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 
-    /// Gives back what the last event lent, so that its memory is free before another event is asked for.
+    /// Gives back the bytes that the last event lent, so that their memory is free before the next event is polled.
     /// [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn give_back(&mut self) {
@@ -241,9 +240,8 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// The bytes that the last event lent: of a message, or of what a peer without a connection said. They stay until
-    /// the next event is asked for or they are [given back](Self::give_back), whatever else happens meanwhile. Empty
-    /// when nothing is lent.
+    /// Returns the bytes that the last event lent, of a message of a connection or of a peer without one. They stay until the next
+    /// event is polled or they are [given back](Self::give_back), whatever else happens meanwhile. Empty when nothing is lent.
     #[must_use]
     pub const fn lent(&self) -> Message<'_, P> {
         match self.tables.events.lent().block() {
@@ -337,14 +335,14 @@ fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p,
     })
 }
 impl<P: Protocol> Peer<'_, P> {
-    /// The next connection that has room for the smallest message which it refused with
+    /// Returns the next connection that has room for the smallest message which it refused with
     /// [`QuotaExceeded`](super::SendError::QuotaExceeded) or [`PoolExhausted`](super::SendError::PoolExhausted). It is
     /// named once for all messages that it refused before; if it refuses another one it is named again when there is
     /// room for that.
     ///
     /// Connections that wait for what others hold are named in turns, and no more at once than there is room for. Each
-    /// call looks at 16 of them at the most; [`poll_timeout`](Self::poll_timeout) tells when there are more to look at. So
-    /// a driver that asks a few times a turn does bounded work, however many wait.
+    /// call looks at 16 of them at the most; [`poll_timeout`](Self::poll_timeout) is due at once when there are more. So a driver
+    /// that calls this a few times a turn does bounded work, however many wait.
     ///
     /// ```
     /// use rakwire::Instant;

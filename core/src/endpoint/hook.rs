@@ -11,7 +11,7 @@ use super::types::{ConnectionId, Receipt, SendError};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
-/// What happens to something that a hook was shown.
+/// The decision of a hook about a datagram, an event or a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
@@ -42,7 +42,7 @@ impl Verdict {
     }
 }
 
-/// A message that a hook tells the application as if the other peer of a connection had sent it.
+/// A message that a hook delivers to the application as if the other peer of a connection had sent it.
 #[derive(Clone, Copy, Debug)]
 pub struct Injected<'h, P: Protocol> {
     /// The connection. What is for one that is gone is dropped.
@@ -53,7 +53,7 @@ pub struct Injected<'h, P: Protocol> {
     pub message: &'h [u8],
 }
 
-/// Something that watches a peer. Every method may be left out. The time that it is told never steps back.
+/// Watches a peer. Every method may be left out. The time that it is given never steps back.
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -99,7 +99,7 @@ pub trait Hook<P: Protocol> {
         Verdict::Pass
     }
 
-    /// The application is about to be told something. Dropped, it never learns of it.
+    /// The application is about to get an event. If it is dropped, the application never gets it.
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         let _ = (now, event);
         Verdict::Pass
@@ -111,8 +111,8 @@ pub trait Hook<P: Protocol> {
         true
     }
 
-    /// Offers `take` a message that the application is to be told as if it had arrived: the oldest, or the oldest for the
-    /// connection `of`. `take` says whether it was told; if it was not, it stays the first. It passes no hook again. This is
+    /// Offers `take` a message that the application is to get as if it had arrived: the oldest, or the oldest for the
+    /// connection `of`. `take` returns whether it was delivered; if it was not, it stays the first. It passes no hook again. This is
     /// asked before each event that passes [`on_event`](Self::on_event), so that what replaces a message comes in its place;
     /// and `take` is called at the most once.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
@@ -289,8 +289,8 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, None, Peer::next)
     }
 
-    /// As [`Peer::poll_readable`]. The hook may drop all that the connection has to tell. What it injects makes no connection
-    /// readable: [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) tell it.
+    /// As [`Peer::poll_readable`]. The hook may drop all events of the connection. A message that it injects makes no connection
+    /// readable: [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) return it.
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
         self.peer.poll_readable()
     }

@@ -147,8 +147,8 @@ impl AdmissionMember {
     }
 }
 
-/// A peer's part in a decision with others, which there is none of without the features `alloc` and `server`: each peer
-/// decides alone whom it lets in.
+/// Stands in for a peer's part in a common decision. Without the features `alloc` and `server` each peer decides alone which clients
+/// it lets in.
 #[cfg(not(all(feature = "alloc", feature = "server")))]
 #[derive(Debug)]
 pub(crate) enum Member {}

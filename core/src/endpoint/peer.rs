@@ -1,4 +1,4 @@
-//! What an application and its driver ask of a peer, what it has to send, and one message to many connections.
+//! The methods of a peer for applications and drivers: opening and closing, sending, datagrams and deadlines.
 
 use core::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// How this peer behaves.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &P::Config {
         &self.config
@@ -35,7 +35,7 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.capacity()
     }
 
-    /// The memory of all blocks, one after the other, for a driver that tells the operating system how it will be used.
+    /// Returns the memory of all blocks, one after the other, for a driver that advises the operating system how it will be used.
     /// Blocks are taken from its beginning: its end stays unused as long as there is room before it.
     ///
     /// ```
@@ -58,8 +58,8 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.is_intact()
     }
 
-    /// Begins to open a connection as the configuration says. [`Event::Connected`](super::Event::Connected) or
-    /// [`Event::ConnectFailed`](super::Event::ConnectFailed) says what became of it.
+    /// Begins to open a connection as the configuration says. Its outcome is
+    /// [`Event::Connected`](super::Event::Connected) or [`Event::ConnectFailed`](super::Event::ConnectFailed).
     ///
     /// # Errors
     /// [`ConnectError::AlreadyConnected`], [`ConnectError::Full`], [`ConnectError::UnassignedAddress`] or, in RakNet,
@@ -111,8 +111,8 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.connections.at(&address).map(|slot| self.tables.connections.id(slot))
     }
 
-    /// Ends a connection. What was sent reliably before is delivered first, for at most `close_timeout`, and then the
-    /// other peer is told; [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A connection that
+    /// Ends a connection. Messages that were sent reliably before are delivered first, for at most `close_timeout`, and then the
+    /// other peer is notified; [`Event::Disconnected`](super::Event::Disconnected) comes when it is over. A connection that
     /// is not open yet ends at once.
     ///
     /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`: then
@@ -129,7 +129,7 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
     /// reliability the name of the receipt comes back, and
-    /// [`Event::Receipt`](super::Event::Receipt) tells what became of the message.
+    /// [`Event::Receipt`](super::Event::Receipt) has the outcome of the message.
     ///
     /// # Errors
     /// A [`SendError`] that says what to do; nothing of the message was kept then.
@@ -307,7 +307,7 @@ impl<P: Protocol> Peer<'_, P> {
         slot.map(|slot| slot.connection.refuse_data(refuses)).is_some()
     }
 
-    /// What is known of a connection, while it exists.
+    /// Returns the addresses, the side and the state of a connection, while it exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionInfo<P>> {
         let slot = self.tables.connections.get(id)?;
@@ -325,13 +325,13 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.connections.get(id).map(|slot| slot.connection.stats(self.last_now))
     }
 
-    /// Every connection that exists, which it does until the application and the other peer were told of its end.
+    /// Returns every connection that exists, which it does until the application and the other peer were notified of its end.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
         let existing = self.tables.connections.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
         existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })
     }
 
-    /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in
+    /// Handles a datagram that arrived at `now`. Never fails: malformed datagrams are dropped and counted in
     /// [`stats`](Self::stats).
     ///
     /// `now` should be the time at which the datagram was received, also when it is handled later.
@@ -368,9 +368,8 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// When this peer wants [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) to be
-    /// called next; a time gone by means now, nothing means that only a datagram or the application can change
-    /// anything.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) are to be called next. A time
+    /// in the past means now; `None` means that only a datagram or the application can change anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let Tables { wakeups, writable, .. } = &self.tables;

@@ -50,7 +50,7 @@ pub(crate) trait Occupant {
 pub(crate) struct Slot<C> {
     /// Where the other peer is; none while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
-    /// Tells this user of the slot from those before; none has the last number there is.
+    /// Distinguishes this connection from earlier ones in the slot. The last number is never used.
     pub(crate) generation: u32,
     /// Whether the slot stands in the queue of those that may have something to send.
     in_ready: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Slot<C> {
 }
 
 impl<C: Default> Default for Slot<C> {
-    /// A vacant slot. Out of line: it is made rarely and takes much code.
+    /// A vacant slot. Out of line, because it is needed rarely and takes much code.
     #[inline(never)]
     fn default() -> Self {
         Self {

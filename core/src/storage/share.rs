@@ -5,10 +5,10 @@
 //! connection that needs more than `G` borrows from it, as long as it has not borrowed more than it leaves free: alone
 //! `S / 2`, and each further one that gives nothing back at most half of what is left then. This is the dynamic
 //! threshold of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a
-//! factor of one. Those who hold on to what they borrowed can take the common part from all others, but never what is
-//! guaranteed: who stays within `G` waits for nobody.
+//! factor of one. Connections that hold on to their borrowed blocks can take the common part from all others, but never the
+//! guaranteed parts: a connection that stays within `G` never waits for others.
 //!
-//! A peer with a single connection has nobody to protect: all its blocks are common and may be borrowed, but that
+//! A peer with a single connection has no others to protect: all its blocks are common and may be borrowed, except that
 //! sending leaves a quarter to receiving.
 //!
 //! Sending begins no further message once a share holds half of what it could, if that is more than [`QUEUED`] blocks. The
@@ -72,14 +72,14 @@ pub(crate) enum NoRoom {
     InPool,
 }
 
-/// What the shares of all connections leave.
+/// The blocks that the shares of all connections leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// Blocks that are guaranteed to each direction of each connection.
     guaranteed: usize,
     /// Blocks of the common part.
     common: usize,
-    /// Those that nobody has borrowed.
+    /// Blocks of the common part that no connection has borrowed.
     free: usize,
     /// Blocks of the common part that sending leaves to receiving.
     reserve: usize,
@@ -142,7 +142,7 @@ impl Shares {
         self.free
     }
 
-    /// Whether nobody has borrowed anything.
+    /// Returns true if no connection has borrowed anything.
     pub(crate) const fn is_whole(&self) -> bool {
         self.free == self.common && self.tables == 0 && self.permanent == 0
     }
@@ -241,7 +241,7 @@ impl Shares {
         borrow.saturating_add(self.left(share, borrow, Purpose::Send))
     }
 
-    /// Lets `free` blocks of the common part be free at the most, to see who fits beside others.
+    /// Bounds the free blocks of the common part, to see which connections fit beside others.
     pub(crate) const fn bounded(mut self, free: usize) -> Self {
         if self.free > free {
             self.free = free;
@@ -339,8 +339,8 @@ impl Shares {
         self.permanent = blocks;
     }
 
-    /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once nobody
-    /// holds anything but tables.
+    /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once all
+    /// connections hold only tables.
     pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, purpose: Purpose) -> bool {
         let mut with_table = *share;
         with_table.tables = share.tables.saturating_add(missing as u16);
@@ -349,7 +349,7 @@ impl Shares {
         missing <= self.guaranteed() + self.common && blocks <= after.most(&with_table, purpose)
     }
 
-    /// The most blocks that a share could hold beside its tables once nobody holds anything but tables.
+    /// The most blocks that a share could hold beside its tables once all connections hold only tables.
     pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
         let own = self.within(purpose).saturating_sub(usize::from(share.tables));
         // The window of message numbers may hold one block for as long as nothing arrives.
@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(shares.charge(&mut honest, 32, Purpose::Send), Ok(()));
             shares.release(&mut honest, 32);
         }
-        // Who has borrowed gives back, and then there is more for others again.
+        // Borrowed blocks come back, and then there is more for others again.
         shares.close(&mut sent[0]);
         assert!(fill(&mut shares, &mut honest, Purpose::Send) > 32 + 100);
         for share in sent.iter_mut().chain(&mut received).chain([&mut honest]) {
@@ -463,7 +463,7 @@ mod tests {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);
-        // Somebody else takes the common part, as far as anybody may.
+        // Another connection takes the common part, as far as it may.
         let rest = shares.free();
         assert!(shares.charge_common(rest));
         for _ in 0..100 {

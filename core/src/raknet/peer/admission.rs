@@ -38,7 +38,7 @@ pub(super) struct Request2<'r> {
     pub(super) challenge: Option<Challenge<'r>>,
 }
 
-/// What a client's second request shows of the address that it came from.
+/// The proof that a client's second request gives of its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientAddress {
     /// It has given a cookie back, so the address is its own.
@@ -47,7 +47,7 @@ pub(super) enum ClientAddress {
     Unvalidated,
 }
 
-/// What a second request shows of its sender.
+/// The sender of a second request, as far as the request shows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) address: ClientAddress,
@@ -322,8 +322,8 @@ impl Peer<'_, RakNet> {
         self.with(slot, |connection, cx| connection.on_challenge(cx, &request));
     }
 
-    /// Whom the other peer of a secure connection has shown to be, while the connection exists. None for a plain one, and
-    /// before its keys are agreed on.
+    /// Returns the identity that the other peer of a secure connection has proved, while the connection exists. `None` for a plain
+    /// one, and before its keys are agreed on.
     ///
     /// A client that trusts any key stores the [`KnownServer`](crate::secure::KnownServer) that this returns, and trusts that
     /// the next time. A server ends the connections of clients whose identity it does not want.
@@ -332,15 +332,15 @@ impl Peer<'_, RakNet> {
         self.tables.connections.get(id)?.connection.secure_peer()
     }
 
-    /// What the connect token of the client said, while the connection exists. None if this end is not a server that
+    /// Returns the contents of the client's connect token, while the connection exists. `None` if this end is not a server that
     /// [asks for tokens](crate::secure::ServerIdentity::tokens).
     #[must_use]
     pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
         self.tables.connections.get(id)?.connection.accepted_token()
     }
 
-    /// Tells how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and may be
-    /// told again whenever its driver knows better. Until it is told, every token has expired.
+    /// Sets how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and a driver may
+    /// set it again whenever it knows better. Until it is set, every token has expired.
     pub fn set_unix_time(&mut self, now: Instant, seconds: u64) {
         self.state.secure.set_unix_time(now, seconds);
     }

@@ -97,7 +97,7 @@ impl Peer<'_, RakNet> {
                     Err(reason) => self.stats.drop(reason),
                     Ok(source) => {
                         let challenge = Challenge::in_request(security, server, mtu);
-                        // Who has no key cannot answer it.
+                        // A server without a key cannot answer it.
                         let challenge = challenge.filter(|_| self.config.has_server_key());
                         let mtu = self.config.clamp_mtu(mtu, from);
                         self.handle_request_2(&Request2 { from, guid, mtu, length, source, challenge });
@@ -262,7 +262,7 @@ impl Peer<'_, RakNet> {
         None
     }
 
-    /// What a second request shows of its source, or why it gets no answer at all.
+    /// Returns what a second request shows of its source, or why it gets no answer at all.
     fn examine_request_2(
         &mut self,
         from: SocketAddr,

@@ -1,4 +1,4 @@
-//! What a RakNet peer keeps beside its connections.
+//! The state that a RakNet peer keeps beside its connections.
 
 use core::net::SocketAddr;
 
@@ -42,12 +42,12 @@ impl Bans<'_> {
     }
 }
 
-/// What a peer keeps beside its connections.
+/// The state of a peer beside its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,
     pub(super) bans: Bans<'a>,
-    /// What clients must say to be let in.
+    /// The password of clients.
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
@@ -114,7 +114,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Whether a client that says this is let in.
+    /// Returns true if this is the password of clients.
     pub(crate) fn accepts_password(&self, given: &[u8]) -> bool {
         is_same_secret(&self.password, given)
     }
