@@ -16,7 +16,7 @@
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;
-mod connections;
+mod application;
 mod event;
 mod events;
 mod hook;
