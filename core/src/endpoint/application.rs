@@ -2,10 +2,11 @@
 
 use core::net::SocketAddr;
 
+use super::connection_table::Occupant;
 use super::event::ConnectionInfo;
 use super::hook::{Hook, Hooked};
 use super::protocol::{Connection, MessageToSend, Peer, Protocol};
-use super::tables::{Occupant, Tables};
+use super::tables::Tables;
 use super::types::{ConnectError, ConnectionId, PartitionError, PeerStats, Receipt, SendError};
 use crate::time::Instant;
 

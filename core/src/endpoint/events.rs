@@ -1,12 +1,13 @@
 //! Events of a peer, all in one order or those of one connection, and connections that have room again after they refused a
 //! message.
 
+use super::connection_table::Occupant;
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};
 use super::protocol::{
     Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedKind,
 };
-use super::tables::{Lent, Occupant, Tables};
+use super::tables::{Lent, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {

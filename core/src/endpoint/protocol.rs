@@ -5,8 +5,9 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::connection_table::Occupant;
 use super::member::AdmissionMember;
-use super::tables::{Occupant, Tables};
+use super::tables::Tables;
 use super::types::{
     ConnectError, ConnectionId, DropReasons, Outcome, PeerStats, Progress, Receipt, RefuseReason, SendError,
     Side,

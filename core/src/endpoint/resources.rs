@@ -2,9 +2,10 @@
 
 use heapless::{Deque, Vec};
 
+use super::connection_table::{ConnectionTable, Slot};
 use super::member::AdmissionMember;
 use super::protocol::{Peer, Protocol, Storage};
-use super::tables::{ConnectionTable, EventQueue, Slot, Tables, Wakeups, Writable};
+use super::tables::{EventQueue, Tables, Wakeups, Writable};
 use super::types::PeerStats;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Node, Pool, RawLink, SEVERAL, Shares, SlotEntry, SlotIndex, SlotQueue,
