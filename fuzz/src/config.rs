@@ -1,9 +1,5 @@
 //! What of the relay's configuration says whom it lets in.
 
-#[path = "../../relay/src/config/admitting.rs"]
-#[allow(dead_code, reason = "the relay uses the rest")]
-mod admitting;
-
 #[path = "../../relay/src/config/error.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod error;
@@ -11,6 +7,10 @@ mod error;
 #[path = "../../relay/src/config/model.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod model;
+
+#[path = "../../relay/src/config/options.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
+mod options;
 
 pub(crate) use error::ConfigError;
 pub(crate) use model::{

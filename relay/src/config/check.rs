@@ -10,8 +10,7 @@ use std::time::Duration;
 use rakwire_udp::private_file;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::admitting::{file_error, read};
-use super::error::{ConfigError, named};
+use super::error::{ConfigError, file_error, named, read};
 use super::model::{
     AddressLimits, Config, ForwardedHeader, TlsConfig, WebRtcConfig, WebTransportMode, overlap,
 };

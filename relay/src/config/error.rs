@@ -1,10 +1,14 @@
-//! Errors of a configuration.
+//! Errors of a configuration, and warnings about its files.
 
 use std::error::Error;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+use rakwire_udp::private_file;
+use tracing::warn;
 
 use crate::listen::ListenAddress;
 use crate::target::{AddressError, HostPort, TargetName};
@@ -331,4 +335,43 @@ impl Error for ConfigError {
             | Self::Contradiction { .. } => None,
         }
     }
+}
+
+/// A file with a secret that every user of this machine can read. Its text says what to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExposedFile {
+    /// The option with the secret, or with the name of the file.
+    pub key: &'static str,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What is wrong with such a file, and what to change.
+const EXPOSED: &str = "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group";
+
+impl ExposedFile {
+    /// Logs it as a warning.
+    pub fn log(&self) {
+        let (key, file) = (self.key, self.path.display());
+        warn!(key, %file, "{EXPOSED}");
+    }
+}
+
+impl fmt::Display for ExposedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {EXPOSED}", self.path.display(), self.key)
+    }
+}
+
+/// The file, if every user of this machine can read it.
+pub(super) fn exposed(key: &'static str, path: &Path) -> Option<ExposedFile> {
+    private_file::is_exposed(path).then(|| ExposedFile { key, path: path.to_owned() })
+}
+
+pub(super) fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|error| file_error(key, path, None, format!("cannot be read ({error})")))
+}
+
+pub(super) fn file_error(key: &'static str, path: &Path, line: Option<usize>, reason: String) -> ConfigError {
+    ConfigError::File { key, path: path.to_owned(), line, reason }
 }

@@ -11,11 +11,10 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::admitting::{ExposedFile, exposed};
-use super::error::{ConfigError, KeyPath, dotted, named};
+use super::error::{ConfigError, ExposedFile, KeyPath, dotted, exposed, named};
 use super::mistakes::{Mistake, closest, mistakes, range};
-use super::model::{Config, Target, without_password};
-use super::options::{Change, OPTIONS, OptionInfo, OptionKind};
+use super::model::{Config, OPTIONS, Target, without_password};
+use super::options::{Change, OptionInfo, OptionKind};
 use crate::target::{HostPort, TargetSpec};
 
 /// Where a value comes from.

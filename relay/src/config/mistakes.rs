@@ -4,8 +4,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::error::{KeyPath, dotted};
-use super::model::Config;
-use super::options::{OPTIONS, OptionInfo, OptionKind};
+use super::model::{Config, OPTIONS};
+use super::options::{OptionInfo, OptionKind};
 use crate::syntax::duration;
 use crate::target::TargetName;
 

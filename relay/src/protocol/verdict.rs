@@ -107,6 +107,10 @@ impl ProtocolKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::RakNet, Self::GameProtocol, Self::Raw];
 
+    /// Their names in a configuration, that of the default first.
+    pub(crate) const NAMES: &[&str] =
+        &[Self::Raw.as_str(), Self::RakNet.as_str(), Self::GameProtocol.as_str()];
+
     /// Its name in a configuration: `raknet`, `game-protocol` or `raw`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
