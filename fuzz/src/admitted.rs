@@ -23,8 +23,8 @@ use crate::admission::{
 };
 use crate::close::CloseReason;
 use crate::config::{AddressLimits, Config, ForwardedHeader};
-use crate::front::Now;
 use crate::steps::{Step, steps};
+use crate::time::Now;
 
 /// How many used tokens are remembered.
 const USED_MAX: usize = 3;

@@ -42,6 +42,10 @@ mod syntax;
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
 mod target;
 
+#[path = "../../relay/src/time.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
+mod time;
+
 #[path = "../../relay/src/token.rs"]
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
 mod token;

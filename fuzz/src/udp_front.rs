@@ -14,10 +14,11 @@ use rakwire::wire::{Reader, Wire, Writer};
 
 use crate::flow::{Rate, Source};
 use crate::front::{
-    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Now,
-    Offer, Permit, Settings, To, Transmits,
+    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Offer,
+    Permit, Settings, To, Transmits,
 };
 use crate::steps::{Step, steps};
+use crate::time::Now;
 
 /// How many clients there may be.
 const PLACES: usize = 2;
@@ -116,7 +117,7 @@ impl World {
         let places = Places { free: Arc::clone(&free), proxy_protocol: options & 2 != 0 };
         let now = Now { at: Instant::now(), wall: UNIX_EPOCH + Duration::from_secs(1_700_000_000) };
         let settings = Settings { protocol, guid: 0xF, keys: CookieKeys::single(key) };
-        let front = Front::new(settings, places, Arc::clone(&counters), now.at);
+        let front = Front::new(settings, places, Arc::clone(&counters));
         Self { front, protocol, counters, free, now, clients: HashMap::new(), flow: None }
     }
 

@@ -67,6 +67,7 @@ mod relay;
 mod reload;
 mod syntax;
 mod target;
+mod time;
 mod tls;
 pub mod token;
 mod trust;

@@ -36,8 +36,8 @@ use tokens::{TokenClaim, TokenRates, Unusable, UsedTokens};
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits, TokensConfig};
 use crate::flow::{Rate, SharedRate, TotalRate};
-use crate::front::Now;
 use crate::target::TargetName;
+use crate::time::Now;
 use crate::token::{Claims, VerifyingKey};
 
 /// What a client may have, before it takes a slot.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::flow::rate::RateLimit;
 use crate::flow::{Rate, SharedRate};
-use crate::front::Now;
+use crate::time::Now;
 
 /// How many ids a relay remembers. One that has more tokens in use refuses further ones: it could not tell whether they
 /// have been used.

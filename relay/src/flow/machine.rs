@@ -19,10 +19,11 @@ use bytes::Bytes;
 
 use super::control::{Reports, Secret};
 use super::counters::{Direction, DropReason, FlowEnd, TargetCounters, Unreachable};
-use super::inspect::{Carriage, Inspect, Verdict};
-use super::proxy_header::{self, Announcement, ProxyHeader};
+use super::proxy_header::{self, Announcement};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
+use super::{Batch, Carriage, Carried, FromClient, FromServer, Inspect, Sending, Setup, ToClient};
+use crate::protocol::{Change, Refusal, Verdict};
 
 /// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
 const PINGS_UNANSWERED_MAX: u32 = 3;
@@ -30,108 +31,6 @@ const PINGS_UNANSWERED_MAX: u32 = 3;
 /// The most bytes of one [`Batch`] of several datagrams: what fits into one UDP datagram, which is what the system makes
 /// of a batch first.
 const BATCH_BYTES_MAX: usize = 60_000;
-
-/// Input from the client.
-#[derive(Debug, Clone)]
-pub enum FromClient {
-    /// A binary message.
-    Datagram(Bytes),
-    /// A text message.
-    Text,
-    /// A ping or a pong.
-    Control,
-    /// The client asks for the first control message of its connection, which may have been lost on a transport that
-    /// loses messages.
-    FlowRequest,
-    /// A message that was too long to be read completely.
-    Oversized {
-        /// Its length in bytes.
-        len: usize,
-    },
-    /// A datagram of another session than the client's, which its connection does not have.
-    ForeignSession,
-    /// The transport had no room for datagrams that were not read in time, and dropped the oldest.
-    Dropped {
-        /// How many.
-        count: u64,
-    },
-    /// The client has acknowledged nothing for this time, although data wait for it.
-    Unacknowledged {
-        /// How long.
-        time: Duration,
-    },
-    /// A broken frame.
-    Violation,
-    /// The client closes its connection.
-    Closed,
-    /// The connection of the client is lost.
-    Vanished,
-}
-
-/// Input from the game server.
-#[derive(Debug, Clone, Copy)]
-pub enum FromServer<'a> {
-    /// A datagram.
-    Datagram(&'a [u8]),
-    /// A datagram that did not fit into the receive buffer.
-    Oversized,
-    /// A datagram of somebody else, which arrived before the socket was connected.
-    Foreign,
-    /// The network or this machine reports that the game server is unreachable. It may be restarting.
-    Unreachable(Unreachable),
-    /// The socket can receive nothing any more.
-    Failed,
-}
-
-/// The result of sending a [`Batch`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sending {
-    /// It was sent.
-    Sent,
-    /// The system refused it for a temporary reason.
-    Refused,
-    /// The socket can send nothing any more.
-    Failed,
-}
-
-/// Output to the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToClient {
-    /// A binary message.
-    Datagram(Bytes),
-    /// A ping.
-    Ping,
-    /// A text message: one JSON object. Only a flow with a [`Secret`] has these.
-    Control(String),
-}
-
-/// Datagrams to the game server: all of the same length, but the last, which may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batch<'a> {
-    /// The datagrams, one after the other.
-    pub contents: &'a [u8],
-    /// The length of each in bytes.
-    pub segment: usize,
-    /// How many they are.
-    pub count: usize,
-}
-
-/// What is particular to a flow.
-#[derive(Debug, Default)]
-pub struct Setup {
-    /// For a client that speaks [`FLOW_PROTOCOL`](super::FLOW_PROTOCOL): what it resumes its flow by.
-    pub secret: Option<Secret>,
-    /// The header for game servers that read the PROXY protocol.
-    pub proxy_header: Option<ProxyHeader>,
-    /// What knows the protocol of the target.
-    pub inspect: Option<Box<dyn Inspect>>,
-    /// The rate that all clients have together.
-    pub total: TotalRate,
-    /// What the client has used of it.
-    pub shares: Shares,
-    /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
-    pub closes_unreachable: bool,
-}
 
 #[derive(Debug)]
 enum Client {
@@ -177,15 +76,6 @@ pub struct Flow {
     closes_unreachable: bool,
     carriage: Carriage,
     carried: Carried,
-}
-
-/// Bytes of datagrams that were passed on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Carried {
-    /// To the game server, without PROXY headers.
-    pub to_server: u64,
-    /// To the client.
-    pub to_client: u64,
 }
 
 impl Flow {
@@ -532,14 +422,21 @@ impl Flow {
                 announcement.begin_again();
             }
         }
-        let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_server(now, datagram));
-        match verdict {
+        let passes = Verdict::Pass(Change::None);
+        match self.inspect.as_mut().map_or(passes, |inspect| inspect.to_server(now, datagram)) {
             // Copied, because the message is a slice that would keep its whole read buffer alive.
-            Verdict::Pass => self.pass_to_server(now, Bytes::copy_from_slice(datagram)),
-            Verdict::Replace(datagram) => self.pass_to_server(now, datagram),
-            Verdict::Answer(answer) => self.queue_to_client(now, answer),
-            Verdict::Drop(reason) => self.count_drops(reason, 1),
-            Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
+            Verdict::Pass(change) => self.pass_to_server(now, change.copy(datagram).into()),
+            Verdict::Answer(answer) => self.queue_to_client(now, answer.into()),
+            Verdict::Drop(refusal) => self.refuse(refusal),
+        }
+    }
+
+    /// Counts a datagram that the protocol of the target does not allow. One of another protocol ends the flow.
+    fn refuse(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::NoHandshake => self.count_drops(DropReason::NotHandshake, 1),
+            Refusal::HandshakeBudget => self.count_drops(DropReason::HandshakeBudget, 1),
+            Refusal::OtherProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
         }
     }
 
@@ -559,13 +456,11 @@ impl Flow {
         if !self.total.has_room(now, Direction::ToClient, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToClient, 1);
         }
-        let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
-        match verdict {
-            Verdict::Pass => self.pass_to_client(now, Bytes::copy_from_slice(datagram)),
-            Verdict::Replace(datagram) => self.pass_to_client(now, datagram),
-            Verdict::Answer(answer) => self.queue_to_server(now, answer),
-            Verdict::Drop(reason) => self.count_drops(reason, 1),
-            Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
+        let passes = Verdict::Pass(Change::None);
+        match self.inspect.as_mut().map_or(passes, |inspect| inspect.to_client(now, datagram)) {
+            Verdict::Pass(change) => self.pass_to_client(now, change.copy(datagram).into()),
+            Verdict::Answer(answer) => self.queue_to_server(now, answer.into()),
+            Verdict::Drop(refusal) => self.refuse(refusal),
         }
     }
 

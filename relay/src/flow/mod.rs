@@ -33,7 +33,6 @@
 #[macro_use]
 mod counters;
 mod control;
-mod inspect;
 mod machine;
 pub(crate) mod proxy_header;
 mod queue;
@@ -42,13 +41,192 @@ pub(crate) mod rate;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
 pub use self::control::{
     CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST, ResumeTable, Secret, SecretSyntaxError,
 };
 pub use self::counters::{
     Counter, Direction, DropReason, FlowEnd, TargetCounters, TargetSnapshot, Traffic, Unreachable,
 };
-pub use self::inspect::{Carriage, Inspect, Verdict};
-pub use self::machine::{Batch, Carried, Flow, FromClient, FromServer, Sending, Setup, ToClient};
+pub use self::machine::Flow;
 pub use self::proxy_header::{ProxyHeader, Source};
 pub use self::rate::{FlowLimits, Rate, SharedRate, Shares, TotalRate};
+use crate::protocol::{Awareness, Verdict};
+
+/// Input from the client.
+#[derive(Debug, Clone)]
+pub enum FromClient {
+    /// A binary message.
+    Datagram(Bytes),
+    /// A text message.
+    Text,
+    /// A ping or a pong.
+    Control,
+    /// The client asks for the first control message of its connection, which may have been lost on a transport that
+    /// loses messages.
+    FlowRequest,
+    /// A message that was too long to be read completely.
+    Oversized {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A datagram of another session than the client's, which its connection does not have.
+    ForeignSession,
+    /// The transport had no room for datagrams that were not read in time, and dropped the oldest.
+    Dropped {
+        /// How many.
+        count: u64,
+    },
+    /// The client has acknowledged nothing for this time, although data wait for it.
+    Unacknowledged {
+        /// How long.
+        time: Duration,
+    },
+    /// A broken frame.
+    Violation,
+    /// The client closes its connection.
+    Closed,
+    /// The connection of the client is lost.
+    Vanished,
+}
+
+/// Input from the game server.
+#[derive(Debug, Clone, Copy)]
+pub enum FromServer<'a> {
+    /// A datagram.
+    Datagram(&'a [u8]),
+    /// A datagram that did not fit into the receive buffer.
+    Oversized,
+    /// A datagram of another source, which arrived before the socket was connected.
+    Foreign,
+    /// The network or this machine reports that the game server is unreachable. It may be restarting.
+    Unreachable(Unreachable),
+    /// The socket can receive nothing any more.
+    Failed,
+}
+
+/// The result of sending a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// It was sent.
+    Sent,
+    /// The system refused it for a temporary reason.
+    Refused,
+    /// The socket can send nothing any more.
+    Failed,
+}
+
+/// Output to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToClient {
+    /// A binary message.
+    Datagram(Bytes),
+    /// A ping.
+    Ping,
+    /// A text message: one JSON object. Only a flow with a [`Secret`] has these.
+    Control(String),
+}
+
+/// Datagrams to the game server: all of the same length, but the last, which may be shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// The datagrams, one after the other.
+    pub contents: &'a [u8],
+    /// The length of each in bytes.
+    pub segment: usize,
+    /// How many they are.
+    pub count: usize,
+}
+
+/// The settings of one flow.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// The secret by which a client that speaks [`FLOW_PROTOCOL`] resumes its flow.
+    pub secret: Option<Secret>,
+    /// The header for game servers that read the PROXY protocol.
+    pub proxy_header: Option<ProxyHeader>,
+    /// The inspection of datagrams, if the protocol of the target is known.
+    pub inspect: Option<Box<dyn Inspect>>,
+    /// The rate that all clients have together.
+    pub total: TotalRate,
+    /// The shares of the client in that rate.
+    pub shares: Shares,
+    /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
+    pub closes_unreachable: bool,
+}
+
+/// Bytes of datagrams that were passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// To the game server, without PROXY headers.
+    pub to_server: u64,
+    /// To the client.
+    pub to_client: u64,
+}
+
+/// Decides about each datagram of one flow, as a target whose protocol is known does. A flow without it passes everything.
+pub trait Inspect: Send + fmt::Debug {
+    /// Decides about a datagram of the client.
+    fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
+
+    /// Decides about a datagram of the game server.
+    fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
+
+    /// Whether a datagram of the client begins a connection.
+    fn begins_connection(&self, datagram: &[u8]) -> bool;
+
+    /// The datagram that notifies the game server that the client has gone, if the protocol has one.
+    fn parting(&self) -> Option<Bytes>;
+
+    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    fn set_carried(&mut self, longest: Option<usize>);
+}
+
+impl Inspect for Awareness {
+    fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
+        self.handle_client(now, datagram)
+    }
+
+    fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
+        Verdict::Pass(self.handle_server(now, datagram))
+    }
+
+    fn begins_connection(&self, datagram: &[u8]) -> bool {
+        Self::begins_connection(self, datagram)
+    }
+
+    fn parting(&self) -> Option<Bytes> {
+        Self::parting(self).map(Bytes::from)
+    }
+
+    fn set_carried(&mut self, longest: Option<usize>) {
+        Self::set_carried(self, longest.and_then(|longest| u16::try_from(longest).ok()));
+    }
+}
+
+/// The limits of the transport of a client; by default there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carriage {
+    /// The longest datagram to the client in bytes; `None` is no limit.
+    pub max_datagram: Option<usize>,
+    /// The longest datagram that passes in one piece, in either direction; `None` is no limit. A handshake that names an MTU
+    /// names no longer one.
+    pub max_unfragmented: Option<usize>,
+    /// Whether control messages are datagrams too, which begin with [`CONTROL_PREFIX`].
+    pub has_control_datagrams: bool,
+}
+
+impl Carriage {
+    /// Returns the reason why a datagram to the client cannot be sent, if there is one.
+    fn refuses(&self, datagram: &[u8]) -> Option<DropReason> {
+        if self.has_control_datagrams && datagram.starts_with(CONTROL_PREFIX) {
+            return Some(DropReason::Reserved);
+        }
+        let is_too_big = self.max_datagram.is_some_and(|max| datagram.len() > max);
+        is_too_big.then_some(DropReason::DatagramTooBig)
+    }
+}

@@ -300,4 +300,127 @@ mod tests {
             assert_eq!(Source::LoopbackPool.address(client, server.parse().unwrap()), None, "{server}");
         }
     }
+
+    mod flow {
+        use std::sync::Arc;
+        use std::time::Instant;
+
+        use bytes::Bytes;
+
+        use crate::flow::tests::{Fixture, SECOND, datagram, fixture_of, limits};
+        use crate::flow::{
+            DropReason, FlowLimits, FromClient, FromServer, Inspect, ProxyHeader, Secret, Sending, Setup,
+            Unreachable,
+        };
+        use crate::protocol::{Awareness, Handshake, ProtocolKind};
+
+        /// A flow to a game server that reads the PROXY protocol, which has answered one datagram.
+        fn announced(inspect: Option<Box<dyn Inspect>>) -> Fixture {
+            let header = ProxyHeader {
+                client: "192.0.2.7:5".parse().unwrap(),
+                server: "192.0.2.1:6".parse().unwrap(),
+            };
+            let mut fixture =
+                fixture_of(limits(), Setup { proxy_header: Some(header), inspect, ..Setup::default() });
+            fixture.client(datagram(1));
+            assert_eq!(fixture.batch(), [29]);
+            fixture.flow.handle_sent(1, Sending::Sent);
+            fixture.server(FromServer::Datagram(b"answer"));
+            fixture
+        }
+
+        #[test]
+        fn a_datagram_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+            let mut fixture = announced(None);
+            let forged = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02payload";
+            fixture.client(FromClient::Datagram(Bytes::from_static(forged)));
+            fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..12])));
+            assert!(fixture.batch().is_empty());
+            assert_eq!(fixture.drops(DropReason::ForgedHeader), 2);
+            // Shorter ones are none, and a server that reads no headers takes these bytes for what they are.
+            fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..11])));
+            assert_eq!(fixture.batch(), [11]);
+            let mut plain = fixture_of(limits(), Setup::default());
+            plain.client(FromClient::Datagram(Bytes::from_static(forged)));
+            assert_eq!(plain.batch(), [forged.len()]);
+        }
+
+        #[test]
+        fn the_address_of_a_client_is_announced_again_to_a_server_that_may_have_started_again() {
+            let absent = |fixture: &mut Fixture| {
+                fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
+                fixture.client(datagram(1));
+            };
+            let silent = |fixture: &mut Fixture| {
+                // The datagram before was not answered.
+                let late = fixture.start + 5 * SECOND;
+                fixture.flow.handle_client(late, datagram(1));
+            };
+            let cases: [&dyn Fn(&mut Fixture); 2] = [&absent, &silent];
+            for forget in cases {
+                let mut fixture = announced(None);
+                fixture.client(datagram(1));
+                assert_eq!(fixture.batch(), [1]);
+                fixture.flow.handle_sent(1, Sending::Sent);
+                forget(&mut fixture);
+                assert_eq!(fixture.batch(), [29]);
+                fixture.flow.handle_sent(1, Sending::Sent);
+                // The client was told that so long datagrams pass.
+                fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
+                fixture.client(datagram(1_472));
+                assert_eq!(fixture.batch(), [1_472]);
+                fixture.server(FromServer::Datagram(b"answer"));
+                assert_eq!(fixture.batch(), [1_472]);
+            }
+        }
+
+        #[test]
+        fn the_address_of_a_client_is_announced_again_where_it_begins_a_connection() {
+            let handshake = Handshake::default();
+            let now = Instant::now();
+            let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), now);
+            let header = ProxyHeader {
+                client: "192.0.2.7:5".parse().unwrap(),
+                server: "192.0.2.1:6".parse().unwrap(),
+            };
+            let setup =
+                Setup { proxy_header: Some(header), inspect: Some(Box::new(awareness)), ..Setup::default() };
+            let mut fixture = fixture_of(limits(), setup);
+            let mut request = vec![0; 600];
+            request[..18]
+                .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
+            for _ in 0..2 {
+                fixture.client(FromClient::Datagram(Bytes::copy_from_slice(&request)));
+                assert_eq!(fixture.batch(), [628]);
+                fixture.flow.handle_sent(1, Sending::Sent);
+                fixture.server(FromServer::Datagram(b"\x84\0\0\0\0\0\x08\xfe"));
+            }
+        }
+
+        #[test]
+        fn what_has_no_room_behind_the_header_is_dropped_and_the_client_is_told_the_limit() {
+            let header = ProxyHeader {
+                client: "192.0.2.7:5".parse().unwrap(),
+                server: "192.0.2.1:6".parse().unwrap(),
+            };
+            let setup =
+                Setup { proxy_header: Some(header), secret: Some(Secret::new([0; 16])), ..Setup::default() };
+            let mut fixture = fixture_of(FlowLimits::default(), setup);
+            let told = format!("{:?}", fixture.taken_to_client());
+            assert!(told.contains(r#"\"max_datagram\":1444"#), "{told}");
+            for length in [1_472, 1_445, 1_444, 1_472] {
+                fixture.client(datagram(length));
+            }
+            assert_eq!(fixture.batch(), [1_472], "the header and 1,444 bytes");
+            assert_eq!(fixture.drops(DropReason::TooBigBehindHeader), 2);
+            fixture.flow.handle_sent(1, Sending::Sent);
+            // Datagrams without a header have all the room, and the flow goes on.
+            assert_eq!(fixture.batch(), [1_472]);
+            fixture.flow.handle_sent(1, Sending::Sent);
+            fixture.server(FromServer::Datagram(b"answer"));
+            fixture.client(datagram(1_472));
+            assert_eq!(fixture.batch(), [1_472]);
+            assert_eq!((fixture.end(), fixture.drops(DropReason::TooBigBehindHeader)), (None, 2));
+        }
+    }
 }

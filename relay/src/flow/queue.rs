@@ -163,4 +163,39 @@ mod tests {
         queue.shrink();
         assert_eq!(queue.items.capacity(), 0);
     }
+
+    mod flow {
+        use crate::flow::tests::{datagram, fixture};
+        use crate::flow::{DropReason, FromServer, Sending, ToClient};
+
+        #[test]
+        fn messages_wait_for_the_server_and_the_oldest_is_lost() {
+            let mut fixture = fixture();
+            for len in 1..=3 {
+                fixture.client(datagram(len));
+            }
+            assert_eq!(fixture.drops(DropReason::ServerQueueFull), 1);
+            assert_eq!(fixture.batch(), [2]);
+            fixture.flow.handle_sent(1, Sending::Sent);
+            assert_eq!(fixture.batch(), [3]);
+            fixture.flow.handle_sent(1, Sending::Refused);
+            assert!(fixture.batch().is_empty());
+            assert_eq!(fixture.drops(DropReason::SendRefused), 1);
+            assert_eq!(fixture.counters.snapshot().to_server.bytes, 2);
+            assert_eq!(fixture.end(), None);
+        }
+
+        #[test]
+        fn datagrams_wait_for_the_client_and_the_oldest_is_lost() {
+            let mut fixture = fixture();
+            for len in 1..=3 {
+                fixture.server(FromServer::Datagram(&[0; 3][..len]));
+            }
+            assert_eq!(fixture.drops(DropReason::ClientQueueFull), 1);
+            assert_eq!(fixture.flow.room_to_client(), 0);
+            let expected = [2, 3].map(|len| ToClient::Datagram(vec![0; len].into()));
+            assert_eq!(fixture.taken_to_client(), expected);
+            assert_eq!(fixture.counters.snapshot().to_client.bytes, 5);
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! The limits of a flow, and how much clients may send. One client has two token buckets that are kept as times (the generic cell rate
-//! algorithm). All together have a bucket for each direction, from which every client has a fair share.
+//! The limits of a flow, and how much clients may send. One client has two token buckets. All together have a bucket for each
+//! direction, from which every client has a fair share.
 //!
 //! The share of a client is the rate by the number of clients that had datagrams lately. A client is an address, or a /64 of IPv6,
 //! however many flows it has. What is within its share passes always, so that a few busy clients cannot take everything; beyond it a
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::counters::Direction;
+use crate::time::{Bucket, cost};
 
 /// How much of a rate, or of a share, may pass at once.
 const BURST: Duration = Duration::from_secs(1);
@@ -34,40 +35,31 @@ impl SharedRate {
     }
 }
 
-/// When each bucket would be full again.
+/// The buckets of a rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     rate: Rate,
-    datagrams_full_at: Instant,
-    bytes_full_at: Instant,
+    datagrams: Bucket,
+    bytes: Bucket,
 }
 
 impl RateLimit {
     pub(crate) const fn new(rate: Rate, now: Instant) -> Self {
-        Self { rate, datagrams_full_at: now, bytes_full_at: now }
+        Self { rate, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
     /// Whether a datagram of this length may pass; takes its tokens if so.
     pub(crate) fn admits(&mut self, now: Instant, len: usize) -> bool {
-        let datagrams = taken(self.datagrams_full_at, now, 1, self.rate.datagrams);
-        let bytes = taken(self.bytes_full_at, now, len, self.rate.bytes);
-        match (datagrams, bytes) {
-            (Some(datagrams), Some(bytes)) => {
-                (self.datagrams_full_at, self.bytes_full_at) = (datagrams, bytes);
-                true
-            }
-            (None, _) | (_, None) => false,
+        let of_datagram = cost(1, self.rate.datagrams.get(), BURST);
+        let of_bytes = cost(len, self.rate.bytes.get(), BURST);
+        let passes = self.datagrams.has_or_is_full(now, of_datagram, BURST)
+            && self.bytes.has_or_is_full(now, of_bytes, BURST);
+        if passes {
+            self.datagrams.spend(now, of_datagram);
+            self.bytes.spend(now, of_bytes);
         }
+        passes
     }
-}
-
-/// When a bucket is full again after `count` tokens were taken, if it has them.
-fn taken(full_at: Instant, now: Instant, count: usize, per_second: NonZeroUsize) -> Option<Instant> {
-    let cost = Duration::from_nanos((count as u64).saturating_mul(1_000_000_000) / per_second.get() as u64);
-    let full_at = full_at.max(now);
-    // A bucket that is full gives one datagram of any length, or a low rate would never pass it.
-    let passes = full_at == now || full_at.saturating_duration_since(now) + cost <= BURST;
-    passes.then(|| full_at + cost)
 }
 
 /// The limits of a flow.
@@ -131,8 +123,8 @@ pub struct TotalRate(Arc<Shared>);
 struct Shared {
     /// Bytes of payload per second in each direction; zero is no limit.
     bytes: AtomicUsize,
-    to_server: Mutex<Bucket>,
-    to_client: Mutex<Bucket>,
+    to_server: Mutex<Used>,
+    to_client: Mutex<Used>,
     clients: Mutex<Clients>,
 }
 
@@ -143,21 +135,21 @@ struct Clients {
     prune_at: usize,
 }
 
-/// What one direction has used.
+/// The use of the rate in one direction.
 #[derive(Debug, Default)]
-struct Bucket {
+struct Used {
     bytes_per_second: usize,
     /// How often the rate was changed: shares of the rate before are void.
     changes: u64,
-    /// When it would be full again. Shares may have it emptied beyond its burst.
-    full_at: Option<Instant>,
+    /// The rate. Shares may have it emptied beyond its burst.
+    bucket: Bucket,
     window: Option<Instant>,
     /// Clients with datagrams in this window, and in the one before.
     active: u32,
     active_before: u32,
 }
 
-/// What a client has used of its shares. A clone is the same client.
+/// The shares that a client has used. A clone is the same client.
 #[derive(Debug, Clone, Default)]
 pub struct Shares(Arc<BothShares>);
 
@@ -170,7 +162,7 @@ struct BothShares {
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     changes: u64,
-    full_at: Option<Instant>,
+    bucket: Bucket,
     /// The window in which the client was counted last.
     window: Option<Instant>,
 }
@@ -178,11 +170,11 @@ struct Share {
 impl TotalRate {
     /// Sets the bytes of payload per second that may pass in each direction; zero is no limit. Another rate than before begins anew.
     pub fn set(&self, bytes_per_second: usize) {
-        for bucket in [&self.0.to_server, &self.0.to_client] {
-            let mut bucket = lock(bucket);
-            if bucket.bytes_per_second != bytes_per_second {
-                let changes = bucket.changes.wrapping_add(1);
-                *bucket = Bucket { bytes_per_second, changes, ..Bucket::default() };
+        for used in [&self.0.to_server, &self.0.to_client] {
+            let mut used = lock(used);
+            if used.bytes_per_second != bytes_per_second {
+                let changes = used.changes.wrapping_add(1);
+                *used = Used { bytes_per_second, changes, ..Used::default() };
             }
         }
         self.0.bytes.store(bytes_per_second, Ordering::Relaxed);
@@ -223,40 +215,40 @@ impl TotalRate {
 
     /// Whether a datagram of a client may pass.
     pub(crate) fn has_room(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
-        self.with(direction, shares, |bucket, share, per_second| bucket.has_room(now, len, per_second, share))
+        self.with(direction, shares, |used, share, per_second| used.has_room(now, len, per_second, share))
             .unwrap_or(true)
     }
 
     /// Takes the bytes of a datagram that passes.
     pub(crate) fn take(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) {
-        self.with(direction, shares, |bucket, share, per_second| bucket.take(now, len, per_second, share));
+        self.with(direction, shares, |used, share, per_second| used.take(now, len, per_second, share));
     }
 
-    /// Uses the bucket and the share of a direction, if there is a limit.
+    /// Uses the rate and the share of a direction, if there is a limit.
     fn with<T>(
         &self,
         direction: Direction,
         Shares(shares): &Shares,
-        using: impl FnOnce(&mut Bucket, &mut Share, NonZeroUsize) -> T,
+        using: impl FnOnce(&mut Used, &mut Share, NonZeroUsize) -> T,
     ) -> Option<T> {
         if !self.is_limited() {
             return None;
         }
-        let (bucket, share) = match direction {
+        let (used, share) = match direction {
             Direction::ToServer => (&self.0.to_server, &shares.to_server),
             Direction::ToClient => (&self.0.to_client, &shares.to_client),
         };
         // Always in this order.
-        let (mut bucket, mut share) = (lock(bucket), lock(share));
-        if share.changes != bucket.changes {
-            *share = Share { changes: bucket.changes, ..Share::default() };
+        let (mut used, mut share) = (lock(used), lock(share));
+        if share.changes != used.changes {
+            *share = Share { changes: used.changes, ..Share::default() };
         }
-        let per_second = NonZeroUsize::new(bucket.bytes_per_second)?;
-        Some(using(&mut bucket, &mut share, per_second))
+        let per_second = NonZeroUsize::new(used.bytes_per_second)?;
+        Some(using(&mut used, &mut share, per_second))
     }
 }
 
-/// What counts as one client: a host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1).
+/// The address that counts as one client: a host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1).
 fn host(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -268,11 +260,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bucket {
+impl Used {
     fn has_room(&mut self, now: Instant, len: usize, per_second: NonZeroUsize, share: &Share) -> bool {
         self.begin_window(now);
         let (cost, cost_of_share) = self.costs(len, per_second);
-        has(share.full_at, now, cost_of_share) || has(self.full_at, now, cost)
+        share.bucket.has_or_is_full(now, cost_of_share, BURST) || self.bucket.has_or_is_full(now, cost, BURST)
     }
 
     fn take(&mut self, now: Instant, len: usize, per_second: NonZeroUsize, share: &mut Share) {
@@ -282,16 +274,15 @@ impl Bucket {
             self.active = self.active.saturating_add(1);
         }
         let (cost, cost_of_share) = self.costs(len, per_second);
-        self.full_at = Some(full_again(self.full_at, now, cost));
+        self.bucket.spend(now, cost);
+        share.bucket.spend(now, cost_of_share);
         // A client that has had more than its share as others left it waits no longer for its share than for a burst.
-        share.full_at =
-            Some(full_again(share.full_at, now, cost_of_share).min(now + BURST.max(cost_of_share)));
+        share.bucket.fill_to(now, BURST.max(cost_of_share));
     }
 
-    /// What a datagram takes of the bucket, and of a share.
+    /// The costs of a datagram: of the bucket, and of a share.
     fn costs(&self, len: usize, per_second: NonZeroUsize) -> (Duration, Duration) {
-        let nanos = (len as u64).saturating_mul(1_000_000_000) / per_second.get() as u64;
-        let cost = Duration::from_nanos(nanos);
+        let cost = cost(len, per_second.get(), BURST);
         (cost, cost.saturating_mul(self.active.max(self.active_before).max(1)))
     }
 
@@ -305,16 +296,6 @@ impl Bucket {
             self.window = Some(now);
         }
     }
-}
-
-/// Whether a bucket has so much. One that is full gives a datagram of any length, or a low rate would never pass it.
-fn has(full_at: Option<Instant>, now: Instant, cost: Duration) -> bool {
-    let missing = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-    missing.is_zero() || missing + cost <= BURST
-}
-
-fn full_again(full_at: Option<Instant>, now: Instant, cost: Duration) -> Instant {
-    full_at.unwrap_or(now).max(now) + cost
 }
 
 #[cfg(test)]

@@ -5,21 +5,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
-use crate::protocol::{Awareness, Handshake, PongCache, ProtocolKind};
+use crate::protocol::{Awareness, Change, Handshake, ProtocolKind, Refusal};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-struct Fixture {
-    flow: Flow,
-    counters: Arc<TargetCounters>,
-    start: Instant,
+pub(super) struct Fixture {
+    pub(super) flow: Flow,
+    pub(super) counters: Arc<TargetCounters>,
+    pub(super) start: Instant,
 }
 
-fn limits() -> FlowLimits {
+pub(super) fn limits() -> FlowLimits {
     FlowLimits { queue: NonZeroUsize::new(2).unwrap(), ..FlowLimits::default() }
 }
 
-fn fixture() -> Fixture {
+pub(super) fn fixture() -> Fixture {
     fixture_of(limits(), Setup::default())
 }
 
@@ -28,30 +28,30 @@ fn resumable() -> Fixture {
     fixture_of(limits(), Setup { secret: Some(Secret::new([0; 16])), ..Setup::default() })
 }
 
-fn fixture_of(limits: FlowLimits, setup: Setup) -> Fixture {
+pub(super) fn fixture_of(limits: FlowLimits, setup: Setup) -> Fixture {
     let counters = Arc::new(TargetCounters::default());
     let start = Instant::now();
     Fixture { flow: Flow::new(limits, Arc::clone(&counters), setup, start), counters, start }
 }
 
 impl Fixture {
-    fn client(&mut self, input: FromClient) {
+    pub(super) fn client(&mut self, input: FromClient) {
         self.flow.handle_client(self.start, input);
     }
 
-    fn server(&mut self, input: FromServer<'_>) {
+    pub(super) fn server(&mut self, input: FromServer<'_>) {
         self.flow.handle_server(self.start, input);
     }
 
-    fn end(&self) -> Option<FlowEnd> {
+    pub(super) fn end(&self) -> Option<FlowEnd> {
         self.flow.end()
     }
 
-    fn drops(&self, reason: DropReason) -> u64 {
+    pub(super) fn drops(&self, reason: DropReason) -> u64 {
         self.counters.snapshot().drops(reason)
     }
 
-    fn taken_to_client(&mut self) -> Vec<ToClient> {
+    pub(super) fn taken_to_client(&mut self) -> Vec<ToClient> {
         self.taken_at(self.start)
     }
 
@@ -75,30 +75,13 @@ impl Fixture {
         lengths
     }
 
-    fn batch(&mut self) -> Vec<usize> {
+    pub(super) fn batch(&mut self) -> Vec<usize> {
         self.batch_at(self.start)
     }
 }
 
-fn datagram(len: usize) -> FromClient {
+pub(super) fn datagram(len: usize) -> FromClient {
     FromClient::Datagram(vec![7; len].into())
-}
-
-#[test]
-fn messages_wait_for_the_server_and_the_oldest_is_lost() {
-    let mut fixture = fixture();
-    for len in 1..=3 {
-        fixture.client(datagram(len));
-    }
-    assert_eq!(fixture.drops(DropReason::ServerQueueFull), 1);
-    assert_eq!(fixture.batch(), [2]);
-    fixture.flow.handle_sent(1, Sending::Sent);
-    assert_eq!(fixture.batch(), [3]);
-    fixture.flow.handle_sent(1, Sending::Refused);
-    assert!(fixture.batch().is_empty());
-    assert_eq!(fixture.drops(DropReason::SendRefused), 1);
-    assert_eq!(fixture.counters.snapshot().to_server.bytes, 2);
-    assert_eq!(fixture.end(), None);
 }
 
 #[test]
@@ -111,19 +94,6 @@ fn what_waits_when_a_flow_ends_is_counted() {
     drop(flow);
     let drops = counters.snapshot();
     assert_eq!((drops.drops(DropReason::ServerFlowEnded), drops.drops(DropReason::ClientFlowEnded)), (1, 2));
-}
-
-#[test]
-fn datagrams_wait_for_the_client_and_the_oldest_is_lost() {
-    let mut fixture = fixture();
-    for len in 1..=3 {
-        fixture.server(FromServer::Datagram(&[0; 3][..len]));
-    }
-    assert_eq!(fixture.drops(DropReason::ClientQueueFull), 1);
-    assert_eq!(fixture.flow.room_to_client(), 0);
-    let expected = [2, 3].map(|len| ToClient::Datagram(vec![0; len].into()));
-    assert_eq!(fixture.taken_to_client(), expected);
-    assert_eq!(fixture.counters.snapshot().to_client.bytes, 5);
 }
 
 #[test]
@@ -491,106 +461,6 @@ fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
     assert_eq!(fixture.batch(), [1; 4]);
 }
 
-/// A flow to a game server that reads the PROXY protocol, which has answered one datagram.
-fn announced(inspect: Option<Box<dyn Inspect>>) -> Fixture {
-    let header =
-        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
-    let mut fixture = fixture_of(limits(), Setup { proxy_header: Some(header), inspect, ..Setup::default() });
-    fixture.client(datagram(1));
-    assert_eq!(fixture.batch(), [29]);
-    fixture.flow.handle_sent(1, Sending::Sent);
-    fixture.server(FromServer::Datagram(b"answer"));
-    fixture
-}
-
-#[test]
-fn a_datagram_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
-    let mut fixture = announced(None);
-    let forged = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02payload";
-    fixture.client(FromClient::Datagram(Bytes::from_static(forged)));
-    fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..12])));
-    assert!(fixture.batch().is_empty());
-    assert_eq!(fixture.drops(DropReason::ForgedHeader), 2);
-    // Shorter ones are none, and a server that reads no headers takes these bytes for what they are.
-    fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..11])));
-    assert_eq!(fixture.batch(), [11]);
-    let mut plain = fixture_of(limits(), Setup::default());
-    plain.client(FromClient::Datagram(Bytes::from_static(forged)));
-    assert_eq!(plain.batch(), [forged.len()]);
-}
-
-#[test]
-fn the_address_of_a_client_is_announced_again_to_a_server_that_may_have_started_again() {
-    let absent = |fixture: &mut Fixture| {
-        fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
-        fixture.client(datagram(1));
-    };
-    let silent = |fixture: &mut Fixture| {
-        // The datagram before was not answered.
-        let late = fixture.start + 5 * SECOND;
-        fixture.flow.handle_client(late, datagram(1));
-    };
-    let cases: [&dyn Fn(&mut Fixture); 2] = [&absent, &silent];
-    for forget in cases {
-        let mut fixture = announced(None);
-        fixture.client(datagram(1));
-        assert_eq!(fixture.batch(), [1]);
-        fixture.flow.handle_sent(1, Sending::Sent);
-        forget(&mut fixture);
-        assert_eq!(fixture.batch(), [29]);
-        fixture.flow.handle_sent(1, Sending::Sent);
-        // The client was told that so long datagrams pass.
-        fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
-        fixture.client(datagram(1_472));
-        assert_eq!(fixture.batch(), [1_472]);
-        fixture.server(FromServer::Datagram(b"answer"));
-        assert_eq!(fixture.batch(), [1_472]);
-    }
-}
-
-#[test]
-fn the_address_of_a_client_is_announced_again_where_it_begins_a_connection() {
-    let handshake = Handshake::default();
-    let now = Instant::now();
-    let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::<PongCache>::default(), now);
-    let header =
-        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
-    let setup = Setup { proxy_header: Some(header), inspect: Some(Box::new(awareness)), ..Setup::default() };
-    let mut fixture = fixture_of(limits(), setup);
-    let mut request = vec![0; 600];
-    request[..18]
-        .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
-    for _ in 0..2 {
-        fixture.client(FromClient::Datagram(Bytes::copy_from_slice(&request)));
-        assert_eq!(fixture.batch(), [628]);
-        fixture.flow.handle_sent(1, Sending::Sent);
-        fixture.server(FromServer::Datagram(b"\x84\0\0\0\0\0\x08\xfe"));
-    }
-}
-
-#[test]
-fn what_has_no_room_behind_the_header_is_dropped_and_the_client_is_told_the_limit() {
-    let header =
-        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
-    let setup = Setup { proxy_header: Some(header), secret: Some(Secret::new([0; 16])), ..Setup::default() };
-    let mut fixture = fixture_of(FlowLimits::default(), setup);
-    let told = format!("{:?}", fixture.taken_to_client());
-    assert!(told.contains(r#"\"max_datagram\":1444"#), "{told}");
-    for length in [1_472, 1_445, 1_444, 1_472] {
-        fixture.client(datagram(length));
-    }
-    assert_eq!(fixture.batch(), [1_472], "the header and 1,444 bytes");
-    assert_eq!(fixture.drops(DropReason::TooBigBehindHeader), 2);
-    fixture.flow.handle_sent(1, Sending::Sent);
-    // Datagrams without a header have all the room, and the flow goes on.
-    assert_eq!(fixture.batch(), [1_472]);
-    fixture.flow.handle_sent(1, Sending::Sent);
-    fixture.server(FromServer::Datagram(b"answer"));
-    fixture.client(datagram(1_472));
-    assert_eq!(fixture.batch(), [1_472]);
-    assert_eq!((fixture.end(), fixture.drops(DropReason::TooBigBehindHeader)), (None, 2));
-}
-
 #[test]
 fn a_client_that_acknowledges_nothing_is_lost_and_can_come_back() {
     let time = 20 * SECOND;
@@ -608,10 +478,10 @@ struct Strict;
 impl Inspect for Strict {
     fn to_server(&mut self, _: Instant, datagram: &[u8]) -> Verdict {
         match datagram.first() {
-            Some(1) => Verdict::Answer(Bytes::from_static(b"pong")),
-            Some(2) => Verdict::Replace(Bytes::from_static(b"changed")),
-            Some(3) => Verdict::Drop(DropReason::NotHandshake),
-            _ => Verdict::Pass,
+            Some(1) => Verdict::Answer(b"pong".to_vec()),
+            Some(2) => Verdict::Pass(Change::Cut(2)),
+            Some(3) => Verdict::Drop(Refusal::NoHandshake),
+            _ => Verdict::Pass(Change::None),
         }
     }
 
@@ -710,6 +580,27 @@ fn what_is_of_others_is_counted() {
 }
 
 #[test]
+fn refusals_of_a_protocol_are_counted_by_their_reason_and_another_protocol_ends_the_flow() {
+    let handshake = Handshake { payload_max: 1_000, datagrams: 2, ..Handshake::default() };
+    let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), Instant::now());
+    let mut fixture = fixture_of(limits(), Setup { inspect: Some(Box::new(awareness)), ..Setup::default() });
+    let mut request = vec![0; 1_400];
+    request[..18]
+        .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
+    let packet = b"\x84\0\0\0\0\0\x08\xfe";
+    for datagram in [&request[..], &request[..900], &request, packet] {
+        fixture.client(FromClient::Datagram(Bytes::copy_from_slice(datagram)));
+    }
+    assert_eq!(fixture.batch(), [1_000, 900]);
+    assert_eq!(
+        [DropReason::HandshakeBudget, DropReason::NotHandshake].map(|reason| fixture.drops(reason)),
+        [1, 1]
+    );
+    fixture.client(FromClient::Datagram(Bytes::from_static(&[1; 4])));
+    assert_eq!(fixture.end(), Some(FlowEnd::WrongProtocol(ProtocolKind::RakNet)));
+}
+
+#[test]
 fn a_target_that_knows_its_protocol_decides() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup { inspect: Some(Box::new(Strict)), ..Setup::default() });
@@ -717,10 +608,8 @@ fn a_target_that_knows_its_protocol_decides() {
         fixture.client(FromClient::Datagram(vec![first; 3].into()));
     }
     assert_eq!(fixture.taken_to_client(), [ToClient::Datagram(Bytes::from_static(b"pong"))]);
-    assert_eq!(fixture.batch(), [3]);
-    fixture.flow.handle_sent(1, Sending::Sent);
-    assert_eq!(fixture.batch(), [7]);
-    fixture.flow.handle_sent(1, Sending::Sent);
+    assert_eq!(fixture.batch(), [3, 2]);
+    fixture.flow.handle_sent(2, Sending::Sent);
     assert_eq!(fixture.drops(DropReason::NotHandshake), 1);
     for first in 0..4 {
         fixture.server(FromServer::Datagram(&[first; 3]));

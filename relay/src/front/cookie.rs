@@ -1,10 +1,8 @@
-//! The cookie profile of `docs/udp-front.md`: what a client must give back to prove its address; and the time, which what decides without
-//! IO is told.
+//! The cookie profile of `docs/udp-front.md`: what a client must give back to prove its address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use siphasher::sip::SipHasher24;
 use thiserror::Error;
@@ -151,27 +149,6 @@ pub enum CookieKeySyntaxError {
     /// There are too many keys.
     #[error("keep at most four keys: one that makes cookies and those that it replaces")]
     TooMany,
-}
-
-/// The time, as both clocks tell it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    /// It never moves back.
-    pub(crate) at: Instant,
-    /// What other machines know too. It moves when somebody sets the clock.
-    pub(crate) wall: SystemTime,
-}
-
-impl Now {
-    /// Reads both clocks.
-    pub(crate) fn read() -> Self {
-        Self { at: Instant::now(), wall: SystemTime::now() }
-    }
-
-    /// The seconds since 1970, none before that.
-    pub(crate) fn unix_seconds(self) -> u64 {
-        self.wall.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-    }
 }
 
 #[cfg(test)]

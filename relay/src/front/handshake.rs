@@ -14,9 +14,10 @@ use super::counters::FrontDropReason;
 use super::table::{
     FlowProtocol, GameProtocolFlow, RakNetFlow, Stage, To, Transmits, handshake_word, is_connected, is_end,
 };
-use super::{Admit, FlowId, Front, NotAdmitted, Now, Route};
+use super::{Admit, FlowId, Front, NotAdmitted, Route};
 use crate::flow::ProxyHeader;
 use crate::protocol::largest_behind;
+use crate::time::Now;
 
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;

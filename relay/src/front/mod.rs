@@ -30,7 +30,6 @@ use std::time::{Duration, Instant};
 
 use rakwire::wire::{WireError, Writer};
 
-pub(crate) use cookie::Now;
 pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
 pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
@@ -43,6 +42,7 @@ use crate::flow::proxy_header::{self, Announcement};
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
 use crate::protocol::{Budget, Handshake, PongCache, ProtocolKind};
+use crate::time::Now;
 
 /// How often [`Front::handle_timeout`] is due.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
@@ -199,13 +199,13 @@ pub(crate) struct Front<A: Admit> {
 }
 
 impl<A: Admit> Front<A> {
-    pub(crate) fn new(settings: Settings, admission: A, counters: Arc<FrontCounters>, now: Instant) -> Self {
+    pub(crate) fn new(settings: Settings, admission: A, counters: Arc<FrontCounters>) -> Self {
         Self {
             flows: FlowTable::default(),
             settings,
             admission,
-            pong_rations: Rations::new(PONGS, now),
-            challenge_rations: Rations::new(CHALLENGES, now),
+            pong_rations: Rations::new(PONGS),
+            challenge_rations: Rations::new(CHALLENGES),
             half_open: HalfOpen::default(),
             spent: SpentBudgets::default(),
             closed: Vec::new(),

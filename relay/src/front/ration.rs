@@ -5,12 +5,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::table::FlowId;
 use crate::protocol::Budget;
+use crate::time::{Bucket, cost};
 
-/// Groups of networks that have a ration each; which networks share one nobody can know.
+/// Groups of networks that have a ration each. Which networks share one is random.
 const GROUPS: usize = 4_096;
 
 /// Answers a second.
@@ -22,56 +23,34 @@ pub(crate) struct Rates {
     pub(crate) network: u32,
 }
 
-/// A second's worth of tokens.
-#[derive(Debug, Clone, Copy, Default)]
-struct Bucket {
-    /// Thousandths of an answer.
-    taken: u64,
-    /// In milliseconds since the start.
-    at: u64,
-}
+/// How much of a rate may be used at once.
+const BURST: Duration = Duration::from_secs(1);
 
-impl Bucket {
-    fn take(&mut self, rate: u32, now: u64) -> bool {
-        let rate = u64::from(rate);
-        let passed = now.saturating_sub(self.at).min(1_000);
-        self.at = self.at.max(now);
-        self.taken = self.taken.saturating_sub(passed * rate);
-        let possible = self.taken + 1_000 <= rate * 1_000;
-        if possible {
-            self.taken += 1_000;
-        }
-        possible
-    }
-}
-
-/// How many answers clients get whose addresses are not proved. Memory is fixed: a forged source costs none.
+/// The answers to clients whose addresses are not proved. Memory is fixed: a forged source costs none.
 #[derive(Debug)]
 pub(crate) struct Rations {
     rates: Rates,
-    start: Instant,
     all: Bucket,
     groups: Box<[Bucket]>,
     hasher: RandomState,
 }
 
 impl Rations {
-    pub(crate) fn new(rates: Rates, start: Instant) -> Self {
+    pub(crate) fn new(rates: Rates) -> Self {
         Self {
             rates,
-            start,
             all: Bucket::default(),
             groups: vec![Bucket::default(); GROUPS].into(),
             hasher: RandomState::new(),
         }
     }
 
-    /// Whether `to` gets another answer.
+    /// Returns whether `to` gets another answer, which counts.
     pub(crate) fn admits(&mut self, now: Instant, to: IpAddr) -> bool {
-        let millis = now.saturating_duration_since(self.start).as_millis() as u64;
         let place = self.hasher.hash_one(network(to)) % GROUPS as u64;
         let group = &mut self.groups[place as usize];
-        group.take(self.rates.network, millis) && self.all.take(self.rates.all, millis)
+        let each = |rate: u32| cost(1, rate as usize, BURST);
+        group.take(now, each(self.rates.network), BURST) && self.all.take(now, each(self.rates.all), BURST)
     }
 }
 
@@ -83,11 +62,12 @@ const fn network(address: IpAddr) -> u128 {
     }
 }
 
-/// How many clients are remembered. Whoever brings more of them within the time in which a budget is full again has been
+/// How many clients are remembered. An attacker that brings more of them within the time in which a budget is full again has been
 /// admitted that often.
 const CLIENTS_MAX: usize = 8_192;
 
-/// What clients whose flows ended have used of their budgets of handshakes: a new flow gives nobody a new budget. A client is an address with its port, as for flows.
+/// The used budgets of handshakes of clients whose flows ended: a new flow brings no new budget. A client is an address with its port, as
+/// for flows.
 #[derive(Debug, Default)]
 pub(super) struct SpentBudgets {
     by_client: HashMap<SocketAddr, Budget>,
@@ -122,7 +102,8 @@ impl SpentBudgets {
     }
 }
 
-/// The flows whose server has not accepted the client yet, in the order in which they began. Flows that were accepted or ended leave it later, when somebody looks at them.
+/// The flows whose server has not accepted the client yet, in the order in which they began. Flows that were accepted or ended
+/// leave it later, when they are looked at.
 #[derive(Debug, Default)]
 pub(super) struct HalfOpen(VecDeque<FlowId>);
 
@@ -201,7 +182,7 @@ mod tests {
     #[test]
     fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
         let start = Instant::now();
-        let mut rations = Rations::new(Rates { network: 5, all: 12 }, start);
+        let mut rations = Rations::new(Rates { network: 5, all: 12 });
         let mut count = |at: u64, network: u8| {
             let now = start + Duration::from_millis(at);
             let to = |host| IpAddr::from([10, network, 0, host]);
@@ -218,7 +199,7 @@ mod tests {
     #[test]
     fn a_rate_of_zero_answers_nobody() {
         let start = Instant::now();
-        let mut rations = Rations::new(Rates { network: 5, all: 0 }, start);
+        let mut rations = Rations::new(Rates { network: 5, all: 0 });
         assert!(!rations.admits(start + Duration::from_secs(9), [127, 0, 0, 1].into()));
     }
 

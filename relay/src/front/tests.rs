@@ -120,7 +120,7 @@ impl Bench {
             denied: NotAdmitted::Refused,
             pongs: Arc::clone(&pongs),
         };
-        let front = Front::new(settings, places, Arc::clone(&counters), now.at);
+        let front = Front::new(settings, places, Arc::clone(&counters));
         Self { front, counters, pongs, now }
     }
 

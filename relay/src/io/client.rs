@@ -15,8 +15,8 @@ use super::udp::ServerSocket;
 use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Request};
 use crate::close::{BANNED, CloseReason};
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
-use crate::front::Now;
 use crate::protocol::{Awareness, Handshake, ProtocolKind, largest_behind};
+use crate::time::Now;
 
 /// How long a client waits for the slot of one that is gone.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);

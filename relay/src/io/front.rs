@@ -18,9 +18,9 @@ use tracing::{debug, warn};
 use super::batch::{BatchSocket, CatchUp, Received};
 use super::udp::bind_source;
 use crate::front::{
-    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Route, Settings, TICK, To,
-    Transmits,
+    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Route, Settings, TICK, To, Transmits,
 };
+use crate::time::Now;
 
 /// How many calls receive before others get their turn.
 const CALLS_MAX: usize = 8;
@@ -141,7 +141,7 @@ where
     }
 
     fn over(clients: BatchSocket, settings: Settings, admission: A, counters: Arc<FrontCounters>) -> Self {
-        let front = Front::new(settings, admission, Arc::clone(&counters), Instant::now());
+        let front = Front::new(settings, admission, Arc::clone(&counters));
         let shared = Arc::new(Shared { clients, front: Mutex::new(front), counters });
         Self { shared, flows: HashMap::new(), taken: None }
     }

@@ -15,8 +15,9 @@ use super::open_flows::{Ender, OpenFlowGuard};
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
 use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
-use crate::front::{Admit, Admitted, Direction, NotAdmitted, Now, Offer, Permit};
+use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::target::TargetName;
+use crate::time::Now;
 
 /// The transport of clients of the front, for the log.
 const TRANSPORT: &str = "udp";

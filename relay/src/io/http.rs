@@ -33,7 +33,7 @@ use super::transport::{Connected, Connection, Transport, WebSocketTransport, con
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::close::{BANNED, CloseKind, CloseReason};
 use crate::flow::FLOW_PROTOCOL;
-use crate::front::Now;
+use crate::time::Now;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {

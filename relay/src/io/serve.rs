@@ -33,7 +33,7 @@ use super::tcp::{ReadAhead, WriteDeadline, tune};
 use super::transport::Connected;
 use crate::admission::Refusal;
 use crate::close::{BANNED, CloseReason};
-use crate::front::Now;
+use crate::time::Now;
 
 /// The transport of clients before it is known what they want, for the log.
 const TCP: &str = "tcp";

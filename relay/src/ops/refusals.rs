@@ -10,6 +10,8 @@ use ipnet::IpNet;
 use tokio::time::sleep;
 use tracing::info;
 
+use crate::time::Bucket;
+
 /// How long one line stands for all refusals of its reason and network.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -37,8 +39,8 @@ struct Seen {
     lines: BTreeMap<(&'static str, IpNet), Instant>,
     /// When each reason had its last line that counts for it alone.
     reserved: BTreeMap<&'static str, Instant>,
-    /// When as many lines as may come at once may come again.
-    full_at: Option<Instant>,
+    /// The lines of all reasons together.
+    lines_of_all: Bucket,
     /// Refusals without a line since the last report, by reason.
     left_out: BTreeMap<&'static str, u64>,
 }
@@ -98,15 +100,7 @@ impl RefusalLog {
 impl Seen {
     /// Whether the lines of a day leave one for this reason, which it then has.
     fn takes_line(&mut self, now: Instant, reason: &'static str) -> bool {
-        if self.takes_reserved(now, reason) {
-            return true;
-        }
-        let full_at = self.full_at.map_or(now, |at| at.max(now)) + EACH;
-        let has_line = full_at.saturating_duration_since(now) <= EACH * BURST;
-        if has_line {
-            self.full_at = Some(full_at);
-        }
-        has_line
+        self.takes_reserved(now, reason) || self.lines_of_all.take(now, EACH, EACH * BURST)
     }
 
     /// Whether this reason has had no line for itself lately, which it then has.

@@ -14,7 +14,9 @@ use rakwire::wire::{IP_UDP_OVERHEAD, MAX_DATAGRAM, MIN_MTU};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What becomes of a datagram of a client.
+use crate::time::{Bucket, cost};
+
+/// The decision about a datagram of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes to the server, changed as this says.
@@ -25,7 +27,7 @@ pub enum Verdict {
     Drop(Refusal),
 }
 
-/// What changes in a datagram that passes.
+/// The change of a datagram that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
@@ -65,6 +67,15 @@ impl Change {
                 datagram
             }
         }
+    }
+
+    /// Returns a copy of the part of the datagram that passes, changed.
+    #[must_use]
+    pub(crate) fn copy(self, datagram: &[u8]) -> Vec<u8> {
+        let mut copy = datagram.to_vec();
+        let length = self.apply(&mut copy).len();
+        copy.truncate(length);
+        copy
     }
 }
 
@@ -165,62 +176,35 @@ impl Default for Handshake {
     }
 }
 
-/// Tokens that come back with time.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    size: f64,
-    tokens: f64,
-}
-
-impl Bucket {
-    fn full(size: u32) -> Self {
-        Self { size: size.into(), tokens: size.into() }
-    }
-
-    fn fill(&mut self, share: f64) {
-        self.tokens = (self.tokens + self.size * share).min(self.size);
-    }
-}
-
 /// The budget of one flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
-    refill: Duration,
+    handshake: Handshake,
     datagrams: Bucket,
     bytes: Bucket,
-    at: Instant,
 }
 
 impl Budget {
-    pub(crate) fn new(handshake: &Handshake, now: Instant) -> Self {
-        Self {
-            refill: handshake.refill,
-            datagrams: Bucket::full(handshake.datagrams),
-            bytes: Bucket::full(handshake.bytes),
-            at: now,
-        }
+    pub(crate) const fn new(handshake: &Handshake, now: Instant) -> Self {
+        Self { handshake: *handshake, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
-    /// Whether it is as a new one, whatever was taken: time enough has passed.
+    /// Whether nothing of it is used.
     pub(crate) fn is_full(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) >= self.refill
+        [self.datagrams, self.bytes].into_iter().all(|bucket| bucket.missing(now).is_zero())
     }
 
     /// Whether a datagram of `length` bytes may be sent; if so it is taken off.
     pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
-        let share = now.saturating_duration_since(self.at).as_secs_f64() / self.refill.as_secs_f64();
-        // Without a time to fill up in, a budget is always full.
-        let share = if share.is_nan() { 1.0 } else { share };
-        self.at = self.at.max(now);
-        self.datagrams.fill(share);
-        self.bytes.fill(share);
-        let length = u32::try_from(length).map_or(f64::INFINITY, f64::from);
-        let possible = self.datagrams.tokens >= 1.0 && self.bytes.tokens >= length;
-        if possible {
-            self.datagrams.tokens -= 1.0;
-            self.bytes.tokens -= length;
+        let Handshake { datagrams, bytes, refill, .. } = self.handshake;
+        let of_datagram = cost(1, datagrams as usize, refill);
+        let of_bytes = cost(length, bytes as usize, refill);
+        let has_both = self.datagrams.has(now, of_datagram, refill) && self.bytes.has(now, of_bytes, refill);
+        if has_both {
+            self.datagrams.spend(now, of_datagram);
+            self.bytes.spend(now, of_bytes);
         }
-        possible
+        has_both
     }
 }
 

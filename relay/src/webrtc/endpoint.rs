@@ -108,8 +108,8 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             validated: Validated::new(key, now)?,
             half_open: BTreeMap::new(),
             half_open_of: Places::default(),
-            checks: Rations::new(CHECKS, now),
-            begins: Rations::new(SESSIONS, now),
+            checks: Rations::new(CHECKS),
+            begins: Rations::new(SESSIONS),
             next_number: 0,
             counters,
         })

@@ -205,8 +205,8 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
-        // How values are written.
-        Layer::apart(&["syntax"]),
+        // How values are written, and moments and token buckets.
+        Layer::apart(&["syntax", "time"]),
         // What decides without a socket.
         Layer::apart(&["congestion", "trust"]),
         Layer::together(&["protocol"]),

@@ -1,0 +1,114 @@
+//! Time without IO: a moment by both clocks, and token buckets.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    /// It never moves back.
+    pub(crate) at: Instant,
+    /// The time that other machines know too. It moves when the clock is set.
+    pub(crate) wall: SystemTime,
+}
+
+impl Now {
+    /// Reads both clocks.
+    pub(crate) fn read() -> Self {
+        Self { at: Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// The seconds since 1970, zero before that.
+    pub(crate) fn unix_seconds(self) -> u64 {
+        self.wall.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    }
+}
+
+/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm). By default it is full.
+///
+/// Its size is the time in which an empty one fills, and the cost of tokens the time in which they come back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bucket(Option<Instant>);
+
+impl Bucket {
+    /// A bucket that is full from `now` on.
+    pub(crate) const fn full(now: Instant) -> Self {
+        Self(Some(now))
+    }
+
+    /// How long it takes to be full.
+    pub(crate) fn missing(self, now: Instant) -> Duration {
+        self.0.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(now))
+    }
+
+    /// Whether it has tokens of this cost.
+    pub(crate) fn has(self, now: Instant, cost: Duration, size: Duration) -> bool {
+        self.missing(now).saturating_add(cost) <= size
+    }
+
+    /// The same, but a full bucket has tokens of any cost: otherwise a low rate would never pass a long datagram.
+    pub(crate) fn has_or_is_full(self, now: Instant, cost: Duration, size: Duration) -> bool {
+        self.missing(now).is_zero() || self.has(now, cost, size)
+    }
+
+    /// Takes tokens, even if it does not have them.
+    pub(crate) fn spend(&mut self, now: Instant, cost: Duration) {
+        self.0 = Some(self.0.map_or(now, |full_at| full_at.max(now)) + cost);
+    }
+
+    /// Takes tokens if it has them, and returns whether it had.
+    pub(crate) fn take(&mut self, now: Instant, cost: Duration, size: Duration) -> bool {
+        let has_them = self.has(now, cost, size);
+        if has_them {
+            self.spend(now, cost);
+        }
+        has_them
+    }
+
+    /// Fills it so far that no more than this is missing.
+    pub(crate) fn fill_to(&mut self, now: Instant, missing: Duration) {
+        self.0 = self.0.map(|full_at| full_at.min(now + missing));
+    }
+}
+
+/// The cost of some tokens, if so many come back within `time`.
+pub(crate) fn cost(tokens: usize, per: usize, time: Duration) -> Duration {
+    let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let nanos = time.saturating_mul(tokens as u64).checked_div(per as u64);
+    nanos.map_or(Duration::MAX, Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let (mut bucket, now) = (Bucket::default(), Instant::now());
+        let each = cost(1, 3, SECOND);
+        let taken = |bucket: &mut Bucket, now| (0..10).filter(|_| bucket.take(now, each, SECOND)).count();
+        assert_eq!(taken(&mut bucket, now), 3);
+        assert_eq!(taken(&mut bucket, now + SECOND / 2), 1);
+        assert_eq!(taken(&mut bucket, now), 0, "a clock that goes back fills nothing");
+        assert_eq!(taken(&mut bucket, now + 100 * SECOND), 3);
+    }
+
+    #[test]
+    fn a_bucket_without_tokens_has_none_and_is_never_overdrawn() {
+        let (mut bucket, now) = (Bucket::full(Instant::now()), Instant::now());
+        assert!(!bucket.take(now, cost(1, 0, SECOND), SECOND));
+        assert!(bucket.take(now, SECOND, SECOND) && !bucket.take(now, cost(1, 1_000, SECOND), SECOND));
+    }
+
+    #[test]
+    fn a_full_bucket_has_any_number_and_what_it_owes_can_be_bounded() {
+        let (mut bucket, now) = (Bucket::default(), Instant::now());
+        assert!(bucket.has_or_is_full(now, 10 * SECOND, SECOND));
+        bucket.spend(now, 10 * SECOND);
+        assert!(!bucket.has_or_is_full(now + 9 * SECOND, SECOND, SECOND));
+        bucket.fill_to(now, 2 * SECOND);
+        assert_eq!(bucket.missing(now), 2 * SECOND);
+        assert!(bucket.has_or_is_full(now + 2 * SECOND, 10 * SECOND, SECOND));
+    }
+}
