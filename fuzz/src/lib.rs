@@ -30,17 +30,13 @@ mod config;
 
 mod discovery;
 
-#[path = "../../relay/src/listen.rs"]
-#[allow(dead_code, reason = "the relay uses the rest")]
-mod listen;
-
 #[path = "../../relay/src/syntax.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod syntax;
 
-#[path = "../../relay/src/target.rs"]
+#[path = "../../relay/src/addresses.rs"]
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
-mod target;
+mod addresses;
 
 #[path = "../../relay/src/time.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

@@ -2,8 +2,8 @@
 
 use rakwire_udp::printable;
 
+use crate::addresses::TargetName;
 use crate::flow::FlowEnd;
-use crate::target::TargetName;
 
 /// RFC 6455 section 5.5: a control frame has at most 125 bytes, of which the code takes two.
 const TEXT_MAX: usize = 123;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::addresses::TargetName;
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic, Unreachable};
-use crate::target::TargetName;
 
 /// Counts since the start, over all flows and by target.
 #[derive(Debug, Default)]

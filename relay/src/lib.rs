@@ -50,6 +50,7 @@
 #[macro_use]
 pub mod flow;
 
+mod addresses;
 mod admission;
 pub mod clients;
 mod close;
@@ -60,27 +61,27 @@ pub mod directory;
 pub mod discovery;
 pub mod front;
 mod io;
-mod listen;
 mod ops;
 pub mod protocol;
 mod relay;
 mod reload;
 mod syntax;
-mod target;
 mod time;
 mod tls;
 pub mod token;
 mod trust;
 pub mod webrtc;
 
+pub use addresses::{
+    AddressError, HostPort, ListenAddress, ListenName, ListenSyntaxError, TargetName, TargetSpec,
+    TargetSyntaxError,
+};
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
 pub use counters::{Counters, Snapshot, TransportKind, TransportSnapshot};
 pub use directory::fetch::{FetchError, fetch_server_list};
 pub use flow::{DropReason, TargetSnapshot, Traffic, Unreachable};
-pub use listen::{ListenAddress, ListenName, ListenSyntaxError};
 pub use ops::{LogError, start_logging, systemd};
 pub use relay::{Relay, Stopper};
 pub use reload::Reloader;
-pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};

@@ -1,7 +1,7 @@
 //! The relay: binding and running it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
+use crate::addresses::ListenAddress;
 use crate::admission::{Admission, DiscoveredNames, Targets};
-use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, absolute};
+use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::flow::DropReason;
-use crate::front::{CookieKeys, FrontCounters, FrontDropReason, Settings};
+use crate::front::{FrontCounters, FrontDropReason};
 #[cfg(unix)]
 use crate::io::{AdminSocket, serve_admin_socket};
 use crate::io::{
-    Announced, AnnouncedWebRtc, App, Beside, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront,
-    WebTransport, router, run_data_channels, serve, serve_admin,
+    AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, Udp, UdpFront, WebTransport,
+    bind_udp, router, run_data_channels, serve, serve_admin,
 };
-use crate::listen::ListenAddress;
 #[cfg(unix)]
 use crate::ops::control_router;
 use crate::ops::{TOTAL_LOG_INTERVAL, TotalLog, admin_router, report_missing, systemd};
-use crate::reload::{FrontTarget, Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
-use crate::tls::{QuicCertificate, Tls};
+use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
+use crate::tls::Tls;
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How long the end of a shutdown waits for connections that do not answer.
@@ -486,131 +486,6 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
     });
 }
 
-/// The front of the configuration, if it has one.
-/// What listens in UDP.
-struct Udp {
-    front: Option<UdpFront<FrontAdmission>>,
-    data_channels: Option<DataChannels>,
-    webtransport: Option<WebTransport>,
-}
-
-/// Binds what listens in UDP. WebTransport, data channels and a front that is to listen at the same address have one port:
-/// the first of them that is there receives for all.
-fn bind_udp(
-    config: &Config,
-    local_addr: SocketAddr,
-    names: &[String],
-    app: &Arc<App>,
-) -> Result<Udp, ConfigError> {
-    let address = match config.webtransport.mode {
-        WebTransportMode::Off => local_addr,
-        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
-    };
-    let is_shared = config.udp.shares(address);
-    let data_channels = bind_data_channels(config, app, address)?;
-    let mut front = bind_front(config, app, data_channels.as_ref().filter(|_| is_shared))?;
-    let mut sharing = front.as_mut().filter(|_| is_shared);
-    let webtransport =
-        bind_webtransport(config, address, names, app, data_channels.as_ref(), sharing.as_deref_mut())?;
-    if let (None, Some(front)) = (&webtransport, sharing) {
-        match &data_channels {
-            Some(channels) => channels.receive_for(front.share()),
-            None => front.receive_itself(),
-        }
-    }
-    Ok(Udp { front, data_channels, webtransport })
-}
-
-/// The front, if there is one, with the socket of the data channels if it shares their port.
-fn bind_front(
-    config: &Config,
-    app: &Arc<App>,
-    beside: Option<&DataChannels>,
-) -> Result<Option<UdpFront<FrontAdmission>>, ConfigError> {
-    let (Some(listen), Some((name, protocol))) = (config.udp.listen, config.front_target()?) else {
-        return Ok(None);
-    };
-    let cannot_listen = |source| ConfigError::UdpListen { address: listen, source };
-    let keys = match config.cookie_keys()? {
-        Some(keys) => keys,
-        None => CookieKeys::random().map_err(|error| cannot_listen(io::Error::other(error)))?,
-    };
-    let _ = app.front.set(FrontTarget { name: name.clone(), protocol });
-    let settings = Settings { protocol, guid: app.probes.guid(), keys };
-    let admission = FrontAdmission::new(Arc::clone(app), name.clone());
-    let counters = Arc::clone(&app.front_counters);
-    let front = match beside {
-        Some(channels) => {
-            let socket = channels.try_clone_socket();
-            socket.and_then(|socket| UdpFront::beside(socket, settings, admission, counters))
-        }
-        None => UdpFront::bind(listen, settings, admission, counters),
-    };
-    front.map(Some).map_err(cannot_listen)
-}
-
-/// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
-/// are none.
-fn bind_data_channels(
-    config: &Config,
-    app: &App,
-    listen: SocketAddr,
-) -> Result<Option<DataChannels>, ConfigError> {
-    if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
-        return Ok(None);
-    }
-    let certificate = config.make_webrtc_certificate()?;
-    match DataChannels::bind(listen, &certificate, Arc::clone(&app.webrtc_counters)) {
-        Ok(channels) => {
-            let _ = app.webrtc.set(channels.announced());
-            Ok(Some(channels))
-        }
-        Err(error) => {
-            warn!(udp = %listen, %error, "no data channels: their UDP port cannot be used");
-            Ok(None)
-        }
-    }
-}
-
-/// WebTransport, unless it is left out, or may be. It receives for the others that have its port.
-fn bind_webtransport(
-    config: &Config,
-    address: SocketAddr,
-    names: &[String],
-    app: &Arc<App>,
-    channels: Option<&DataChannels>,
-    front: Option<&mut UdpFront<FrontAdmission>>,
-) -> Result<Option<WebTransport>, ConfigError> {
-    let is_needed = match config.webtransport.mode {
-        WebTransportMode::Off => return Ok(None),
-        WebTransportMode::Auto if config.udp.is_in_the_way_of(address) => return Ok(None),
-        WebTransportMode::Auto => false,
-        WebTransportMode::On => true,
-    };
-    let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
-    let certificate = QuicCertificate::new(authorized, names);
-    let certificate = certificate
-        .map_err(|error| ConfigError::Tls { key: "webtransport.mode", reason: error.to_string() })?;
-    let socket = match (channels, &front) {
-        (Some(channels), _) => channels.try_clone_socket(),
-        (None, Some(front)) => front.try_clone_socket(),
-        (None, None) => UdpSocket::bind(address),
-    };
-    let beside = Beside { channels: channels.cloned(), front: front.map(UdpFront::share) };
-    match socket.and_then(|socket| WebTransport::over(socket, certificate, app, beside)) {
-        Ok(bound) => {
-            let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
-            let _ = app.webtransport.set(Announced { local_addr, certificate });
-            Ok(Some(bound))
-        }
-        Err(source) if is_needed => Err(ConfigError::WebTransportListen { address, source }),
-        Err(error) => {
-            warn!(udp = %address, %error, "no WebTransport: its UDP port cannot be used");
-            Ok(None)
-        }
-    }
-}
-
 /// Runs the front. If it ends before the relay does, the relay is not ready any more.
 async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     if let Err(error) = front.run(app.stop.clone()).await {
@@ -699,11 +574,11 @@ async fn log_summaries(counters: Arc<Counters>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addresses::TargetName;
     use crate::admission::ResolvedTarget;
     use crate::config::Target;
     use crate::discovery::Announcement;
     use crate::ops::{Health as _, Lines};
-    use crate::target::TargetName;
 
     /// A name of this machine, whose target had another address.
     #[tokio::test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
+use crate::addresses::TargetName;
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded, is_at};
 use crate::front::{CookieKeys, FrontProtocol};
-use crate::target::TargetName;
 use crate::tls::{Tls, TlsError};
 
 /// Replaces the keys of a running front.

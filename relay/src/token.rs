@@ -20,9 +20,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::Sha256;
 use thiserror::Error;
 
+use crate::addresses::TargetName;
 use crate::admission::Origin;
 use crate::syntax;
-use crate::target::TargetName;
 
 /// The most bytes of an id.
 const ID_MAX: usize = 128;

@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::targets::{ResolvedTarget, Targets, look_up};
+use crate::addresses::{AddressClass, HostPort, TargetName, canonical, classify};
 use crate::config::Target;
 use crate::discovery::Announcement;
-use crate::target::{AddressClass, HostPort, TargetName, canonical, classify};
 
 const FORBIDDEN: &str = "it is neither public nor in a network of discovery.networks";
 

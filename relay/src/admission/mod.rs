@@ -1,10 +1,9 @@
 //! Who may connect, and to what. It is decided once for each client, before there is a flow, by the rules of that time: what a configuration
 //! says, with its files read and its names resolved. Clients of the front come without a page and without a token.
 
-mod bans;
 mod discovered;
 mod limiter;
-mod origin;
+mod lists;
 mod request;
 mod targets;
 mod tokens;
@@ -21,22 +20,21 @@ use ipnet::IpNet;
 use tokio::sync::watch;
 use tracing::info;
 
-use bans::OperatorBans;
-pub(crate) use bans::{Bans, TooManyBans, canonical as canonical_network};
 pub(crate) use discovered::DiscoveredNames;
 pub(crate) use limiter::Share;
 use limiter::{AddressLimiter, Excess, Exempt};
-pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
-pub(crate) use origin::{OriginPolicy, PageOrigin};
+use lists::OperatorBans;
+pub use lists::{AllowedOrigin, Origin, OriginSyntaxError};
+pub(crate) use lists::{Bans, OriginPolicy, PageOrigin, TooManyBans, canonical as canonical_network};
 pub(crate) use request::{Forbidden, Refusal, Request, parameter};
 use request::{Token, TrustedProxies};
 pub(crate) use targets::{ResolvedTarget, Targets};
 use tokens::{TokenClaim, TokenRates, Unusable, UsedTokens};
 
+use crate::addresses::TargetName;
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits, TokensConfig};
 use crate::flow::{Rate, SharedRate, TotalRate};
-use crate::target::TargetName;
 use crate::time::Now;
 use crate::token::{Claims, VerifyingKey};
 

@@ -11,10 +11,10 @@ use http::header::{FORWARDED, HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
-use super::origin::PageOrigin;
+use super::lists::PageOrigin;
+use crate::addresses::canonical;
 use crate::close::CloseReason;
 use crate::config::ForwardedHeader;
-use crate::target::canonical;
 
 /// The prefix of a WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "rakwire.token.";

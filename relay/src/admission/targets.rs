@@ -10,8 +10,8 @@ use futures_util::{StreamExt, stream};
 use tokio::time::timeout;
 use tracing::warn;
 
+use crate::addresses::{self, AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
-use crate::target::{self, AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 
 /// A target with the address for its next clients. A flow keeps the one that it began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -289,7 +289,7 @@ fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
 
 /// Whether it is link-local, and written with its interface, as no name of somebody else's DNS stands for it.
 fn is_neighbour(address: SocketAddr, host: &HostPort) -> bool {
-    rakwire::split_zoned_host(host.as_str()).is_some() && target::is_neighbour(address.ip())
+    rakwire::split_zoned_host(host.as_str()).is_some() && addresses::is_neighbour(address.ip())
 }
 
 /// Whether the datagrams of clients to this address can have the source that the target is to see.

@@ -14,12 +14,12 @@ use super::error::{ConfigError, file_error, named, read};
 use super::model::{
     AddressLimits, Config, ForwardedHeader, TlsConfig, WebRtcConfig, WebTransportMode, overlap,
 };
+use crate::addresses::TargetName;
 use crate::admission::OriginPolicy;
 use crate::discovery::{DiscoveryError, Store};
 use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
 use crate::syntax::duration;
-use crate::target::TargetName;
 use crate::webrtc::{Certificate, CertificateError};
 
 const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";

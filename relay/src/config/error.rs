@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use rakwire_udp::private_file;
 use tracing::warn;
 
-use crate::listen::ListenAddress;
-use crate::target::{AddressError, HostPort, TargetName};
+use crate::addresses::{AddressError, HostPort, ListenAddress, TargetName};
 
 /// The path of a key in the file: the names of its tables, and its own.
 pub(super) type KeyPath = Vec<String>;

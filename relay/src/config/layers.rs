@@ -15,7 +15,7 @@ use super::error::{ConfigError, ExposedFile, KeyPath, dotted, exposed, named};
 use super::mistakes::{Mistake, closest, mistakes, range};
 use super::model::{Config, OPTIONS, Target, without_password};
 use super::options::{Change, OptionInfo, OptionKind};
-use crate::target::{HostPort, TargetSpec};
+use crate::addresses::{HostPort, TargetSpec};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use toml::{Table, Value};
 use super::error::{KeyPath, dotted};
 use super::model::{Config, OPTIONS};
 use super::options::{OptionInfo, OptionKind};
+use crate::addresses::TargetName;
 use crate::syntax::duration;
-use crate::target::TargetName;
 
 /// What is wrong with the value of a key.
 pub(super) struct Mistake {

@@ -19,13 +19,12 @@ use toml::Table;
 use super::error::{ConfigError, ExposedFile, exposed, file_error, read};
 use super::options::OptionKind::{Choice, Switch, Targets, Text, Texts};
 use super::options::{DAY, OptionInfo, choices, millis, number, options, secs, time};
+use crate::addresses::{HostPort, ListenAddress, TargetName, TargetSpec};
 use crate::admission::{AllowedOrigin, Bans, OriginPolicy};
 use crate::flow::{FlowLimits, Rate, Source};
-use crate::listen::ListenAddress;
 use crate::protocol::{LARGEST_PAYLOAD, ProtocolKind};
 use crate::syntax;
 use crate::syntax::duration;
-use crate::target::{HostPort, TargetName, TargetSpec};
 use crate::token::VerifyingKey;
 
 /// The longest payload of a UDP datagram over IPv4.

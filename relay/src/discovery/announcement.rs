@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::addresses::{HostPort, TargetName};
 use crate::protocol::ProtocolKind;
-use crate::target::{HostPort, TargetName};
 
 /// What the keys of announcements begin with.
 pub(super) const PREFIX: &str = "rakwire:server:";

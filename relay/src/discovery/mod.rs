@@ -23,7 +23,7 @@ use announcement::{LONGEST, PREFIX, name_of};
 pub use connect::DiscoveryError;
 use connect::{ANSWER_MAX, Connection, StoreAddress, said};
 
-use crate::target::TargetName;
+use crate::addresses::TargetName;
 
 /// How many keys the store looks at for one answer.
 const SCAN_COUNT: usize = 500;

@@ -20,7 +20,7 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::target::canonical;
+use crate::addresses::canonical;
 
 /// The longest that one call sends.
 const LONGEST: usize = 65_507;

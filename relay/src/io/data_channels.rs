@@ -320,3 +320,103 @@ pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
 #[cfg(test)]
 #[path = "data_channels_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod interruptions {
+    use std::time::Duration;
+
+    use rakwire_native::endpoint::{Endpoint, Options};
+    use rakwire_native::raknet::RakNet;
+    use tokio::net::UdpSocket;
+
+    use super::tests::{Client, EVENT_TIMEOUT, OPEN, Relay, start};
+    use super::*;
+    use crate::config::Config;
+    use crate::io::batch::narrow_path::{NarrowPath, connect, echo_large};
+    use crate::protocol::ProtocolKind;
+
+    #[tokio::test]
+    async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
+        let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+        let address = server.local_addr();
+        tokio::spawn(async move {
+            let connection = server.accept().await.unwrap();
+            while let Some(message) = connection.recv().await {
+                connection.send(&message.bytes, message.delivery).await.unwrap();
+            }
+        });
+        let relay = start(|config| {
+            let target = config.targets.values_mut().next().unwrap();
+            target.address = address.to_string().parse().unwrap();
+            target.kind = ProtocolKind::RakNet;
+        })
+        .await;
+        let before = NarrowPath::to(relay.channels.local_addr()).await;
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(before.address).await.unwrap();
+        let mut client = Client::over(&relay, socket, "first").await;
+        client.session.send_control(OPEN);
+        assert_eq!(client.control().await["type"], "flow");
+
+        let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = peer.local_addr().unwrap();
+        let exchange = async {
+            let connection = connect(address).await;
+            let carried = 1_052;
+            assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
+            // What every path of IPv6 carries the channel does as well.
+            before.narrow(1_280);
+            assert_eq!(echo_large(&connection).await, carried);
+        };
+        tokio::select! {
+            exchanged = timeout(EVENT_TIMEOUT, exchange) => exchanged.unwrap(),
+            () = client.carry(&peer) => unreachable!("it goes on"),
+        }
+    }
+
+    /// As with a paused machine. What the page has sent meanwhile is read first.
+    #[test]
+    fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
+        const IDLE: Duration = Duration::from_secs(2);
+        const THREADS: usize = 2;
+        let (started, relay) = std::sync::mpsc::channel();
+        let (stop, mut stops) = tokio::sync::mpsc::unbounded_channel::<std::sync::mpsc::Sender<()>>();
+        let running = std::thread::spawn(move || {
+            let threads =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+            threads.unwrap().block_on(async move {
+                let limit = |config: &mut Config| {
+                    (config.limits.idle_timeout, config.limits.ping_interval) = (IDLE, IDLE);
+                };
+                started.send(Arc::new(start(limit).await)).unwrap();
+                while let Some(stopped) = stops.recv().await {
+                    // The relay has these threads alone.
+                    let all = Arc::new(std::sync::Barrier::new(THREADS + 1));
+                    for _ in 0..THREADS {
+                        let all = Arc::clone(&all);
+                        tokio::spawn(async move {
+                            all.wait();
+                            std::thread::sleep(IDLE * 2);
+                        });
+                    }
+                    all.wait();
+                    stopped.send(()).unwrap();
+                }
+            });
+        });
+        let relay: Arc<Relay> = relay.recv().unwrap();
+        let page = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        page.block_on(async {
+            let mut client = Client::open(&relay, OPEN).await;
+            let (before, _) = client.ask("before").await;
+            let (stopping, stopped) = std::sync::mpsc::channel();
+            stop.send(stopping).unwrap();
+            stopped.recv().unwrap();
+            assert_eq!(client.ask("after").await, (before, "after".to_owned()));
+            // Behind the answers to all that was asked meanwhile.
+            while client.ask("later").await.1 != "later" {}
+        });
+        drop((relay, stop));
+        running.join().unwrap();
+    }
+}

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rakwire_native::endpoint::{Endpoint, Options};
-use rakwire_native::raknet::RakNet;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
@@ -13,16 +11,14 @@ use crate::admission::{Admission, Targets};
 use crate::config::{AddressLimits, Config};
 use crate::flow::DropReason;
 use crate::front::tests::marks::{Fate, marks};
-use crate::io::batch::narrow_path::{NarrowPath, connect, echo_large};
 use crate::ops::Lines;
-use crate::protocol::ProtocolKind;
 use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
-const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-struct Relay {
-    app: Arc<App>,
-    channels: DataChannels,
+pub(super) struct Relay {
+    pub(super) app: Arc<App>,
+    pub(super) channels: DataChannels,
     running: JoinHandle<()>,
 }
 
@@ -48,7 +44,7 @@ async fn game_server() -> SocketAddr {
     address
 }
 
-async fn start(change: impl FnOnce(&mut Config)) -> Relay {
+pub(super) async fn start(change: impl FnOnce(&mut Config)) -> Relay {
     start_at("127.0.0.1:0", game_server().await, change).await
 }
 
@@ -86,8 +82,8 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
 }
 
 /// A client of its own thread of control: everything it hears waits until somebody asks.
-struct Client {
-    session: Session,
+pub(super) struct Client {
+    pub(super) session: Session,
     socket: UdpSocket,
 }
 
@@ -105,7 +101,7 @@ impl Client {
     }
 
     /// A client that has this user name, and this port, which may have been that of another one.
-    async fn over(relay: &Relay, socket: UdpSocket, name: &str) -> Self {
+    pub(super) async fn over(relay: &Relay, socket: UdpSocket, name: &str) -> Self {
         find(relay, &socket, name).await;
         let mut client = Self { session: client(Version::Either, Instant::now()), socket };
         while client.next().await != Some(SessionEvent::Connected) {}
@@ -136,7 +132,7 @@ impl Client {
     }
 
     /// Carries the datagrams of a peer with UDP of its own over the channel.
-    async fn carry(&mut self, peer: &UdpSocket) {
+    pub(super) async fn carry(&mut self, peer: &UdpSocket) {
         let (mut of_peer, mut of_relay, mut address) = ([0; 2_048], [0; 2_048], None);
         loop {
             self.session.flush(Instant::now());
@@ -165,14 +161,14 @@ impl Client {
         }
     }
 
-    async fn open(relay: &Relay, request: &str) -> Self {
+    pub(super) async fn open(relay: &Relay, request: &str) -> Self {
         let mut client = Self::connect(relay).await;
         client.session.send_control(request);
         client
     }
 
     /// The next control message.
-    async fn control(&mut self) -> serde_json::Value {
+    pub(super) async fn control(&mut self) -> serde_json::Value {
         loop {
             match self.next().await {
                 Some(SessionEvent::Control(text)) => return serde_json::from_slice(&text).unwrap(),
@@ -183,7 +179,7 @@ impl Client {
     }
 
     /// What the game server answers: by which address it knows the client, and the rest.
-    async fn ask(&mut self, question: &str) -> (String, String) {
+    pub(super) async fn ask(&mut self, question: &str) -> (String, String) {
         loop {
             // The channel loses datagrams, as UDP does.
             assert!(self.session.send_datagram(question.as_bytes()));
@@ -299,7 +295,7 @@ async fn marks_count_only_from_those_that_may_write_them() {
     }
 }
 
-const OPEN: &str = r#"{"type":"open","target":"game"}"#;
+pub(super) const OPEN: &str = r#"{"type":"open","target":"game"}"#;
 
 /// Eight networks send hellos from sources that have answered nothing, checks that they never answer, and checks with the password of another
 /// relay, all of which the relay has to read. Each has begun a handshake that it does not go on with, too.
@@ -667,89 +663,4 @@ async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_abs
     assert_eq!(client.control().await["type"], "flow");
     assert!(client.session.send_datagram(b"anybody there?"));
     assert_eq!(client.control().await["code"], 4502);
-}
-
-#[tokio::test]
-async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
-    let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
-    let address = server.local_addr();
-    tokio::spawn(async move {
-        let connection = server.accept().await.unwrap();
-        while let Some(message) = connection.recv().await {
-            connection.send(&message.bytes, message.delivery).await.unwrap();
-        }
-    });
-    let relay = start(|config| {
-        let target = config.targets.values_mut().next().unwrap();
-        target.address = address.to_string().parse().unwrap();
-        target.kind = ProtocolKind::RakNet;
-    })
-    .await;
-    let before = NarrowPath::to(relay.channels.local_addr()).await;
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(before.address).await.unwrap();
-    let mut client = Client::over(&relay, socket, "first").await;
-    client.session.send_control(OPEN);
-    assert_eq!(client.control().await["type"], "flow");
-
-    let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = peer.local_addr().unwrap();
-    let exchange = async {
-        let connection = connect(address).await;
-        let carried = 1_052;
-        assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
-        // What every path of IPv6 carries the channel does as well.
-        before.narrow(1_280);
-        assert_eq!(echo_large(&connection).await, carried);
-    };
-    tokio::select! {
-        exchanged = timeout(EVENT_TIMEOUT, exchange) => exchanged.unwrap(),
-        () = client.carry(&peer) => unreachable!("it goes on"),
-    }
-}
-
-/// As with a paused machine. What the page has sent meanwhile is read first.
-#[test]
-fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
-    const IDLE: Duration = Duration::from_secs(2);
-    const THREADS: usize = 2;
-    let (started, relay) = std::sync::mpsc::channel();
-    let (stop, mut stops) = tokio::sync::mpsc::unbounded_channel::<std::sync::mpsc::Sender<()>>();
-    let running = std::thread::spawn(move || {
-        let threads =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-        threads.unwrap().block_on(async move {
-            let limit = |config: &mut Config| {
-                (config.limits.idle_timeout, config.limits.ping_interval) = (IDLE, IDLE);
-            };
-            started.send(Arc::new(start(limit).await)).unwrap();
-            while let Some(stopped) = stops.recv().await {
-                // The relay has these threads alone.
-                let all = Arc::new(std::sync::Barrier::new(THREADS + 1));
-                for _ in 0..THREADS {
-                    let all = Arc::clone(&all);
-                    tokio::spawn(async move {
-                        all.wait();
-                        std::thread::sleep(IDLE * 2);
-                    });
-                }
-                all.wait();
-                stopped.send(()).unwrap();
-            }
-        });
-    });
-    let relay: Arc<Relay> = relay.recv().unwrap();
-    let page = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    page.block_on(async {
-        let mut client = Client::open(&relay, OPEN).await;
-        let (before, _) = client.ask("before").await;
-        let (stopping, stopped) = std::sync::mpsc::channel();
-        stop.send(stopping).unwrap();
-        stopped.recv().unwrap();
-        assert_eq!(client.ask("after").await, (before, "after".to_owned()));
-        // Behind the answers to all that was asked meanwhile.
-        while client.ask("later").await.1 != "later" {}
-    });
-    drop((relay, stop));
-    running.join().unwrap();
 }

@@ -387,13 +387,13 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::addresses::TargetName;
     use crate::counters::Counters;
     use crate::flow::Source;
     use crate::front::{Admitted, CookieKey, FrontProtocol, NotAdmitted, Offer, Permit};
     use crate::io::batch::narrow_path::{NarrowPath, connect, echo_large};
     use crate::io::health::Prober;
     use crate::protocol::PongCache;
-    use crate::target::TargetName;
 
     /// Long enough for the slowest machine; only a failing test takes that long.
     const TIMEOUT: Duration = Duration::from_secs(60);

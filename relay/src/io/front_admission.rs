@@ -12,11 +12,11 @@ use tracing::info;
 use super::app::App;
 use super::client::EVICTION_TIMEOUT;
 use super::open_flows::{Ender, OpenFlowGuard};
+use crate::addresses::TargetName;
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
 use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
-use crate::target::TargetName;
 use crate::time::Now;
 
 /// The transport of clients of the front, for the log.

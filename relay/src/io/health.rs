@@ -18,9 +18,9 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::udp::unreachable;
+use crate::addresses::TargetName;
 use crate::flow::{TargetCounters, Unreachable};
 use crate::protocol::{PONG_LIFETIME, Pong, PongCache};
-use crate::target::TargetName;
 
 /// The time between two rounds of pings; a pong answers for three of them.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -13,9 +13,9 @@ use futures_util::task::AtomicWaker;
 use ipnet::IpNet;
 
 use super::transport::Connection;
+use crate::addresses::TargetName;
 use crate::clients::{ClientEntry, ClientList};
 use crate::flow::{Carried, FlowEnd};
-use crate::target::TargetName;
 
 /// The most clients of one answer.
 const LISTED_MAX: usize = 10_000;

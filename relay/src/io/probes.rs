@@ -12,13 +12,13 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::health::{Change, Judgement, MoveLog, Observations, Prober, State, TargetWatch};
+use crate::addresses::TargetName;
 use crate::admission::{ResolvedTarget, Targets};
 use crate::counters::Counters;
 use crate::directory::{ServerEntry, ServerList};
 use crate::ops::TargetHealth;
 use crate::protocol::{PONG_LIFETIME, PongCache, ProtocolKind};
 use crate::reload::FrontTarget;
-use crate::target::TargetName;
 
 /// How often targets that came or went are noticed.
 pub(crate) const PROBES_INTERVAL: Duration = Duration::from_secs(1);

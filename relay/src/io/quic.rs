@@ -14,8 +14,8 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 use super::app::App;
 use super::data_channels::DataChannels;
 use super::front::Gate;
+use crate::addresses::canonical;
 use crate::front::{FREE_SHARE, Places, site};
-use crate::target::canonical;
 use crate::webrtc::DatagramKind;
 
 /// The UDP socket of QUIC, on which datagrams of data channels and for the front arrive too.

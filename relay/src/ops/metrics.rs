@@ -9,11 +9,11 @@ use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recor
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::log::{lost, suppressed};
+use crate::addresses::TargetName;
 use crate::close::CloseKind;
 use crate::counters::{Snapshot, TransportKind, label};
 use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
-use crate::target::TargetName;
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.

@@ -3,7 +3,6 @@
 
 mod log;
 mod metrics;
-mod refusals;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -22,10 +21,9 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 pub(crate) use self::log::written::Lines;
-pub(crate) use self::log::{AddressLog, report_missing};
+pub(crate) use self::log::{AddressLog, RefusalLog, TOTAL_LOG_INTERVAL, TotalLog, report_missing};
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
-pub(crate) use self::refusals::{RefusalLog, TOTAL_LOG_INTERVAL, TotalLog};
 use crate::clients::{BanList, ClientList, EndedFlows};
 use crate::syntax;
 

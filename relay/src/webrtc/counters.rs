@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::stun::Unanswered;
+
 counted! {
     /// Why a datagram for the data channels was dropped.
     pub enum WebRtcDropReason {
@@ -31,6 +33,16 @@ counted! {
         ShuttingDown,
         /// The system refused to send it.
         SendRefused,
+    }
+}
+
+impl From<Unanswered> for WebRtcDropReason {
+    fn from(reason: Unanswered) -> Self {
+        match reason {
+            Unanswered::Unreadable => Self::Unreadable,
+            Unanswered::WrongPassword => Self::WrongPassword,
+            Unanswered::WouldAmplify => Self::WouldAmplify,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::counters::{WebRtcCounters, WebRtcDropReason};
-use super::stun::{DatagramKind, Fingerprint, Password, RECEIVE_MAX, Stun, Unanswered, is_client_hello};
+use super::stun::{DatagramKind, Fingerprint, Password, RECEIVE_MAX, Stun, is_client_hello};
 use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{FREE_SHARE, Places, Rates, Rations, site};
 
@@ -41,6 +41,9 @@ pub(crate) enum DatagramEvent<S> {
     /// It is dropped, and counted.
     Dropped,
 }
+
+/// The outcome of a datagram, or the reason why it is dropped.
+type Handled<S> = Result<DatagramEvent<S>, WebRtcDropReason>;
 
 /// See the module. `S` is how a session is reached.
 #[derive(Debug)]
@@ -133,27 +136,22 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         self.sessions.get(&of)?.proved.as_ref().map(|(session, _)| session)
     }
 
-    fn stun(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        message: &[u8],
-    ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
-        match self.password.read(message).map_err(why)? {
+    fn stun(&mut self, now: Instant, from: SocketAddr, message: &[u8]) -> Handled<S> {
+        match self.password.read(message)? {
             Stun::Check(check) => {
                 let ice = self.validated.session_with(check.username);
                 let is_validated = self.is_validated(now, from, ice);
                 if !is_validated && !self.checks.admits(now, site(from.ip())) {
                     return Err(WebRtcDropReason::CheckRation);
                 }
-                let answer = self.password.answer(&check, from).map_err(why)?;
+                let answer = self.password.answer(&check, from)?;
                 if is_validated {
                     self.counters.answered();
                     self.note_port(from, ice);
                     return Ok(DatagramEvent::Answer(answer));
                 }
                 // A page that waited for the answer until it is validated would wait for its next check, too.
-                let check = check.challenge(&self.validated.transaction(now, from, ice)).map_err(why)?;
+                let check = check.challenge(&self.validated.transaction(now, from, ice))?;
                 self.counters.answered();
                 self.counters.challenged();
                 Ok(DatagramEvent::Challenge { check, answer })
@@ -218,12 +216,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         Some(())
     }
 
-    fn route(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        datagram: &[u8],
-    ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
+    fn route(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Handled<S> {
         if datagram.len() > RECEIVE_MAX {
             return Err(WebRtcDropReason::Unreadable);
         }
@@ -322,14 +315,6 @@ impl<S: Clone + PartialEq> Endpoint<S> {
     fn forget_half_open(&mut self, number: u64) {
         let Some(from) = self.half_open.remove(&number) else { return };
         self.half_open_of.give_back(site(from.ip()));
-    }
-}
-
-const fn why(unanswered: Unanswered) -> WebRtcDropReason {
-    match unanswered {
-        Unanswered::Unreadable => WebRtcDropReason::Unreadable,
-        Unanswered::WrongPassword => WebRtcDropReason::WrongPassword,
-        Unanswered::WouldAmplify => WebRtcDropReason::WouldAmplify,
     }
 }
 

@@ -215,13 +215,13 @@ const RELAY: Crate = Crate {
         Layer::together(&["front"]),
         // Data channels, whose clients have rations as those of the front.
         Layer::together(&["webrtc"]),
-        Layer::together(&["target"]),
+        Layer::together(&["addresses"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["clients"]),
-        // Which page a request comes from, which tokens and decisions tell of.
-        Layer::together(&["admission::origin"]),
-        Layer::apart(&["admission::bans", "close", "listen", "token"]),
+        // Origins of pages, which tokens name, and bans.
+        Layer::together(&["admission::lists"]),
+        Layer::apart(&["close", "token"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),
