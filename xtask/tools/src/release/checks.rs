@@ -2,101 +2,82 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use toml::Table;
 
-use crate::package::Published;
 use xtask::shell::Shell;
 
-/// The manifests of the npm packages.
-pub(super) const NPM_MANIFESTS: [&str; 2] = ["wasm/package.json", "web/create/package.json"];
+/// A version in the changelog that has no date yet.
+const UNDATED: &str = "unreleased";
 
-/// The manifest of the projects that `create-rakwire` makes.
-pub(super) const TEMPLATE_MANIFEST: &str = "web/create/template/package.json";
+/// What the manifest of the workspace says of all crates, which inherit it.
+pub(super) struct Workspace {
+    pub(super) version: String,
+    pub(super) repository: String,
+}
 
-/// The address of the repository that all packages name.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Repository(pub(super) String);
+impl Workspace {
+    pub(super) fn read(shell: &Shell) -> Result<Self> {
+        let manifest: Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be read")?;
+        let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+        let text = |key: &str| {
+            let value = package.and_then(|package| package.get(key)?.as_str().map(str::to_owned));
+            value.with_context(|| format!("Cargo.toml has no {key} of the workspace"))
+        };
+        Ok(Self { version: text("version")?, repository: text("repository")? })
+    }
 
-impl Repository {
-    /// Whether it is one that cannot exist (RFC 2606, section 2).
+    /// Whether the repository is one that cannot exist (RFC 2606, section 2).
     pub(super) fn is_placeholder(&self) -> bool {
-        let host = self.0.split('/').nth(2).unwrap_or_default();
+        let host = self.repository.split('/').nth(2).unwrap_or_default();
         host.is_empty() || host.ends_with(".invalid")
     }
-}
 
-/// The version that all crates have.
-pub(super) fn version(packages: &[Published]) -> Result<&str> {
-    let first = packages.first().context("no crate is published")?;
-    let other = packages.iter().find(|package| package.version != first.version);
-    match other {
-        None => Ok(&first.version),
-        Some(other) => {
-            bail!("{} is {}, but {} is {}", first.name, first.version, other.name, other.version)
+    /// Checks that the npm packages say the same as the crates.
+    pub(super) fn check_npm(&self, read: impl Fn(&str) -> Result<String>) -> Result<()> {
+        let (version, url) = (&self.version, format!("git+{}.git", self.repository));
+        let places = [
+            ("wasm/package.json", "/version", version),
+            ("wasm/package.json", "/repository/url", &url),
+            ("wasm/package-lock.json", "/version", version),
+            ("wasm/package-lock.json", "/packages//version", version),
+            ("web/create/package.json", "/version", version),
+            ("web/create/package.json", "/repository/url", &url),
+            ("web/create/template/package.json", "/dependencies/rakwire", &format!("^{version}")),
+        ];
+        for (file, place, expected) in places {
+            let manifest: Value =
+                serde_json::from_str(&read(file)?).with_context(|| format!("{file} is not JSON"))?;
+            let found = manifest.pointer(place).and_then(Value::as_str).unwrap_or("missing");
+            if found != expected {
+                bail!("{place} in {file} is {found}, not {expected}");
+            }
         }
+        Ok(())
     }
 }
 
-/// The repository that all crates name.
-pub(super) fn repository(packages: &[Published]) -> Result<Repository> {
-    let mut named = packages.iter().map(|package| package.repository.as_deref());
-    let first = named.next().flatten().context("the first crate names no repository")?;
-    if let Some(other) = named.find(|other| *other != Some(first)) {
-        bail!("crates name {first} and {}", other.unwrap_or("none"));
+/// The date of a version's section in the changelog, which must be the newest one and have content; none until it is released.
+pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<Option<&'t str>> {
+    let section = changelog.split("\n## ").nth(1).context("the changelog has no section")?;
+    let (title, lines) = section.split_once('\n').unwrap_or((section, ""));
+    let date = title.strip_prefix(version).and_then(|rest| rest.strip_prefix(" - "));
+    let date = date.with_context(|| {
+        format!("the newest section of the changelog is {title:?}, not `{version} - DATE`")
+    })?;
+    if !lines.contains("\n- ") {
+        bail!("the section {version} of the changelog says nothing");
     }
-    Ok(Repository(first.to_owned()))
-}
-
-/// Checks what an npm package says of itself in its manifest, the file `name`.
-pub(super) fn npm(name: &str, manifest: &str, version: &str, repository: &Repository) -> Result<()> {
-    let manifest = json(manifest, name)?;
-    same(name, "version", manifest.get("version"), version)?;
-    let url = format!("git+{}.git", repository.0);
-    same(name, "repository", manifest.pointer("/repository/url"), &url)
-}
-
-/// Checks the version in the lock file of the npm package.
-pub(super) fn npm_lock(lock: &str, version: &str) -> Result<()> {
-    const NAME: &str = "wasm/package-lock.json";
-    let lock = json(lock, NAME)?;
-    same(NAME, "version", lock.get("version"), version)?;
-    same(
-        NAME,
-        "version of its package",
-        lock.get("packages").and_then(|packages| packages.get("")?.get("version")),
-        version,
-    )
-}
-
-/// Checks that projects of `create-rakwire` begin with this version of the npm package, by the manifest of their template.
-pub(super) fn template(manifest: &str, version: &str) -> Result<()> {
-    let manifest = json(manifest, TEMPLATE_MANIFEST)?;
-    same(
-        TEMPLATE_MANIFEST,
-        "version of rakwire",
-        manifest.pointer("/dependencies/rakwire"),
-        &format!("^{version}"),
-    )
-}
-
-fn json(text: &str, name: &str) -> Result<Value> {
-    serde_json::from_str(text).with_context(|| format!("{name} is not JSON"))
-}
-
-fn same(file: &str, what: &str, found: Option<&Value>, expected: &str) -> Result<()> {
-    let found = found.and_then(Value::as_str).unwrap_or("missing");
-    if found != expected {
-        bail!("the {what} in {file} is {found}, not {expected}");
+    let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u32>().is_ok());
+    if date != UNDATED && !is_date {
+        bail!("{date:?} in the changelog is neither `{UNDATED}` nor a date like 2030-01-31");
     }
-    Ok(())
+    Ok(Some(date).filter(|date| *date != UNDATED))
 }
 
 /// Checks that all is committed.
 pub(super) fn clean_tree(shell: &Shell) -> Result<()> {
     let output = shell.cmd("git", ["status", "--porcelain"]).output()?;
-    if !output.status.success() {
-        bail!("`git status` failed");
-    }
-    if !output.stdout.is_empty() {
+    if !output.status.success() || !output.stdout.is_empty() {
         bail!("not all is committed:\n{}", output.stdout.trim_end());
     }
     Ok(())
@@ -106,48 +87,38 @@ pub(super) fn clean_tree(shell: &Shell) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn package(name: &str, version: &str, repository: Option<&str>) -> Published {
-        Published {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            repository: repository.map(str::to_owned),
-            ..Published::default()
-        }
-    }
-
     #[test]
-    fn all_crates_have_one_version_and_one_repository() {
-        let packages =
-            [package("a", "0.1.0", Some("https://x/y")), package("b", "0.1.0", Some("https://x/y"))];
-        assert_eq!(version(&packages).unwrap(), "0.1.0");
-        assert_eq!(repository(&packages).unwrap(), Repository("https://x/y".to_owned()));
-        let packages = [package("a", "0.1.0", Some("https://x/y")), package("b", "0.2.0", None)];
-        assert_eq!(version(&packages).unwrap_err().to_string(), "a is 0.1.0, but b is 0.2.0");
-        assert_eq!(repository(&packages).unwrap_err().to_string(), "crates name https://x/y and none");
-        assert!(version(&[]).is_err());
-    }
-
-    #[test]
-    fn a_placeholder_is_told_by_its_host() {
-        let is_placeholder = |address: &str| Repository(address.to_owned()).is_placeholder();
-        assert!(is_placeholder("https://repository.invalid/rakwire"));
-        assert!(is_placeholder("rakwire"));
+    fn a_repository_under_the_reserved_domain_is_a_placeholder() {
+        let is_placeholder = |repository: &str| {
+            Workspace { version: String::new(), repository: repository.to_owned() }.is_placeholder()
+        };
+        assert!(is_placeholder("https://repository.invalid/rakwire") && is_placeholder("rakwire"));
         assert!(!is_placeholder("https://git.example.org/rakwire.invalid"));
     }
 
     #[test]
-    fn an_npm_package_says_the_same_as_the_crates() {
-        const NAME: &str = "wasm/package.json";
-        let repository = Repository("https://x/y".to_owned());
-        let manifest = r#"{"version":"0.1.0","repository":{"url":"git+https://x/y.git"}}"#;
-        npm(NAME, manifest, "0.1.0", &repository).unwrap();
-        let error = npm(NAME, manifest, "0.2.0", &repository).unwrap_err().to_string();
-        assert_eq!(error, "the version in wasm/package.json is 0.1.0, not 0.2.0");
-        assert!(npm(NAME, r#"{"version":"0.1.0"}"#, "0.1.0", &repository).is_err());
-        template(r#"{"dependencies":{"rakwire":"^0.1.0"}}"#, "0.1.0").unwrap();
-        let error = template(r#"{"dependencies":{"rakwire":"^0.1.0"}}"#, "0.2.0").unwrap_err().to_string();
-        assert_eq!(error, "the version of rakwire in web/create/template/package.json is ^0.1.0, not ^0.2.0");
-        npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.1.0"}}}"#, "0.1.0").unwrap();
-        assert!(npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.0.9"}}}"#, "0.1.0").is_err());
+    fn a_npm_package_with_another_version_is_refused() {
+        let workspace =
+            |version: &str| Workspace { version: version.to_owned(), repository: "https://x/y".to_owned() };
+        let read = |_: &str| {
+            Ok(r#"{"version": "0.1.0", "repository": {"url": "git+https://x/y.git"},
+                "packages": {"": {"version": "0.1.0"}}, "dependencies": {"rakwire": "^0.1.0"}}"#
+                .to_owned())
+        };
+        workspace("0.1.0").check_npm(read).unwrap();
+        let error = workspace("0.2.0").check_npm(read).unwrap_err().to_string();
+        assert_eq!(error, "/version in wasm/package.json is 0.1.0, not 0.2.0");
+    }
+
+    #[test]
+    fn the_newest_section_of_the_changelog_is_that_of_the_version() {
+        let changelog =
+            "# Changelog\n\n## 0.2.0 - 2030-01-31\n\n### Added\n\n- More.\n\n## 0.1.0 - 2029-01-01\n";
+        assert_eq!(date(changelog, "0.2.0").unwrap(), Some("2030-01-31"));
+        assert_eq!(date(&changelog.replace("2030-01-31", UNDATED), "0.2.0").unwrap(), None);
+        let error = |changelog: &str, version| date(changelog, version).unwrap_err().to_string();
+        assert!(error(changelog, "0.3.0").contains("is \"0.2.0 - 2030-01-31\", not `0.3.0 - DATE`"));
+        assert!(error(&changelog.replace("2030-01-31", "soon"), "0.2.0").contains("nor a date"));
+        assert!(error(&changelog.replace("- More.", ""), "0.2.0").contains("says nothing"));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::package;
+use super::checks::Workspace;
 use crate::relay_package;
 use xtask::artifacts;
 use xtask::service::Service;
@@ -37,8 +37,7 @@ pub(super) const NEEDS: [Need; 4] = [Need::Node, Need::NpmPackage, Need::StaticT
 
 /// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
-    let packages = package::published(shell)?;
-    make(shell, super::checks::version(&packages)?)
+    make(shell, &Workspace::read(shell)?.version)
 }
 
 /// Makes all files, and tries them out.
@@ -61,7 +60,7 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes what an earlier call made, and nothing that somebody else has put beside it.
+/// Removes what an earlier call made, and no other files beside it.
 fn remove_earlier(folder: &Path) -> Result<()> {
     for name in listing(folder)? {
         let is_ours = ["rakwire-", "create-rakwire-"].iter().any(|prefix| name.starts_with(prefix));

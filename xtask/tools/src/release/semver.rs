@@ -28,7 +28,7 @@ pub(super) fn check(shell: &Shell, packages: &[Published], baseline: Option<&str
         return Ok(NOTHING_TO_COMPARE.to_owned());
     };
     tasks::set_up(shell, &[Need::CargoSemverChecks])?;
-    let libraries = packages.iter().filter(|package| package.has_library);
+    let libraries = packages.iter().filter(|package| package.has_library());
     let names = libraries.flat_map(|package| ["--package", package.name.as_str()]);
     let args = ["semver-checks", "check-release", "--all-features", "--baseline-rev", baseline];
     shell.cmd("cargo", args.into_iter().chain(names)).run()?;

@@ -1,0 +1,264 @@
+//! Packages for the registry as their users have them: packed, unpacked side by side without the rest of the repository, and
+//! compiled with the examples of their READMEs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+
+use xtask::artifacts;
+use xtask::shell::Shell;
+
+/// Files that every package has besides its code.
+const REQUIRED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+/// How large the file of a package may be in bytes. The largest has 600 KB, most of them tests and recorded packets.
+const LARGEST: u64 = 700_000;
+/// Where the documents say that a clone of the repository lies, seen from the folder of a user's project.
+const CLONE: &str = "../rakwire/";
+
+/// Permission for packages to hold what is not committed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tree {
+    /// As it is: while a change is being made.
+    Any,
+    /// Committed: for a release.
+    Committed,
+}
+
+/// A crate that is published.
+#[derive(Deserialize)]
+pub(crate) struct Published {
+    pub(crate) name: String,
+    version: String,
+    manifest_path: PathBuf,
+    publish: Option<Vec<String>>,
+    targets: Vec<Target>,
+    description: Option<String>,
+    keywords: Vec<String>,
+    categories: Vec<String>,
+    metadata: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Published>,
+}
+
+impl Published {
+    /// The name of its folder where it is unpacked.
+    fn folder_name(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+
+    /// Its folder in the repository.
+    fn folder<'p>(&'p self, root: &Path) -> Option<&'p str> {
+        self.manifest_path.parent()?.strip_prefix(root).ok()?.to_str()
+    }
+
+    pub(crate) fn has_library(&self) -> bool {
+        ["lib", "rlib", "proc-macro"].into_iter().any(|kind| self.has_target(kind))
+    }
+
+    /// Checks what the registry takes only at the upload, and that the hosted documentation has what the stage `doc` checks.
+    fn check_manifest(&self) -> Result<()> {
+        let is_few = |values: &[String]| (1..=5).contains(&values.len());
+        if self.description.is_none() || !is_few(&self.keywords) || !is_few(&self.categories) {
+            bail!(
+                "the manifest of {} needs a description and one to five keywords and categories",
+                self.name
+            );
+        }
+        let hosted = self.metadata.as_ref().and_then(|metadata| metadata.pointer("/docs/rs/all-features"));
+        if self.has_library() && hosted != Some(&Value::Bool(true)) {
+            bail!("[package.metadata.docs.rs] of {} has no `all-features = true`", self.name);
+        }
+        Ok(())
+    }
+
+    fn has_target(&self, kind: &str) -> bool {
+        self.targets.iter().flat_map(|target| &target.kind).any(|found| found == kind)
+    }
+}
+
+/// The stage of `cargo xtask ci`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let packages = published(shell)?;
+    let folder = unpacked(shell, &packages, Tree::Any)?;
+    cargo(shell, &folder, ["check", "--workspace", "--all-targets", "--all-features"])
+}
+
+/// Packs for a release, runs the tests from the packages, and installs the programs.
+pub(crate) fn test(shell: &Shell, packages: &[Published]) -> Result<()> {
+    let folder = unpacked(shell, packages, Tree::Committed)?;
+    cargo(shell, &folder, ["test", "--workspace", "--all-features"])?;
+    let root = folder.with_file_name("installed").to_string_lossy().into_owned();
+    for package in packages.iter().filter(|package| package.has_target("bin")) {
+        let args = ["install", "--debug", "--force", "--root", &root, "--path", &package.folder_name()];
+        cargo(shell, &folder, args)?;
+    }
+    Ok(())
+}
+
+/// The crates of the workspace that are published.
+pub(crate) fn published(shell: &Shell) -> Result<Vec<Published>> {
+    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
+    let metadata: Metadata =
+        serde_json::from_str(&output.stdout).context("`cargo metadata` describes no packages")?;
+    Ok(metadata.packages.into_iter().filter(|package| package.publish.is_none()).collect())
+}
+
+/// Packs all and unpacks them into a workspace in which they find each other as in the registry, with a project for each
+/// README that says how to add its crate. The builds use the target folder and profiles of the repository, so that the
+/// dependencies are compiled already.
+fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf> {
+    packages.iter().try_for_each(Published::check_manifest)?;
+    let names = packages.iter().flat_map(|package| ["--package", package.name.as_str()]);
+    let dirty = (tree == Tree::Any).then_some("--allow-dirty");
+    shell.cmd("cargo", ["package", "--quiet", "--no-verify"].into_iter().chain(dirty).chain(names)).run()?;
+    let files = artifacts::target_dir(shell)?.join("package");
+    let folder = files.join("workspace");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    for package in packages {
+        unpack(shell, package, &files, &folder)?;
+    }
+    write(&folder.join("Cargo.lock"), &shell.read("Cargo.lock")?)?;
+    let users = packages.iter().filter(|package| has_example(&folder, package)).collect::<Vec<_>>();
+    let members = packages.iter().map(Published::folder_name).chain(users.iter().map(|user| user_name(user)));
+    write(&folder.join("Cargo.toml"), &workspace(&shell.read("Cargo.toml")?, packages, members)?)?;
+    for user in &users {
+        write(&folder.join(user_name(user)).join("src/lib.rs"), "")?;
+        let manifest =
+            format!("[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n", user_name(user));
+        write(&folder.join(user_name(user)).join("Cargo.toml"), &manifest)?;
+    }
+    for user in users {
+        follow_readme(shell, &folder, user, packages)?;
+    }
+    Ok(folder)
+}
+
+fn unpack(shell: &Shell, package: &Published, files: &Path, folder: &Path) -> Result<()> {
+    let file = files.join(format!("{}.crate", package.folder_name()));
+    let size = file.metadata().with_context(|| format!("cargo packed no {}", file.display()))?.len();
+    // Cargo gives all files one date, by which a changed one would count as built.
+    let args = ["--extract", "--gzip", "--touch", "--file", &*file.to_string_lossy()];
+    shell.cmd("tar", args.into_iter().chain(["--directory", &*folder.to_string_lossy()])).run()?;
+    let is_there = |name: &&&str| folder.join(package.folder_name()).join(name).is_file();
+    if let Some(missing) = REQUIRED.iter().find(|name| !is_there(name)) {
+        bail!("the package of {} has no {missing}", package.name);
+    }
+    if size > LARGEST {
+        bail!("the package of {} has {size} bytes, more than {LARGEST}", package.name);
+    }
+    shell.print(format_args!("{}: {} KB", package.name, size / 1_000));
+    Ok(())
+}
+
+fn cargo<'a>(shell: &Shell, folder: &Path, args: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let target = artifacts::target_dir(shell)?;
+    let command = shell.cmd("cargo", args).with(|command| {
+        command.current_dir(folder).env("CARGO_TARGET_DIR", target);
+    });
+    command.run()
+}
+
+/// The manifest of the workspace, with the profiles of that of the repository.
+fn workspace(root: &str, packages: &[Published], members: impl Iterator<Item = String>) -> Result<String> {
+    let profiles = root.find("[profile.").context("Cargo.toml has no profiles")?;
+    let patches = packages
+        .iter()
+        .map(|package| format!("{} = {{ path = {:?} }}\n", package.name, package.folder_name()));
+    Ok(format!(
+        "[workspace]\nresolver = \"3\"\nmembers = {:?}\n\n[patch.crates-io]\n{}\n{}",
+        members.collect::<Vec<_>>(),
+        patches.collect::<String>(),
+        &root[profiles..]
+    ))
+}
+
+fn user_name(package: &Published) -> String {
+    format!("user-of-{}", package.name)
+}
+
+fn readme(folder: &Path, package: &Published) -> Result<String> {
+    Ok(fs::read_to_string(folder.join(package.folder_name()).join("README.md"))?)
+}
+
+fn has_example(folder: &Path, package: &Published) -> bool {
+    readme(folder, package).is_ok_and(|readme| readme.contains("\ncargo add --path "))
+}
+
+/// Adds to the project of a user everything that the README says, and its examples.
+fn follow_readme(shell: &Shell, folder: &Path, package: &Published, packages: &[Published]) -> Result<()> {
+    let (readme, user) = (readme(folder, package)?, folder.join(user_name(package)));
+    let root = shell.path(".").canonicalize()?;
+    for line in readme.lines().filter_map(|line| line.strip_prefix("cargo add ")) {
+        let command = line.split(" #").next().unwrap_or(line);
+        let words = command.split_whitespace().map(|word| match word.strip_prefix(CLONE) {
+            Some(named) => {
+                let found = packages.iter().find(|package| package.folder(&root) == Some(named));
+                let found =
+                    found.with_context(|| format!("no published crate lies in {named}: `cargo add {line}`"));
+                Ok(format!("../{}", found?.folder_name()))
+            }
+            None => Ok(word.to_owned()),
+        });
+        let words = words.collect::<Result<Vec<_>>>()?;
+        let args = ["add", "--quiet", "--offline"].into_iter().chain(words.iter().map(String::as_str));
+        cargo(shell, &user, args)?;
+    }
+    for (number, program) in programs(&readme).iter().enumerate() {
+        write(&user.join(format!("examples/readme_{number}.rs")), program)?;
+    }
+    Ok(())
+}
+
+/// The Rust examples of a README, each as a program.
+fn programs(readme: &str) -> Vec<String> {
+    let blocks = readme.split("\n```rust\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or(rest));
+    blocks.map(program).collect()
+}
+
+fn program(block: &str) -> String {
+    // The lines that rustdoc hides belong to the example.
+    let lines: Vec<_> = block.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
+    if block.contains("fn main(") {
+        return lines.join("\n") + "\n";
+    }
+    let lines: Vec<_> = lines.into_iter().filter(|line| !line.starts_with("Ok::<(), ")).collect();
+    format!(
+        "async fn readme() -> Result<(), Box<dyn std::error::Error>> {{\n{}\nOk(())\n}}\n\nfn main() {{\n    drop(readme());\n}}\n",
+        lines.join("\n")
+    )
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_become_programs() {
+        let readme =
+            "a\n```rust\nlet a = b()?;\n# Ok::<(), E>(())\n```\n\n```rust\n# fn main() {\nc();\n# }\n```\n";
+        let programs = programs(readme);
+        assert!(programs[0].contains("{\nlet a = b()?;\nOk(())\n}"), "{}", programs[0]);
+        assert_eq!(programs[1..], ["fn main() {\nc();\n}\n"]);
+    }
+}
