@@ -1,75 +1,58 @@
 //! Commands in documents: what they name of the repository must exist.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{Command, CommandFactory};
-use serde::Deserialize;
 
 use super::spans;
 use crate::cli::Cli;
 use xtask::shell::Shell;
 
 /// The commands of cargo that are looked at.
-const LOOKED_AT: [&str; 5] = ["bench", "doc", "run", "test", "xtask"];
-/// The arguments of cargo that name a target, and the kind of it.
-const KINDS: [(&str, &str); 4] =
-    [("--test", "test"), ("--bin", "bin"), ("--example", "example"), ("--bench", "bench")];
+const LOOKED_AT: [&str; 7] = ["add", "bench", "doc", "install", "run", "test", "xtask"];
+/// The options of cargo that name a package or a target.
+const NAMING: [&str; 6] = ["-p", "--package", "--test", "--bin", "--example", "--bench"];
 
-/// What commands may name.
+/// Everything that commands may name.
 pub(super) struct Known {
     cli: Command,
     stages: BTreeSet<String>,
-    /// The targets of each package, as their kinds and names.
-    packages: BTreeMap<String, BTreeSet<(String, String)>>,
-    /// Programs of the firmware, which has workspaces of its own.
-    firmware: BTreeSet<String>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    targets: Vec<Target>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
+    /// The packages and targets, and the folders of packages.
+    names: BTreeSet<String>,
+    /// The words in the sources of the program `rakwire`, among which are the names of its options.
+    words: BTreeSet<String>,
 }
 
 impl Known {
     pub(super) fn new(shell: &Shell, files: &[String], stages: &[&str]) -> Result<Self> {
-        let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-        if !output.status.success() {
-            bail!("`cargo metadata` cannot tell the packages");
-        }
-        let metadata: Metadata =
-            serde_json::from_str(&output.stdout).context("`cargo metadata` is no JSON")?;
-        let targets = |package: &Package| {
-            let all = package.targets.iter();
-            all.flat_map(|target| target.kind.iter().map(|kind| (kind.clone(), target.name.clone())))
-                .collect()
-        };
-        let manifests = files.iter().filter(|file| file.starts_with("embedded/firmware/"));
-        let mut firmware = BTreeSet::new();
-        for manifest in manifests.filter(|file| file.ends_with("/Cargo.toml")) {
-            firmware.extend(names(&shell.read(manifest)?));
+        let (mut names, mut words) = (BTreeSet::new(), BTreeSet::new());
+        for file in files {
+            if file.starts_with("cli/src/") && file.ends_with(".rs") {
+                let text = shell.read(file)?.replace('-', "_");
+                words.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned));
+            }
+            let path = Path::new(file.strip_suffix("/main.rs").unwrap_or(file));
+            let folder = path.parent().and_then(Path::file_name);
+            if folder.is_some_and(|folder| {
+                ["tests", "bin", "examples", "benches"].iter().any(|name| folder == *name)
+            }) {
+                names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+            }
+            if let Some(folder) = file.strip_suffix("/Cargo.toml") {
+                names.insert(folder.to_owned());
+                let manifest = shell.read(file)?;
+                let named =
+                    manifest.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+                names.extend(named.map(str::to_owned));
+            }
         }
         Ok(Self {
             cli: built_cli(),
             stages: stages.iter().map(|stage| (*stage).to_owned()).collect(),
-            packages: metadata
-                .packages
-                .iter()
-                .map(|package| (package.name.clone(), targets(package)))
-                .collect(),
-            firmware,
+            names,
+            words,
         })
     }
 
@@ -80,20 +63,29 @@ impl Known {
         for (line, code) in spans::inline(text).into_iter().chain(spans::block_lines(text)) {
             for command in commands(code) {
                 count += 1;
-                let found = self.problem(&command);
-                problems.extend(found.map(|problem| (line, format!("`{}`: {problem}", command.join(" ")))));
+                let problem = match command.as_slice() {
+                    ["xtask", arguments @ ..] => self.problem_of_xtask(arguments),
+                    _ => self.problem_of_cargo(&command),
+                };
+                problems.extend(problem.map(|problem| (line, format!("`{}`: {problem}", command.join(" ")))));
             }
+            problems.extend(self.problem_of_rakwire(code).map(|problem| (line, problem)));
         }
         (count, problems)
     }
 
-    /// What is wrong with a command of cargo, without the word `cargo`.
-    fn problem(&self, command: &[&str]) -> Option<String> {
-        let (name, arguments) = command.split_first()?;
-        match *name {
-            "xtask" => self.problem_of_xtask(arguments),
-            _ => self.problem_of_cargo(arguments),
-        }
+    /// The first option of a command of the program `rakwire` that it does not have.
+    fn problem_of_rakwire(&self, code: &str) -> Option<String> {
+        let options = code.strip_prefix("rakwire ")?.split(" #").next()?.split_whitespace();
+        let mut options = options
+            .filter_map(|word| word.strip_prefix("--"))
+            .map(|word| word.split('=').next().unwrap_or(word));
+        let unknown = options.find(|option| {
+            !option.is_empty()
+                && !["help", "version"].contains(option)
+                && !self.words.contains(&option.replace('-', "_"))
+        });
+        unknown.map(|option| format!("`{code}`: the program has no option --{option}"))
     }
 
     fn problem_of_xtask(&self, arguments: &[&str]) -> Option<String> {
@@ -102,17 +94,14 @@ impl Known {
         while let Some(argument) = rest.next() {
             if let Some(flag) = argument.strip_prefix("--") {
                 let flag = flag.split('=').next().unwrap_or(flag);
-                let is_known = |arg: &clap::Arg| arg.get_long() == Some(flag);
-                if !command.get_arguments().any(is_known) {
+                if !command.get_arguments().any(|known| known.get_long() == Some(flag)) {
                     return Some(format!("there is no option --{flag}"));
                 }
-                // `bench --only` names rows.
-                let names_stage = flag == "only" && command.get_name() != "bench";
-                let stage = if names_stage { rest.next() } else { None };
-                // Capital letters stand for any name.
-                let is_stage = |stage: &str| stage == stage.to_uppercase() || self.stages.contains(stage);
-                let stages = stage.iter().flat_map(|stages| stages.split(',')).find(|stage| !is_stage(stage));
-                if let Some(stage) = stages {
+                // `bench --only` names rows. Capital letters stand for any name.
+                let named = if flag == "only" && command.get_name() != "bench" { rest.next() } else { None };
+                let is_unknown =
+                    |stage: &&str| **stage != *stage.to_uppercase() && !self.stages.contains(*stage);
+                if let Some(stage) = named.iter().flat_map(|stages| stages.split(',')).find(is_unknown) {
                     return Some(format!("there is no stage {stage}"));
                 }
             } else if let Some(inner) = command.find_subcommand(argument) {
@@ -124,31 +113,19 @@ impl Known {
         None
     }
 
-    fn problem_of_cargo(&self, arguments: &[&str]) -> Option<String> {
-        let arguments: Vec<_> = arguments.iter().take_while(|argument| **argument != "--").copied().collect();
-        let value = |names: &[&str]| {
-            let pairs = arguments.windows(2).find(|pair| names.contains(&pair[0]));
-            pairs.map(|pair| pair[1])
-        };
-        let package = value(&["-p", "--package"]);
-        if let Some(package) = package.filter(|package| !self.packages.contains_key(*package)) {
-            return Some(format!("there is no package {package}"));
-        }
-        for (option, kind) in KINDS {
-            let Some(name) = value(&[option]) else { continue };
-            let wanted = (kind.to_owned(), name.to_owned());
-            let is_known = match package {
-                Some(package) => self.packages[package].contains(&wanted),
-                None => {
-                    let is_in_firmware = kind == "bin" && self.firmware.contains(name);
-                    is_in_firmware || self.packages.values().any(|targets| targets.contains(&wanted))
-                }
-            };
-            if !is_known {
-                return Some(format!("there is no {kind} {name}"));
-            }
-        }
-        None
+    fn problem_of_cargo(&self, command: &[&str]) -> Option<String> {
+        let arguments: Vec<_> = command.iter().take_while(|argument| **argument != "--").copied().collect();
+        let named = arguments.windows(2).filter_map(|pair| match pair {
+            [option, name] if NAMING.contains(option) => Some(*name),
+            // Documents for users name the clone beside their project.
+            ["--path", folder] => Some(folder.strip_prefix("../rakwire/").unwrap_or(folder)),
+            [subcommand @ ("add" | "install"), name] if name.starts_with("rakwire") => Some(subcommand),
+            _ => None,
+        });
+        named.into_iter().find(|name| !self.names.contains(*name)).map(|name| match name {
+            "add" | "install" => "it is not published: name its --path".to_owned(),
+            name => format!("there is no package and no target {name}"),
+        })
     }
 }
 
@@ -164,21 +141,11 @@ fn built_cli() -> Command {
 
 /// The commands of cargo in a piece of code, each without the word `cargo`.
 fn commands(code: &str) -> Vec<Vec<&str>> {
-    let code = code.split(" # ").next().unwrap_or(code);
-    let words: Vec<_> = code.split_whitespace().collect();
-    let is_command =
-        |at: &usize| words[*at] == "cargo" && words.get(at + 1).is_some_and(|name| LOOKED_AT.contains(name));
-    let starts = (0..words.len()).filter(is_command);
-    starts
-        .map(|at| {
-            words[at + 1..].iter().take_while(|word| !["&&", "|", ";"].contains(word)).copied().collect()
-        })
-        .collect()
-}
-
-/// The values of all lines `name = "…"`.
-fn names(manifest: &str) -> impl Iterator<Item = String> {
-    manifest.lines().filter_map(|line| Some(line.strip_prefix("name = \"")?.strip_suffix('"')?.to_owned()))
+    let words: Vec<_> = code.split(" #").next().unwrap_or(code).split_whitespace().collect();
+    let starts =
+        words.windows(2).enumerate().filter(|(_, pair)| pair[0] == "cargo" && LOOKED_AT.contains(&pair[1]));
+    let is_end = |word: &&&str| !["&&", "|", ";"].contains(*word);
+    starts.map(|(at, _)| words[at + 1..].iter().take_while(is_end).copied().collect()).collect()
 }
 
 #[cfg(test)]
@@ -186,30 +153,37 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
-        let targets =
-            [("test", "it"), ("bin", "tool")].map(|(kind, name)| (kind.to_owned(), name.to_owned()));
         let known = Known {
             cli: built_cli(),
             stages: BTreeSet::from(["docs".to_owned()]),
-            packages: BTreeMap::from([("rakwire".to_owned(), BTreeSet::from(targets))]),
-            firmware: BTreeSet::from(["telemetry".to_owned()]),
+            names: ["rakwire", "it", "tool", "native"].map(str::to_owned).into(),
+            words: BTreeSet::from(["no_cookies".to_owned()]),
         };
         known.problems(text).1.into_iter().map(|(line, problem)| format!("{line} {problem}")).collect()
     }
 
     #[test]
     fn packages_and_targets_must_exist() {
-        let good = "`cargo test -p rakwire --test it a -- --gone` `cargo run --bin telemetry`\n```\nA=1 cargo run --bin tool # --bin x\n```";
+        let good = "`cargo test -p rakwire --test it a -- --gone` `cargo add --path ../rakwire/native`\n```\nA=1 cargo run --bin tool # --bin x\n```";
         assert_eq!(problems(good), [""; 0]);
         assert_eq!(
             problems(
-                "`cargo test -p rakwire\n--test lossy`, `cargo run -p gone`\n\n    cargo run --bin gone"
+                "`cargo test -p rakwire\n--test lossy`, `cargo run -p gone` `cargo install rakwire-cli`"
             ),
             [
-                "1 `test -p rakwire --test lossy`: there is no test lossy",
-                "2 `run -p gone`: there is no package gone",
-                "4 `run --bin gone`: there is no bin gone"
+                "1 `test -p rakwire --test lossy`: there is no package and no target lossy",
+                "2 `run -p gone`: there is no package and no target gone",
+                "2 `install rakwire-cli`: it is not published: name its --path"
             ]
+        );
+    }
+
+    #[test]
+    fn options_of_the_program_must_exist() {
+        assert_eq!(problems("`rakwire echo --no-cookies --help` `rakwire-relay --gone`"), [""; 0]);
+        assert_eq!(
+            problems("    rakwire echo --gone=1"),
+            ["1 `rakwire echo --gone=1`: the program has no option --gone"]
         );
     }
 

@@ -1,174 +1,210 @@
-//! The tests of the repository, by their modules.
+//! The tests of the repository, and the places where documents name them: tables with a column "test", "Tests:" in the text,
+//! and the invariants of ARCHITECTURE.md.
 
-use anyhow::{Context, Result};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::BTreeSet;
 
-/// Every test, as the folders, the modules and the function that lead to it.
+/// The Rust files with tests.
 #[derive(Default)]
-pub(super) struct TestIndex {
-    paths: Vec<Vec<String>>,
+pub(super) struct TestIndex(Vec<File>);
+
+struct File {
+    /// The folders and the modules of the file.
+    modules: Vec<String>,
+    functions: BTreeSet<String>,
 }
 
 impl TestIndex {
-    /// Adds the tests of a Rust file.
-    pub(super) fn add(&mut self, file: &str, text: &str) -> Result<()> {
-        let tokens: TokenStream =
-            text.parse().ok().with_context(|| format!("{file} cannot be taken apart into tokens"))?;
-        let mut found = Found::default();
-        found.read(tokens, &module_of(file));
-        self.paths.append(&mut found.tests);
-        // A macro makes tests of the functions that it lists.
-        self.paths.extend(found.listed.into_iter().filter(|path| found.functions.contains(path)));
-        Ok(())
+    /// Adds a Rust file, if it has tests.
+    pub(super) fn add(&mut self, path: &str, text: &str) {
+        // A macro of a file makes tests of functions that have no attribute, so all functions count.
+        if !text.contains("test]") && !text.contains("test(") && !path.contains("/tests/") {
+            return;
+        }
+        let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let behind =
+            |word| words.windows(2).filter(move |pair| pair[0] == word).map(|pair| pair[1].to_owned());
+        let modules = module_of(path).into_iter().chain(behind("mod")).collect();
+        self.0.push(File { modules, functions: behind("fn").collect() });
     }
 
-    /// Whether there is a test with this name, or in a module with this name.
+    /// Whether there is a function of this name, behind some of its modules, or a module.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.has_test(name) || self.has_module(name)
+        let names: Vec<_> = name.split("::").collect();
+        self.has_test(name) || self.0.iter().any(|file| file.has_modules(&names))
     }
 
-    /// Whether there is a test with this name: a function, behind some of its modules from the outside inwards.
-    pub(super) fn has_test(&self, name: &str) -> bool {
-        let (modules, function) = name.rsplit_once("::").unwrap_or(("", name));
-        self.paths.iter().filter_map(|path| path.split_last()).any(|(last, within)| {
-            let mut within = within.iter();
-            let mut modules = modules.split("::").filter(|module| !module.is_empty());
-            last == function && modules.all(|wanted| within.any(|module| module == wanted))
+    fn has_test(&self, name: &str) -> bool {
+        let names: Vec<_> = name.split("::").collect();
+        names.split_last().is_some_and(|(function, modules)| {
+            self.0.iter().any(|file| file.functions.contains(*function) && file.has_modules(modules))
         })
     }
 
-    /// Whether there are tests in a module with this name.
-    fn has_module(&self, name: &str) -> bool {
-        let wanted: Vec<_> = name.split("::").collect();
-        self.paths.iter().any(|path| (1..path.len()).any(|end| path[..end].ends_with_names(&wanted)))
-    }
-
     /// Whether there are tests in this file, or below this folder.
-    pub(super) fn has_file(&self, file: &str) -> bool {
-        let wanted = module_of(file);
-        self.paths.iter().any(|path| path.starts_with(&wanted))
+    pub(super) fn has_file(&self, path: &str) -> bool {
+        let wanted = module_of(path);
+        self.0.iter().any(|file| file.modules.starts_with(&wanted))
+    }
+
+    /// The tests that a document names and that do not exist, by lines, and how many places name some.
+    pub(super) fn problems(&self, text: &str) -> (usize, Vec<(usize, String)>) {
+        let mut places = cells(text);
+        for word in ["Test: ", "Test:\n", "Tests: ", "Tests:\n"] {
+            let after = text
+                .match_indices(word)
+                .map(|(at, word)| (text[..at].matches('\n').count() + 1, at + word.len()));
+            places.extend(after.map(|(line, at)| (line, list(&text[at..]))));
+        }
+        let problem = |cell: &str| {
+            let mut names = cell.split('`').skip(1).step_by(2).peekable();
+            if names.peek().is_none() {
+                return Some("the row names no test".to_owned());
+            }
+            // Programs in JavaScript and targets of fuzzing have no tests of Rust.
+            let is_unknown = |name: &&str| match name.contains('/') {
+                true => !self.has_file(name) && !name.ends_with(".mjs") && !name.starts_with("fuzz/"),
+                false => !self.has_test(name),
+            };
+            names.find(is_unknown).map(|name| format!("there is no test {name}"))
+        };
+        let problems = places.iter().filter_map(|(line, cell)| Some((*line, problem(cell)?))).collect();
+        (places.len(), problems)
+    }
+
+    /// The invariants that name no check in brackets, or one that is neither a test nor a stage.
+    pub(super) fn invariants(&self, text: &str, stages: &[&str]) -> Vec<(usize, String)> {
+        let Some((before, section)) = text.split_once("## Invariants") else {
+            return vec![(1, "there are no invariants".to_owned())];
+        };
+        let section = section.split("\n## ").next().unwrap_or(section);
+        let mut problems = Vec::new();
+        let mut line = 1 + before.matches('\n').count();
+        for (number, item) in section.split("\n- ").enumerate() {
+            let inside = item.split('[').skip(1).filter_map(|rest| Some(rest.split_once(']')?.0));
+            let names = inside.filter(|inside| inside.starts_with('`'));
+            let names: Vec<_> = names.flat_map(|inside| inside.split('`').skip(1).step_by(2)).collect();
+            // The first piece stands before the list.
+            if names.is_empty() && number > 0 {
+                problems.push((line, "the invariant names no check".to_owned()));
+            }
+            let is_known = |name: &&str| {
+                stages.contains(name) || self.has(name) || name.contains('/') && self.has_file(name)
+            };
+            let unknown = names.iter().filter(|name| !is_known(name));
+            problems.extend(unknown.map(|name| (line, format!("there is no stage and no test {name}"))));
+            line += 1 + item.matches('\n').count();
+        }
+        problems
     }
 }
 
-trait Names {
-    fn ends_with_names(&self, wanted: &[&str]) -> bool;
-}
-
-impl Names for [String] {
-    fn ends_with_names(&self, wanted: &[&str]) -> bool {
-        self.len() >= wanted.len() && self[self.len() - wanted.len()..].iter().eq(wanted)
+impl File {
+    /// Whether its modules have these names, in their order.
+    fn has_modules(&self, names: &[&str]) -> bool {
+        let mut modules = self.modules.iter();
+        names.iter().all(|name| modules.any(|module| module == name))
     }
 }
 
 /// The folders and the module of a file.
-fn module_of(file: &str) -> Vec<String> {
-    let mut parts: Vec<_> = file.trim_end_matches('/').split('/').map(str::to_owned).collect();
-    if let Some(last) = parts.pop() {
-        match last.strip_suffix(".rs") {
-            Some("mod" | "main" | "lib") => {}
-            Some(name) => parts.push(name.to_owned()),
-            None => parts.push(last),
+fn module_of(path: &str) -> Vec<String> {
+    let path = path.trim_end_matches('/').trim_end_matches(".rs");
+    let outer = ["/mod", "/main", "/lib"].iter().find_map(|end| path.strip_suffix(end));
+    outer.unwrap_or(path).split('/').map(str::to_owned).collect()
+}
+
+/// The beginning of a text that is a list of names in backticks.
+fn list(text: &str) -> &str {
+    let mut is_name = false;
+    let end = text.find(|c: char| {
+        is_name ^= c == '`';
+        !is_name && !"`, \n".contains(c)
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The cells of all columns headed "test" or "tests", with their lines.
+fn cells(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut column = None;
+    let mut is_table = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let mut cells = line.trim().trim_matches('|').split('|').map(str::trim);
+        if !line.starts_with('|') {
+            is_table = false;
+        } else if !is_table {
+            column = cells.position(|cell| cell == "test" || cell == "tests");
+            is_table = true;
+        } else if let (Some(column), false) = (column, line.starts_with("|---")) {
+            found.push((number, cells.nth(column).unwrap_or_default()));
         }
     }
-    parts
-}
-
-#[derive(Default)]
-struct Found {
-    tests: Vec<Vec<String>>,
-    functions: Vec<Vec<String>>,
-    /// The names in calls of macros that have names and nothing else.
-    listed: Vec<Vec<String>>,
-}
-
-impl Found {
-    fn read(&mut self, tokens: TokenStream, module: &[String]) {
-        let tokens: Vec<_> = tokens.into_iter().collect();
-        let below = |name: &dyn ToString| [module, &[name.to_string()]].concat();
-        let mut is_test = false;
-        let mut at = 0;
-        while let Some(token) = tokens.get(at) {
-            let mut length = 1;
-            match &tokens[at..] {
-                [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] if hash.as_char() == '#' => {
-                    is_test |= is_test_attribute(attribute.stream());
-                    length = 2;
-                }
-                [TokenTree::Ident(word), TokenTree::Ident(name), ..] if word == "fn" => {
-                    self.functions.push(below(name));
-                    if is_test {
-                        self.tests.push(below(name));
-                    }
-                    is_test = false;
-                    length = 2;
-                }
-                [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(body), ..]
-                    if word == "mod" =>
-                {
-                    self.read(body.stream(), &below(name));
-                    is_test = false;
-                    length = 3;
-                }
-                [TokenTree::Punct(mark), TokenTree::Group(arguments), ..] if mark.as_char() == '!' => {
-                    self.listed.extend(names(arguments.stream()).iter().map(|name| below(name)));
-                }
-                [TokenTree::Group(group), ..] if group.delimiter() != Delimiter::Bracket => {
-                    self.read(group.stream(), module);
-                    is_test &= group.delimiter() != Delimiter::Brace;
-                }
-                _ => is_test &= !matches!(token, TokenTree::Punct(mark) if mark.as_char() == ';'),
-            }
-            at += length;
-        }
-    }
-}
-
-/// Whether an attribute is `test` or a path that ends so, as `tokio::test`.
-fn is_test_attribute(tokens: TokenStream) -> bool {
-    let path = tokens.into_iter().take_while(|token| !matches!(token, TokenTree::Group(_)));
-    path.last().is_some_and(|token| matches!(token, TokenTree::Ident(name) if name == "test"))
-}
-
-/// The names of a list that has nothing else.
-fn names(tokens: TokenStream) -> Vec<String> {
-    let mut names = Vec::new();
-    for token in tokens {
-        match token {
-            TokenTree::Ident(name) => names.push(name.to_string()),
-            TokenTree::Punct(mark) if mark.as_char() == ',' => {}
-            TokenTree::Punct(_) | TokenTree::Group(_) | TokenTree::Literal(_) => return Vec::new(),
-        }
-    }
-    names
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn functions_are_tests_by_an_attribute_or_a_list_in_a_macro() {
+    fn index() -> TestIndex {
         let mut index = TestIndex::default();
-        let text = "
-            fn helper() {}
-            #[test]
-            #[cfg(unix)]
-            fn plain() {}
-            mod inner { #[tokio::test(flavor = \"x\")] async fn later() {} }
-            proptest! { #[test] fn law(a in 0..2) {} }
-            async fn both<P>() {}
-            by_both!(both, gone);
-        ";
-        index.add("core/tests/it/raknet/mod.rs", text).unwrap();
-        for name in ["plain", "raknet::plain", "it::raknet::inner::later", "it::later", "raknet::law", "both"]
+        index.add(
+            "core/tests/it/raknet/a.rs",
+            "#[test] fn exists() {}\nmod inner { #[tokio::test] async fn other() {} }",
+        );
+        index.add("core/src/b.rs", "fn helper() {}");
+        index
+    }
+
+    #[test]
+    fn tests_are_found_by_their_modules() {
+        let index = index();
+        for name in
+            ["exists", "raknet::a::exists", "it::other", "raknet::inner::other", "raknet", "it::raknet::a"]
         {
-            assert!(index.has_test(name), "{name}");
+            assert!(index.has(name), "{name}");
         }
-        for name in ["helper", "gone", "game::plain", "inner::plain", "inner::raknet::later", "raknet"] {
-            assert!(!index.has_test(name), "{name}");
+        for name in ["helper", "gone", "game::exists", "a::raknet::exists"] {
+            assert!(!index.has(name), "{name}");
         }
-        assert!(index.has("raknet") && index.has("raknet::inner") && !index.has("game"));
-        assert!(index.has_file("core/tests/it") && index.has_file("core/tests/it/raknet/mod.rs"));
-        assert!(!index.has_file("core/src") && index.add("a.rs", "fn {").is_err());
+        assert!(
+            index.has_file("core/tests/it")
+                && index.has_file("core/tests/it/raknet/a.rs")
+                && !index.has_file("core/src")
+        );
+    }
+
+    #[test]
+    fn tests_that_documents_name_must_exist() {
+        let text = "\
+| what | test |
+|---|---|
+| one | `a::exists` and `other` |
+| two | nothing |
+| three | `b::exists` |
+| four | `core/tests/it/`, `fuzz/`, `web/a.mjs` |
+
+| what | where |
+|---|---|
+| five | `gone` |
+
+It holds. Tests: `exists`,\n`gone`. Then `more`.
+";
+        let expected = [
+            (4, "the row names no test".to_owned()),
+            (5, "there is no test b::exists".to_owned()),
+            (12, "there is no test gone".to_owned()),
+        ];
+        assert_eq!(index().problems(text), (5, expected.to_vec()));
+    }
+
+    #[test]
+    fn every_invariant_names_a_check_that_exists() {
+        let text = "# A\n## Invariants\n\n- One [a](b.md) [`docs`, `a::exists`].\n- Two [`docs`,\n  `gone`].\n- Three.\n\n## B\n- Four";
+        let expected = [
+            (5, "there is no stage and no test gone".to_owned()),
+            (7, "the invariant names no check".to_owned()),
+        ];
+        assert_eq!(index().invariants(text, &["docs"]), expected);
     }
 }

@@ -1,48 +1,46 @@
 //! Checks that what the documents name exists: tests, paths, commands, and the checks behind the invariants; and that they have
-//! the instruction counts that are committed.
+//! the table of the stages and the instruction counts that are committed.
 
 mod commands;
+mod counts;
 mod index;
-mod instructions;
-mod invariants;
 mod paths;
-mod rows;
 mod spans;
-mod tiers;
 
 use std::fs;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use self::commands::Known;
+use self::counts::Counts;
 use self::index::TestIndex;
-use self::instructions::Counts;
 use self::paths::KnownPaths;
 use xtask::listing;
 use xtask::shell::Shell;
 use xtask::tracked;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-/// What tells of the past, and may name what is gone.
+/// Describes the past, and may name what is gone.
 const HISTORY: &str = "CHANGELOG.md";
+const STAGES: &str = "CONTRIBUTING.md";
 
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let stages = xtask::stages::all();
-    tiers::check(&shell.read(tiers::DOCUMENT)?, &listing::table(&stages))?;
+    check_table(&shell.read(STAGES)?, &listing::table(&stages))?;
     check(shell, &stages.iter().map(|stage| stage.name).collect::<Vec<_>>())
 }
 
-/// Checks what every document names. `stages` are the names of all stages.
+/// Checks everything that the documents name. `stages` are the names of all stages.
 fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     let files = tracked::files(shell)?;
     let mut index = TestIndex::default();
     for file in files.iter().filter(|file| file.ends_with(".rs")) {
-        index.add(file, &shell.read(file)?)?;
+        index.add(file, &shell.read(file)?);
     }
     let paths = KnownPaths::new(&files);
     let known = Known::new(shell, &files, stages)?;
-    let counts = Counts::parse(&shell.read(instructions::FILE)?)?;
+    let counts = Counts::parse(&shell.read(counts::FILE)?)?;
     let (mut named, mut run, mut compared) = (0, 0, 0);
     let mut wrong = Vec::new();
     for document in files.iter().filter(|file| file.ends_with(".md") && *file != HISTORY) {
@@ -51,32 +49,61 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
             continue;
         }
         let text = fs::read_to_string(shell.path(document))?;
-        let (rows, mut problems) = rows::problems(&text, &index);
-        let (commands, more) = known.problems(&text);
+        let (places, mut problems) = index.problems(&text);
+        named += places;
+        let (places, more) = known.problems(&text);
+        run += places;
+        problems.extend(more);
+        let (places, more) = counts.problems(&text);
+        compared += places;
         problems.extend(more);
         problems.extend(paths.problems(document, &text));
-        let (claims, more) = counts.problems(&text);
-        problems.extend(more);
         if document == ARCHITECTURE {
-            problems.extend(invariants::problems(&text, stages, &index, &paths)?);
+            problems.extend(index.invariants(&text, stages));
         }
         wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
-        named += rows;
-        run += commands;
-        compared += claims;
     }
     if !wrong.is_empty() {
         bail!("documents name what does not exist, or have other counts:\n  {}", wrong.join("\n  "));
     }
-    if named == 0 {
-        bail!("no document names a test, but docs/raknet.md does");
-    }
-    if compared == 0 {
-        bail!("no document has an instruction count, but docs/secure.md does");
+    if [named, run, compared].contains(&0) {
+        bail!("no document names a test, a command or a count: the check reads the documents wrongly");
     }
     shell.print(format_args!(
         "{named} rows of documents name tests that exist, {run} commands run what exists, and {compared} places have the \
          instruction counts that are committed"
     ));
     Ok(())
+}
+
+/// Compares the table of the stages in the text of the document with the one that should be there.
+fn check_table(text: &str, expected: &str) -> Result<()> {
+    const BEGIN: &str = "<!-- cargo xtask ci --table -->\n";
+    let inner = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once("\n<!-- end -->"));
+    let (found, _) = inner.with_context(|| format!("{STAGES} has no line {:?}", BEGIN.trim()))?;
+    let differs = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    if found != expected {
+        let (found, expected) = differs.unwrap_or(("one of them", "is longer"));
+        bail!(
+            "the table of the stages in {STAGES} is not that of `cargo xtask ci --table`, which prints it anew:\n  \
+             {found}\n  {expected}"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_differs_is_an_error_that_says_how_to_make_it_anew() {
+        let document =
+            |table: &str| format!("# A\n\n<!-- cargo xtask ci --table -->\n{table}\n<!-- end -->\nB\n");
+        check_table(&document("| a |\n| b |"), "| a |\n| b |").unwrap();
+        let error = check_table(&document("| a |\n| b |"), "| a |\n| c |").unwrap_err().to_string();
+        assert!(error.contains("  | b |\n  | c |") && error.contains("cargo xtask ci --table"), "{error}");
+        assert!(check_table(&document("| a |"), "| a |\n| b |").unwrap_err().to_string().contains("longer"));
+        assert!(check_table("# A\n", "").unwrap_err().to_string().contains("has no line"));
+    }
 }

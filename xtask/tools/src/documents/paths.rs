@@ -1,4 +1,4 @@
-//! KnownPaths in documents: what stands in backticks and looks like a path of the repository must be one.
+//! Paths in documents: text in backticks that looks like a path of the repository must be one.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl KnownPaths {
         Self(paths)
     }
 
-    pub(super) fn has(&self, path: &str) -> bool {
+    fn has(&self, path: &str) -> bool {
         self.0.contains(path.trim_end_matches('/'))
     }
 
