@@ -3,8 +3,6 @@
 //! All of `fuzz/mutants.toml` is compiled into one program, and a variable of the process says which one is on. What is
 //! built and tested elsewhere has none of it.
 
-mod list;
-mod site;
 mod tree;
 
 use std::path::Path;
@@ -13,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use self::list::Mutant;
+use self::tree::Mutant;
 use crate::fuzz;
 use xtask::process::describe;
 use xtask::setup::Need;
@@ -68,7 +66,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 
 /// Has the models look for each mutant whose name contains `only`.
 fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
-    let mutants = list::parse(&shell.read(LIST)?).with_context(|| format!("{LIST} is wrong"))?;
+    let mutants = tree::parse(&shell.read(LIST)?).with_context(|| format!("{LIST} is wrong"))?;
     let chosen = choose(&mutants, only)?;
     tree::make(&shell.path("."), &shell.path(TREE), &mutants).with_context(|| format!("{LIST} is wrong"))?;
     build(shell)?;
@@ -112,7 +110,7 @@ fn choose<'a>(mutants: &'a [Mutant], only: Option<&str>) -> Result<Vec<(usize, &
 fn build(shell: &Shell) -> Result<()> {
     let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
     let build = shell.cmd_in(TREE, "cargo", args).with(|command| {
-        // What is wrong on purpose gives warnings that nobody needs.
+        // Faults on purpose give warnings.
         command.env("CARGO_TARGET_DIR", shell.path(TARGET_DIR)).env("RUSTFLAGS", "--cap-lints=allow");
     });
     build.run().with_context(|| {
@@ -171,37 +169,12 @@ fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn mutant(name: &str) -> Mutant {
-        let list = format!(
-            "[[mutant]]\nname = {name:?}\nbreaks = \"Something.\"\nfile = \"a.rs\"\nfrom = \"one\"\nto = \"two\"\n"
-        );
-        list::parse(&list).unwrap().remove(0)
-    }
-
     #[test]
     fn the_list_fits_the_sources() {
         let shell = Shell::new().unwrap();
-        let mutants = list::parse(&shell.read(LIST).unwrap()).unwrap();
+        let mutants = tree::parse(&shell.read(LIST).unwrap()).unwrap();
         let sources = tree::read_sources(&shell.path(".")).unwrap();
         assert_eq!(tree::locate_all(&sources, &mutants).unwrap().len(), mutants.len());
-    }
-
-    #[test]
-    fn a_part_of_the_name_chooses_and_the_numbers_stay() {
-        let mutants = [mutant("first one"), mutant("second one")];
-        let numbers = |only| -> Vec<_> {
-            choose(&mutants, only).unwrap().into_iter().map(|(number, _)| number).collect()
-        };
-        assert_eq!(numbers(None), [1, 2]);
-        assert_eq!(numbers(Some("second")), [2]);
-        let error = choose(&mutants, Some("third")).unwrap_err();
-        assert!(error.to_string().ends_with("there are:\n  first one\n  second one"), "{error}");
-    }
-
-    #[test]
-    fn a_row_says_what_killed_the_mutant() {
-        let took = Duration::from_millis(1_250);
-        assert_eq!(row("one", 5, took, &MutantResult::Killed("seed 3".to_owned())), "one        1.2  seed 3");
-        assert_eq!(row("other", 5, took, &MutantResult::Survived), "other      1.2  NOTHING");
+        assert!(choose(&mutants, Some("no such name")).is_err());
     }
 }

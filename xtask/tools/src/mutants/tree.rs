@@ -1,23 +1,21 @@
-//! The copy of the core that has all mutants compiled in.
+//! The list of mutants, and the copy of the core that has all of them compiled in.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
-use super::list::Mutant;
-use super::site::{self, Sources};
+/// The sources by their paths from the root of the repository.
+type Sources = BTreeMap<String, String>;
 
-/// What is copied besides the root's own manifest.
-const PACKAGE: &str = "core";
-const PACKAGES: [&str; 2] = ["core", "core/derive"];
-const ROOT: &str = "core/src/lib.rs";
-/// The lock file is kept, so that the copy is built from the very same dependencies.
-const LOCK: &str = "Cargo.lock";
-const MANIFEST: &str = "Cargo.toml";
 /// The variable that names the mutant of a process by its number.
 pub(super) const VARIABLE: &str = "RAKWIRE_MUTANT";
+const ROOT: &str = "core/src/lib.rs";
+/// The packages of the copy.
+const PACKAGES: [&str; 2] = ["core", "core/derive"];
 
 /// The module of the copy that knows which mutant is on, with the name of the variable left open.
 const SWITCH: &str = r#"
@@ -37,21 +35,117 @@ mod mutants {
 }
 "#;
 
+/// A fault to put into a copy of the core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mutant {
+    pub(super) name: String,
+    pub(super) breaks: String,
+    file: String,
+    /// The text right before `from`, where that alone occurs more than once.
+    #[serde(default)]
+    after: String,
+    from: String,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+/// Reads the list. The number of a mutant is its place in it, from 1.
+pub(super) fn parse(text: &str) -> Result<Vec<Mutant>> {
+    let List { mutant: mutants } = toml::from_str(text).context("it is no list of mutants")?;
+    let mut names = BTreeSet::new();
+    for mutant in &mutants {
+        if !names.insert(&mutant.name) || mutant.from.trim().is_empty() {
+            bail!("the mutant \"{}\" is there twice, or replaces nothing", mutant.name);
+        }
+    }
+    Ok(mutants)
+}
+
+impl Mutant {
+    /// The text of the copy in place of `original`: the fault while mutant `number` is on, else what was there.
+    fn switched(&self, number: usize, original: &str) -> String {
+        let choice =
+            format!("if crate::mutants::is_on({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
+        // A statement may be left out, an expression has to keep its place.
+        if self.from.trim_end().ends_with(';') { choice } else { format!("({choice})") }
+    }
+
+    /// The one place of its text in its file.
+    fn locate(&self, sources: &Sources) -> Result<Range<usize>, String> {
+        let source = sources.get(&self.file).ok_or_else(|| format!("there is no {}", self.file))?;
+        let places = self.places(source);
+        let line = |place: &Range<usize>| (1 + source[..place.start].matches('\n').count()).to_string();
+        match places.as_slice() {
+            [place] => Ok(place.clone()),
+            [] => {
+                let others = sources.iter().filter(|(_, source)| !self.places(source).is_empty());
+                let others: Vec<_> = others.map(|(file, _)| file.as_str()).collect();
+                let from = self.from.trim();
+                Err(format!("{} does not contain `{from}`, but these do: [{}]", self.file, others.join(", ")))
+            }
+            several => {
+                let lines: Vec<_> = several.iter().map(line).collect();
+                Err(format!("its text is in the lines {}: tell them apart by `after`", lines.join(", ")))
+            }
+        }
+    }
+
+    /// Every place of its text in a source. White space does not matter, and names match as a whole.
+    fn places(&self, source: &str) -> Vec<Range<usize>> {
+        let solid: Vec<(usize, char)> = source.char_indices().filter(|(_, c)| !c.is_whitespace()).collect();
+        let solid_text = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<Vec<_>>();
+        let (skipped, needle) =
+            (solid_text(&self.after).len(), solid_text(&format!("{}{}", self.after, self.from)));
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let cuts_name = |at: usize| {
+            source[..at].chars().next_back().is_some_and(is_name)
+                && source[at..].chars().next().is_some_and(is_name)
+        };
+        let places = solid.windows(needle.len()).filter(|window| window.iter().map(|(_, c)| c).eq(&needle));
+        let place = |window: &[(usize, char)]| {
+            let (first, last) = (window.first()?.0, window.last()?);
+            let end = last.0 + last.1.len_utf8();
+            (!cuts_name(first) && !cuts_name(end)).then_some(window.get(skipped)?.0..end)
+        };
+        places.filter_map(place).collect()
+    }
+}
+
 /// Makes `tree` the copy of the repository at `root` with all mutants compiled in.
 pub(super) fn make(root: &Path, tree: &Path, mutants: &[Mutant]) -> Result<()> {
     let mut sources = read_sources(root)?;
-    rewrite(&mut sources, mutants)?;
+    let mut edits = locate_all(&sources, mutants)?;
+    // From the end of each file on, so that what was found keeps its place.
+    edits.sort_by_key(|(_, _, place)| usize::MAX - place.start);
+    for (number, mutant, place) in edits {
+        if let Some(source) = sources.get_mut(&mutant.file) {
+            let switched = mutant.switched(number, &source[place.clone()]);
+            source.replace_range(place, &switched);
+        }
+    }
     let lib = sources.get_mut(ROOT).with_context(|| format!("there is no {ROOT}"))?;
     lib.push_str(&SWITCH.replace("VARIABLE", VARIABLE));
-    sources.insert(MANIFEST.to_owned(), cut_down(&read(&root.join(MANIFEST))?)?);
-    sources.insert(LOCK.to_owned(), read(&root.join(LOCK))?);
+    let mut manifest: toml::Table = read(&root.join("Cargo.toml"))?.parse()?;
+    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
+    let workspace = workspace.context("the manifest is not that of a workspace")?;
+    workspace.insert("members".to_owned(), PACKAGES.to_vec().into());
+    workspace.remove("exclude");
+    sources.insert("Cargo.toml".to_owned(), manifest.to_string());
+    // The copy is built from the very same dependencies.
+    sources.insert("Cargo.lock".to_owned(), read(&root.join("Cargo.lock"))?);
     write(tree, &sources)
 }
 
 /// The sources and manifests of the core.
 pub(super) fn read_sources(root: &Path) -> Result<Sources> {
     let mut sources = Sources::new();
-    for path in files(&root.join(PACKAGE))? {
+    for path in files(&root.join(PACKAGES[0]))? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         if name.ends_with(".rs") || name.ends_with(".toml") {
             sources.insert(name, read(&path)?);
@@ -60,21 +154,7 @@ pub(super) fn read_sources(root: &Path) -> Result<Sources> {
     Ok(sources)
 }
 
-/// Replaces the text of every mutant by a choice between right and wrong.
-fn rewrite(sources: &mut Sources, mutants: &[Mutant]) -> Result<()> {
-    let mut edits = locate_all(sources, mutants)?;
-    // From the end of each file on, so that what was found stays where it is.
-    edits.sort_by_key(|(_, _, place)| usize::MAX - place.start);
-    for (number, mutant, place) in edits {
-        if let Some(source) = sources.get_mut(&mutant.file) {
-            let switched = mutant.switched(number, &source[place.clone()]);
-            source.replace_range(place, &switched);
-        }
-    }
-    Ok(())
-}
-
-/// The number and the place of every mutant. Everything that is wrong with the list is said at once.
+/// The number and the place of every mutant. All mistakes of the list are reported at once.
 pub(super) fn locate_all<'a>(
     sources: &Sources,
     mutants: &'a [Mutant],
@@ -82,22 +162,19 @@ pub(super) fn locate_all<'a>(
     let mut located: Vec<(usize, &Mutant, Range<usize>)> = Vec::new();
     let mut problems = Vec::new();
     for (number, mutant) in (1..).zip(mutants) {
-        let problem = match site::locate(mutant, sources) {
-            Err(problem) => problem,
-            Ok(place) => {
-                let overlaps = |other: &&(usize, &Mutant, Range<usize>)| {
-                    other.1.file == mutant.file && other.2.start < place.end && place.start < other.2.end
-                };
-                match located.iter().find(overlaps) {
-                    Some((_, other, _)) => format!("its text overlaps that of \"{}\"", other.name),
-                    None => {
-                        located.push((number, mutant, place));
-                        continue;
-                    }
-                }
+        let place = mutant.locate(sources).and_then(|place| {
+            let overlaps = |other: &&(usize, &Mutant, Range<usize>)| {
+                other.1.file == mutant.file && other.2.start < place.end && place.start < other.2.end
+            };
+            match located.iter().find(overlaps) {
+                Some((_, other, _)) => Err(format!("its text overlaps that of \"{}\"", other.name)),
+                None => Ok(place),
             }
-        };
-        problems.push(format!("\n  \"{}\": {problem}", mutant.name));
+        });
+        match place {
+            Ok(place) => located.push((number, mutant, place)),
+            Err(problem) => problems.push(format!("\n  \"{}\": {problem}", mutant.name)),
+        }
     }
     if !problems.is_empty() {
         bail!("{} mutants do not fit the sources any more:{}", problems.len(), problems.concat());
@@ -105,19 +182,9 @@ pub(super) fn locate_all<'a>(
     Ok(located)
 }
 
-/// The manifest of the workspace with the packages of the copy alone.
-fn cut_down(manifest: &str) -> Result<String> {
-    let mut manifest: toml::Table = manifest.parse().context("the manifest cannot be read")?;
-    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
-    let workspace = workspace.context("the manifest is not that of a workspace")?;
-    workspace.insert("members".to_owned(), PACKAGES.to_vec().into());
-    workspace.remove("exclude");
-    Ok(manifest.to_string())
-}
-
 /// Writes what changed and removes what is gone: cargo builds anew what was written.
 fn write(tree: &Path, sources: &Sources) -> Result<()> {
-    fs::create_dir_all(tree).with_context(|| format!("{} cannot be made", tree.display()))?;
+    fs::create_dir_all(tree)?;
     for path in files(tree)? {
         let name = path.strip_prefix(tree).unwrap_or(&path);
         if !sources.contains_key(&*name.to_string_lossy()) {
@@ -129,9 +196,7 @@ fn write(tree: &Path, sources: &Sources) -> Result<()> {
         if fs::read_to_string(&path).is_ok_and(|old| old == *text) {
             continue;
         }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-        }
+        fs::create_dir_all(path.parent().unwrap_or(tree))?;
         fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
     Ok(())
@@ -160,65 +225,64 @@ fn read(path: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn mutant(name: &str, from: &str, to: &str) -> Mutant {
-        Mutant {
-            name: name.to_owned(),
-            breaks: "Something.".to_owned(),
-            file: "a.rs".to_owned(),
-            after: String::new(),
-            from: from.to_owned(),
-            to: to.to_owned(),
-        }
+    const SOURCE: &str = "fn one() {\n    let count = pool\n        .header(record)\n        .count;\n    \
+                          let other = pool.header(record).count;\n    is_older_than(count);\n}\n";
+
+    fn mutant(name: &str, after: &str, from: &str) -> Mutant {
+        let [name, after, from] = [name, after, from].map(str::to_owned);
+        Mutant { name, breaks: String::new(), file: "a.rs".to_owned(), after, from, to: "two".to_owned() }
+    }
+
+    fn sources() -> Sources {
+        Sources::from([("a.rs".to_owned(), SOURCE.to_owned()), ("b.rs".to_owned(), "gone();\n".to_owned())])
     }
 
     #[test]
-    fn every_mutant_is_compiled_in_beside_what_is_right() {
-        let mut sources = Sources::from([("a.rs".to_owned(), "one(); two(three)".to_owned())]);
-        let mutants = [mutant("a", "two(three)", "four"), mutant("b", "one();", "")];
-        rewrite(&mut sources, &mutants).unwrap();
+    fn an_expression_keeps_its_place_and_a_statement_may_vanish() {
         assert_eq!(
-            sources["a.rs"],
-            "if crate::mutants::is_on(2) {  } else { one(); } \
-             (if crate::mutants::is_on(1) { four } else { two(three) })"
+            mutant("a", "", "x").switched(1, "x > 1"),
+            "(if crate::mutants::is_on(1) { two } else { x > 1 })"
         );
-    }
-
-    #[test]
-    fn all_that_is_wrong_with_the_list_is_said_at_once() {
-        let sources = Sources::from([("a.rs".to_owned(), "one(two)".to_owned())]);
-        let mutants = [mutant("a", "one(two)", ""), mutant("b", "two", ""), mutant("c", "gone", "")];
-        let error = locate_all(&sources, &mutants).unwrap_err().to_string();
         assert_eq!(
-            error,
-            "2 mutants do not fit the sources any more:\n  \"b\": its text overlaps that of \"a\"\n  \"c\": a.rs does \
-             not contain `gone`"
+            mutant("a", "", "x;").switched(2, "x;"),
+            "if crate::mutants::is_on(2) { two } else { x; }"
         );
     }
 
     #[test]
-    fn the_manifest_keeps_all_but_the_other_packages() {
-        let manifest = cut_down(
-            "[workspace]\nmembers = [\"a\", \"b\"]\nexclude = [\"c\"]\n[workspace.dependencies]\nd = \"1.0\"\n\
-             [profile.dev]\nopt-level = 1\n",
+    fn a_text_is_found_however_it_is_laid_out_and_only_as_whole_names() {
+        let place = mutant("a", "let count =", "pool.header(record).count").locate(&sources()).unwrap();
+        assert_eq!(&SOURCE[place], "pool\n        .header(record)\n        .count");
+        assert!(mutant("a", "", "is_older").locate(&sources()).is_err());
+    }
+
+    #[test]
+    fn all_mistakes_of_the_list_are_reported_at_once() {
+        let mutants = [
+            mutant("twice", "", "pool.header(record).count"),
+            mutant("good", "", "is_older_than(count)"),
+            mutant("overlaps", "", "(count)"),
+            mutant("moved", "", "gone()"),
+        ];
+        assert_eq!(
+            locate_all(&sources(), &mutants).unwrap_err().to_string(),
+            "3 mutants do not fit the sources any more:\n  \
+             \"twice\": its text is in the lines 2, 5: tell them apart by `after`\n  \
+             \"overlaps\": its text overlaps that of \"good\"\n  \
+             \"moved\": a.rs does not contain `gone()`, but these do: [b.rs]"
         );
-        let manifest: toml::Table = manifest.unwrap().parse().unwrap();
-        assert_eq!(manifest["workspace"]["members"], PACKAGES.to_vec().into());
-        assert_eq!(manifest["workspace"].get("exclude"), None);
-        assert_eq!(manifest["workspace"]["dependencies"]["d"].as_str(), Some("1.0"));
-        assert_eq!(manifest["profile"]["dev"]["opt-level"].as_integer(), Some(1));
     }
 
     #[test]
     fn only_what_changed_is_written() {
         let tree = std::env::temp_dir().join(format!("rakwire-mutants-{}", std::process::id()));
-        let both =
-            Sources::from([("a.rs".to_owned(), "1".to_owned()), ("b/c.rs".to_owned(), "2".to_owned())]);
-        write(&tree, &both).unwrap();
+        write(&tree, &sources()).unwrap();
         let written = || fs::metadata(tree.join("a.rs")).unwrap().modified().unwrap();
         let before = written();
-        write(&tree, &Sources::from([("a.rs".to_owned(), "1".to_owned())])).unwrap();
-        assert_eq!(written(), before);
-        assert_eq!(files(&tree).unwrap(), [tree.join("a.rs")]);
+        let mut fewer = sources();
+        fewer.remove("b.rs");
+        write(&tree, &fewer).unwrap();
+        assert_eq!((written(), files(&tree).unwrap()), (before, vec![tree.join("a.rs")]));
         fs::remove_dir_all(&tree).unwrap();
     }
 }
