@@ -1,91 +1,64 @@
 //! The inputs that fuzzing starts from: one archive for each target, which is the same whenever its inputs are.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use flate2::read::GzDecoder;
-use flate2::{Compression, GzBuilder};
-use tar::{Archive, Builder, Header};
+
+use xtask::shell::Shell;
 
 const ENDING: &str = ".tar.gz";
 
-/// Names and bytes, in the order of the names.
-type Inputs = Vec<(String, Vec<u8>)>;
-
 /// The archives of a folder.
-pub(crate) struct Corpora {
+pub(crate) struct Corpora<'s> {
+    shell: &'s Shell,
     folder: PathBuf,
 }
 
-impl Corpora {
-    pub(crate) const fn new(folder: PathBuf) -> Self {
-        Self { folder }
+impl<'s> Corpora<'s> {
+    pub(crate) const fn new(shell: &'s Shell, folder: PathBuf) -> Self {
+        Self { shell, folder }
     }
 
-    fn archive(&self, target: &str) -> PathBuf {
-        self.folder.join(format!("{target}{ENDING}"))
+    fn archive(&self, target: &str) -> String {
+        self.folder.join(format!("{target}{ENDING}")).to_string_lossy().into_owned()
     }
 
     /// The targets that have an archive, in the order of their names.
     pub(crate) fn targets(&self) -> Result<Vec<String>> {
-        let entries = fs::read_dir(&self.folder).with_context(|| unreadable(&self.folder))?;
-        let mut targets = Vec::new();
-        for entry in entries {
-            let name = entry?.file_name();
-            targets.extend(name.to_string_lossy().strip_suffix(ENDING).map(str::to_owned));
-        }
-        targets.sort();
-        Ok(targets)
+        let names = names(&self.folder)?.into_iter();
+        Ok(names.filter_map(|name| name.strip_suffix(ENDING).map(str::to_owned)).collect())
     }
 
     /// Makes `folder` hold the inputs of a target and nothing else; returns how many they are.
     pub(crate) fn unpack(&self, target: &str, folder: &Path) -> Result<usize> {
-        let path = self.archive(target);
-        let file = File::open(&path).with_context(|| unreadable(&path))?;
         clear(folder)?;
-        let mut count = 0;
-        for entry in Archive::new(GzDecoder::new(file)).entries().with_context(|| unreadable(&path))? {
-            let mut entry = entry.with_context(|| unreadable(&path))?;
-            entry.unpack_in(folder).with_context(|| format!("{} cannot be unpacked", path.display()))?;
-            count += 1;
-        }
-        Ok(count)
+        let args = ["--extract", "--gzip", "--file", &self.archive(target), "--directory"];
+        self.shell.cmd("tar", args.into_iter().chain([&*folder.to_string_lossy()])).run()?;
+        Ok(names(folder)?.len())
     }
 
-    /// Writes the inputs in `folder` as the archive of a target; returns how many they are.
+    /// Writes the inputs in `folder` as the archive of a target; returns how many they are. The archive names neither times nor
+    /// users.
     pub(crate) fn pack(&self, target: &str, folder: &Path) -> Result<usize> {
-        let inputs = inputs(folder)?;
-        let path = self.archive(target);
-        write(&path, &inputs).with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(inputs.len())
+        let names = names(folder)?;
+        let folder = folder.to_string_lossy();
+        let archive = self.archive(target);
+        let args = ["--create", "--format=ustar", "--mtime=@0", "--mode=0644", "--owner=0", "--group=0"];
+        let place = ["--use-compress-program=gzip -n9", "--file", &archive, "--directory", &*folder];
+        let names_of_files = names.iter().map(String::as_str);
+        self.shell.cmd("tar", args.into_iter().chain(place).chain(["--"]).chain(names_of_files)).run()?;
+        Ok(names.len())
     }
 }
 
-fn inputs(folder: &Path) -> Result<Inputs> {
-    let mut inputs = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| unreadable(folder))? {
-        let entry = entry?;
-        let bytes = fs::read(entry.path()).with_context(|| unreadable(&entry.path()))?;
-        inputs.push((entry.file_name().to_string_lossy().into_owned(), bytes));
-    }
-    inputs.sort();
-    Ok(inputs)
-}
-
-/// Nothing of when, where and by whom it was written gets into an archive.
-fn write(path: &Path, inputs: &Inputs) -> io::Result<()> {
-    let gzip = GzBuilder::new().mtime(0).write(File::create(path)?, Compression::best());
-    let mut builder = Builder::new(gzip);
-    for (name, bytes) in inputs {
-        let mut header = Header::new_ustar();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        builder.append_data(&mut header, name, bytes.as_slice())?;
-    }
-    builder.into_inner()?.finish()?;
-    Ok(())
+/// The names of the files in a folder, in their order.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
 }
 
 /// Makes an empty folder.
@@ -94,10 +67,6 @@ pub(crate) fn clear(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
     }
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
-}
-
-fn unreadable(path: &Path) -> String {
-    format!("{} cannot be read", path.display())
 }
 
 #[cfg(test)]
@@ -113,21 +82,24 @@ mod tests {
 
     #[test]
     fn an_archive_is_the_same_whenever_its_inputs_are() {
+        let shell = Shell::new().unwrap();
         let (archives, one, other) = (folder("archives"), folder("one"), folder("other"));
-        let corpora = Corpora::new(archives.clone());
+        let corpora = Corpora::new(&shell, archives.clone());
         for (folder, names) in [(&one, ["a", "b"]), (&other, ["b", "a"])] {
             names.iter().for_each(|name| fs::write(folder.join(name), name.repeat(700)).unwrap());
         }
         assert_eq!(corpora.pack("first", &one).unwrap(), 2);
         assert_eq!(corpora.pack("second", &other).unwrap(), 2);
-        let [first, second] =
-            ["first", "second"].map(|name| fs::read(archives.join(format!("{name}.tar.gz"))).unwrap());
-        assert_eq!(first, second);
+        let read = |name: &str| fs::read(archives.join(name)).unwrap();
+        assert_eq!(read("first.tar.gz"), read("second.tar.gz"));
         assert_eq!(corpora.targets().unwrap(), ["first", "second"]);
 
         fs::write(one.join("left over"), "").unwrap();
         assert_eq!(corpora.unpack("second", &one).unwrap(), 2);
-        assert_eq!(inputs(&one).unwrap(), inputs(&other).unwrap());
+        assert_eq!(
+            (names(&one).unwrap(), fs::read(one.join("a")).unwrap()),
+            (names(&other).unwrap(), "a".repeat(700).into())
+        );
         assert!(corpora.unpack("third", &one).is_err());
         fs::remove_dir_all(archives.parent().unwrap()).unwrap();
     }

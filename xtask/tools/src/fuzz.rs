@@ -134,8 +134,8 @@ pub(crate) fn input_folders(shell: &Shell) -> Result<PathBuf> {
     Ok(shell.path("target/fuzz/corpus"))
 }
 
-fn corpora(shell: &Shell) -> Corpora {
-    Corpora::new(shell.path(&format!("{FOLDER}/corpus")))
+fn corpora(shell: &Shell) -> Corpora<'_> {
+    Corpora::new(shell, shell.path(&format!("{FOLDER}/corpus")))
 }
 
 /// Where the inputs lie that a target starts from.
