@@ -17,6 +17,9 @@ pub const OF_TOOLS: [(&str, &str); 8] = [
     ("release", "Check and pack a release, and print the commands that upload it"),
 ];
 
+const LIST_HELP: &str =
+    "List the stages with tier, seconds of the last time, needs and what they check; run none";
+
 /// A command with its options.
 pub enum Request {
     /// Installs the tools.
@@ -27,6 +30,8 @@ pub enum Request {
     Web,
     /// Runs the demo.
     Demo(demo::Options),
+    /// Lists the stages of all tiers.
+    List,
     /// Runs or lists stages, as the command of a tier.
     Tier(Tier, Selection),
     /// A command of `xtask-tools`, with its name and its arguments.
@@ -67,8 +72,9 @@ pub fn command() -> Command {
     Command::new("xtask")
         .bin_name("cargo xtask")
         .about("The commands of this repository")
-        .subcommand_required(true)
         .arg_required_else_help(true)
+        .args_conflicts_with_subcommands(true)
+        .arg(flag("list", LIST_HELP))
         .subcommands(plain.map(|(name, about)| Command::new(name).about(about)))
         .subcommand(demo_command())
         .subcommands(tiers.map(|(tier, about)| tier_command(tier).about(about)))
@@ -90,10 +96,7 @@ fn tier_command(tier: Tier) -> Command {
     let only = only
         .value_delimiter(',')
         .help("Run these stages only, of whatever tier, with the set-up that they need");
-    let list = flag(
-        "list",
-        "List the stages with tier, seconds of the last time, needs and what they check; run none",
-    );
+    let list = flag("list", LIST_HELP);
     let command = Command::new(tier.name()).arg(only).arg(list.conflicts_with("only"));
     let table = flag("table", "Print the table of CONTRIBUTING.md: which command runs which stage");
     if tier == Tier::Ci { command.arg(table.conflicts_with_all(["only", "list"])) } else { command }
@@ -143,7 +146,8 @@ fn demo_command() -> Command {
 }
 
 fn request(matches: &ArgMatches) -> Request {
-    let Some((name, of_command)) = matches.subcommand() else { return Request::Setup };
+    // Without arguments the help is shown, so what is left without a command is `--list`.
+    let Some((name, of_command)) = matches.subcommand() else { return Request::List };
     if let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.name() == name) {
         return Request::Tier(tier, selection(of_command));
     }
@@ -210,6 +214,7 @@ mod tests {
         assert!(matches!(parsed("check"), Request::Tier(Tier::Check, Selection::All)));
         assert!(matches!(parsed("nightly --list"), Request::Tier(Tier::Nightly, Selection::List)));
         assert!(matches!(parsed("ci --table"), Request::Tier(Tier::Ci, Selection::Table)));
+        assert!(matches!(parsed("--list"), Request::List) && is_refused("--list ci") && is_refused(""));
         assert!(is_refused("test --table") && is_refused("ci --list --only a"));
     }
 

@@ -71,6 +71,7 @@ fn run(request: Request) -> Result<ExitCode> {
         Request::Wasm => tasks::set_up(&shell, &[Need::NpmPackage])?,
         Request::Web => tasks::set_up(&shell, &[Need::Page])?,
         Request::Demo(options) => demo::run(&shell, &options)?,
+        Request::List => shell.print(listing::list(&shell, &stages::all())),
         Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
         Request::Tools(args) => {
             // The standard output is for the result of the command.
