@@ -67,7 +67,7 @@ fn run(request: Request) -> Result<ExitCode> {
     stop::watch_signals()?;
     let shell = Shell::new()?;
     match request {
-        Request::Setup => tasks::set_up(&shell, &Need::TOOLS)?,
+        Request::Setup => tasks::set_up(&shell, &Need::tools())?,
         Request::Wasm => tasks::set_up(&shell, &[Need::NpmPackage])?,
         Request::Web => tasks::set_up(&shell, &[Need::Page])?,
         Request::Demo(options) => demo::run(&shell, &options)?,

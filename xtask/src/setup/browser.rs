@@ -9,7 +9,7 @@ use super::system;
 use crate::shell::Shell;
 
 /// A browser.
-struct Browser {
+pub(super) struct Browser {
     /// The variable that names it to all children, and by which a person may choose another one.
     variable: &'static str,
     /// What its program may be called.
@@ -18,25 +18,17 @@ struct Browser {
     package: &'static str,
 }
 
-const CHROMIUM: Browser = Browser {
+pub(super) const CHROMIUM: Browser = Browser {
     variable: "CHROMIUM",
     names: &["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"],
     package: "chromium",
 };
-const FIREFOX: Browser =
+pub(super) const FIREFOX: Browser =
     Browser { variable: "FIREFOX", names: &["firefox-esr", "firefox"], package: "firefox-esr" };
-
-pub(super) fn chromium(shell: &Shell) -> Result<Done> {
-    CHROMIUM.install(shell)
-}
-
-pub(super) fn firefox(shell: &Shell) -> Result<Done> {
-    FIREFOX.install(shell)
-}
 
 impl Browser {
     /// Finds the browser, or has the system's package manager install it.
-    fn install(&self, shell: &Shell) -> Result<Done> {
+    pub(super) fn install(&self, shell: &Shell) -> Result<Done> {
         let variable = self.variable;
         if let Some(named) = shell.variable(variable) {
             let named = PathBuf::from(named);
@@ -55,6 +47,10 @@ impl Browser {
             .with_context(|| format!("the package {} is installed, but has no program", self.package))?;
         shell.set(variable, &found);
         Ok(Done::Installed(found.display().to_string()))
+    }
+
+    pub(super) fn by_hand(&self) -> String {
+        format!("`apt-get install {}`, or set {} to its path", self.package, self.variable)
     }
 
     fn find(&self, shell: &Shell) -> Option<PathBuf> {

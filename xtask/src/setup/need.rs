@@ -1,271 +1,170 @@
-//! What commands need: how much it takes to have it, and what must be there before.
+//! What commands need: how it comes to this machine, how much that takes, and what must be there before.
 
+use anyhow::Result;
+
+use super::browser::{self, Browser};
+use super::done::Done;
+use super::rust;
+use super::tools::{self, Tool};
+use crate::artifacts;
+use crate::fields;
 use crate::schedule::{Constraints, Load, Resource};
+use crate::shell::Shell;
 use crate::targets::{RISCV, STATIC, THUMB, THUMB_M4, THUMB_M33, WASM};
+use crate::tools_of_xtask;
 
-/// One thing that a command needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Node with npm.
+/// QEMU for Arm boards: the program, and the package of the distribution.
+pub const QEMU: &str = "qemu-system-arm";
+
+/// The programs that make and boot a bare Debian. Only the trial of the relay's guide needs them.
+const BARE_DEBIAN: [(&str, &str); 2] =
+    [("/usr/sbin/debootstrap", "debootstrap"), ("/usr/bin/systemd-nspawn", "systemd-container")];
+
+/// CMake, and the libraries that GameNetworkingSockets is built with.
+const CMAKE: [(&str, &str); 4] = [
+    ("/usr/bin/cmake", "cmake"),
+    ("/usr/bin/protoc", "protobuf-compiler"),
+    ("/usr/include/google/protobuf/message.h", "libprotobuf-dev"),
+    ("/usr/include/openssl/evp.h", "libssl-dev"),
+];
+
+/// How a need comes to this machine.
+pub(super) enum How {
+    /// A program in a package of the distribution.
+    Program(&'static str, &'static str),
+    /// The same, with a service that is not left running.
+    Daemon(&'static str, &'static str),
+    /// Files in packages of the distribution.
+    Files(&'static [(&'static str, &'static str)]),
+    Browser(&'static Browser),
+    /// Cargo compiles it.
+    Cargo(&'static Tool),
+    /// Targets of Rust.
+    Targets(&'static [&'static str]),
+    /// Other parts of Rust, and how a person installs them.
+    Rust(fn(&Shell) -> Result<Done>, fn() -> String),
+    /// Node, which has to be there.
     Node,
-    /// The formatter and the lints of Rust.
-    Components,
-    /// The oldest Rust that the published crates promise.
-    OldestRust,
-    /// The target of small microcontrollers.
-    ThumbTarget,
-    /// The target of browsers.
-    WasmTarget,
-    /// The targets of the firmwares.
-    FirmwareTargets,
-    /// The target of programs that need no library of the system.
-    StaticTarget,
-    /// What compiles C for it.
-    MuslCompiler,
-    /// The browser Chromium.
-    Chromium,
-    /// The browser Firefox.
-    Firefox,
-    /// WebKit, what drives it, and its display.
-    WebKit,
-    /// A screen for programs that ask for one.
-    Xvfb,
-    /// What makes certificates for tests.
-    OpenSsl,
-    /// What lets Firefox trust them.
-    CertUtil,
-    /// What joins the network namespaces of tests.
-    IpRoute,
-    /// What translates addresses in them as routers do.
-    Nftables,
-    /// What the fuzzer's own code is built with.
-    CppCompiler,
-    /// CMake, and the libraries that GameNetworkingSockets is built with.
-    Cmake,
-    /// The reverse proxies that the relay is tested behind.
-    Nginx,
-    /// HAProxy.
-    HaProxy,
-    /// Caddy.
-    Caddy,
-    /// What checks the units of the relay.
-    Systemd,
-    /// What makes and boots a bare Debian. Only the trial of the relay's guide needs it.
-    BareDebian,
-    /// What counts instructions.
-    Valgrind,
-    /// The emulator of Arm boards.
-    Qemu,
-    /// What reads captures of RakNet.
-    TShark,
-    /// Where game servers announce themselves.
-    Redis,
-    /// The reader of the logs of firmwares.
-    DefmtPrint,
-    /// The program that writes the glue between WebAssembly and JavaScript.
-    WasmBindgen,
-    /// The program that packs WebAssembly for npm.
-    WasmPack,
-    /// The check of licences and sources.
-    CargoDeny,
-    /// The program that runs the targets of fuzzing.
-    CargoFuzz,
-    /// The program that puts faults into code.
-    CargoMutants,
-    /// What compares interfaces. Only a release needs it.
-    CargoSemverChecks,
-    /// The interpreter that finds undefined behaviour.
-    Miri,
-    /// What looks for attacks in models of protocols.
-    Verifpal,
-    /// The npm packages that ours is built with, and the pages.
-    Packages,
-    /// Those of the tests with bundlers.
-    BundlerPackages,
-    /// Those of other runtimes than browsers.
-    RuntimePackages,
-    /// Those of the examples of pages.
-    ExamplePackages,
-    /// The foreign RakNet that is there in seconds: a wheel.
-    PythonPeer,
-    /// The original RakNet.
-    CppPeer,
-    /// All foreign RakNets.
-    Peers,
-    /// The part of xtask that takes long to compile.
-    Tools,
-    /// The npm package.
-    NpmPackage,
-    /// The package of the game's client.
-    GamePackage,
-    /// The page of the game, as it is published.
-    Page,
-    /// The programs for people.
-    Programs,
-    /// The WebAssembly of the demo, built to be there soon.
-    DemoWasm,
-    /// The page with it.
-    DemoPage,
-    /// The programs of the demo.
-    DemoPrograms,
-    /// The tests of all crates, and with them their programs.
-    HostTests,
-    /// The relay, built for speed.
-    FastRelay,
-    /// The program that measures.
-    Benchmark,
-    /// The program around libraries other than RakNet.
-    FieldsPeer,
+    /// The npm packages of these folders.
+    Npm(&'static [&'static str]),
+    /// Foreign RakNets: these, or all.
+    Peers(&'static [&'static str]),
+    /// It is built from this repository, in a folder that one job at a time may use.
+    Built(fn(&Shell) -> Result<String>, Option<Resource>),
 }
 
-const RUST_TARGETS: [(Need, &[&str]); 4] = [
-    (Need::ThumbTarget, &[THUMB]),
-    (Need::WasmTarget, &[WASM]),
-    (Need::StaticTarget, &[STATIC]),
-    (Need::FirmwareTargets, &[THUMB_M4, THUMB_M33, RISCV]),
-];
+/// Makes the list of needs: each with its name, how it comes to this machine, and what must be there before.
+macro_rules! needs {
+    ($($need:ident $name:literal: $how:expr $(, after [$($required:ident),*])?;)*) => {
+        /// One thing that a command needs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Need {
+            $(#[doc = concat!("It is called `", $name, "`.")] $need,)*
+        }
 
-/// The folders of npm packages. Those of the runtimes are programs for Linux on x86-64, which npm refuses elsewhere.
-const NPM_FOLDERS: [(Need, &[&str]); 4] = [
-    (Need::Packages, &["wasm", "web"]),
-    (Need::BundlerPackages, &["wasm/tests/bundlers"]),
-    (Need::RuntimePackages, &["wasm/tests/runtimes"]),
-    (Need::ExamplePackages, &["web/examples"]),
-];
+        impl Need {
+            const ALL: &[Self] = &[$(Self::$need),*];
+
+            /// Its name in tables and logs.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$need => $name,)* }
+            }
+
+            pub(super) fn how(self) -> How {
+                match self { $(Self::$need => $how,)* }
+            }
+
+            pub(crate) const fn requires(self) -> &'static [Self] {
+                match self { $(Self::$need => &[$($(Self::$required),*)?],)* }
+            }
+        }
+    };
+}
+
+needs! {
+    Node "node": How::Node;
+    Components "rust components": How::Rust(rust::components, || "`rustup component add rustfmt clippy`".to_owned());
+    ThumbTarget "rust target for microcontrollers": How::Targets(&[THUMB]);
+    WasmTarget "rust target for browsers": How::Targets(&[WASM]);
+    FirmwareTargets "rust targets of the firmwares": How::Targets(&[THUMB_M4, THUMB_M33, RISCV]);
+    StaticTarget "rust target of static programs": How::Targets(&[STATIC]);
+    MuslCompiler "musl-gcc": How::Program("musl-gcc", "musl-tools");
+    Chromium "chromium": How::Browser(&browser::CHROMIUM);
+    Firefox "firefox": How::Browser(&browser::FIREFOX);
+    WebKit "webkit": How::Program("WebKitWebDriver", "webkit2gtk-driver");
+    Xvfb "xvfb": How::Program("Xvfb", "xvfb");
+    OpenSsl "openssl": How::Program("openssl", "openssl");
+    CertUtil "certutil": How::Program("certutil", "libnss3-tools");
+    IpRoute "ip": How::Program("ip", "iproute2");
+    Nftables "nft": How::Files(&[("/usr/sbin/nft", "nftables")]);
+    CppCompiler "C++ compiler": How::Program("c++", "g++");
+    Cmake "cmake and its libraries": How::Files(&CMAKE);
+    Nginx "nginx": How::Daemon("nginx", "nginx-light");
+    HaProxy "haproxy": How::Daemon("haproxy", "haproxy");
+    Caddy "caddy": How::Daemon("caddy", "caddy");
+    Systemd "systemd": How::Program("systemd-analyze", "systemd");
+    BareDebian "bare debian": How::Files(&BARE_DEBIAN);
+    Valgrind "valgrind": How::Program("valgrind", "valgrind");
+    Qemu "qemu": How::Program(QEMU, QEMU);
+    TShark "tshark": How::Program("tshark", "tshark");
+    Redis "redis": How::Daemon("redis-server", "redis-server");
+    DefmtPrint "defmt-print": How::Cargo(&tools::DEFMT_PRINT);
+    WasmBindgen "wasm-bindgen": How::Built(tools::wasm_bindgen, Some(Resource::DevProfile));
+    WasmPack "wasm-pack": How::Cargo(&tools::WASM_PACK), after [WasmTarget, WasmBindgen];
+    CargoDeny "cargo-deny": How::Cargo(&tools::CARGO_DENY);
+    CargoFuzz "cargo-fuzz": How::Cargo(&tools::CARGO_FUZZ);
+    CargoHack "cargo-hack": How::Cargo(&tools::CARGO_HACK);
+    CargoMutants "cargo-mutants": How::Cargo(&tools::CARGO_MUTANTS);
+    CargoSemverChecks "cargo-semver-checks": How::Cargo(&tools::CARGO_SEMVER_CHECKS);
+    Miri "miri": How::Rust(rust::miri, rust::miri_by_hand);
+    Verifpal "verifpal": How::Cargo(&tools::VERIFPAL), after [Miri];
+    // Those of the runtimes are programs for Linux on x86-64, which npm refuses elsewhere.
+    Packages "npm packages": How::Npm(&["wasm", "web"]), after [Node];
+    BundlerPackages "npm packages of bundlers": How::Npm(&["wasm/tests/bundlers"]), after [Node];
+    RuntimePackages "npm packages of runtimes": How::Npm(&["wasm/tests/runtimes"]), after [Node];
+    ExamplePackages "npm packages of examples": How::Npm(&["web/examples"]), after [Node];
+    PythonPeer "foreign RakNet from Python": How::Peers(&["python"]);
+    CppPeer "foreign RakNet in C++": How::Peers(&["cpp"]);
+    Peers "foreign RakNet peers": How::Peers(&[]);
+    Tools "tools of xtask": How::Built(tools_of_xtask::build, Some(Resource::DevProfile));
+    NpmPackage "npm package": How::Built(artifacts::npm_package, Some(Resource::NpmProfile)),
+        after [WasmTarget, WasmBindgen, Packages];
+    GamePackage "game package": How::Built(artifacts::game_package, Some(Resource::NpmProfile)),
+        after [WasmTarget, WasmBindgen];
+    Page "page": How::Built(artifacts::page, None), after [NpmPackage, GamePackage, Packages];
+    Programs "programs": How::Built(artifacts::programs, Some(Resource::DevProfile));
+    DemoWasm "WebAssembly of the demo": How::Built(artifacts::demo_wasm, Some(Resource::DevProfile)),
+        after [WasmTarget, WasmBindgen, Packages];
+    DemoPage "page of the demo": How::Built(artifacts::demo_page, None), after [DemoWasm];
+    DemoPrograms "programs of the demo": How::Built(artifacts::demo_programs, Some(Resource::DevProfile));
+    HostTests "host tests": How::Built(artifacts::host_tests, Some(Resource::DevProfile));
+    FastRelay "relay for the benchmark": How::Built(artifacts::fast_relay, Some(Resource::ReleaseProfile));
+    Benchmark "benchmark": How::Built(artifacts::benchmark, Some(Resource::ReleaseProfile));
+    FieldsPeer "libraries other than RakNet": How::Built(fields::build, None), after [CppCompiler, Cmake];
+}
 
 impl Need {
-    /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 41] = [
-        Self::Node,
-        Self::Components,
-        Self::OldestRust,
-        Self::ThumbTarget,
-        Self::WasmTarget,
-        Self::FirmwareTargets,
-        Self::StaticTarget,
-        Self::MuslCompiler,
-        Self::Chromium,
-        Self::Firefox,
-        Self::WebKit,
-        Self::Xvfb,
-        Self::OpenSsl,
-        Self::CertUtil,
-        Self::IpRoute,
-        Self::Nftables,
-        Self::CppCompiler,
-        Self::Cmake,
-        Self::Nginx,
-        Self::HaProxy,
-        Self::Caddy,
-        Self::Systemd,
-        Self::Valgrind,
-        Self::Qemu,
-        Self::TShark,
-        Self::Redis,
-        Self::DefmtPrint,
-        Self::WasmBindgen,
-        Self::WasmPack,
-        Self::CargoDeny,
-        Self::CargoFuzz,
-        Self::CargoMutants,
-        Self::Miri,
-        Self::Verifpal,
-        Self::Packages,
-        Self::BundlerPackages,
-        Self::RuntimePackages,
-        Self::ExamplePackages,
-        Self::PythonPeer,
-        Self::CppPeer,
-        Self::Peers,
-    ];
-
-    /// Its name, how much it takes of the machine, and what must be ready before.
-    #[rustfmt::skip]
-    fn facts(self) -> (&'static str, Load, Option<Resource>, &'static [Self]) {
-        match self {
-            Self::Node => ("node", Load::None, None, &[]),
-            Self::Components => ("rust components", Load::None, Some(Resource::Toolchains), &[]),
-            Self::OldestRust => ("oldest rust", Load::None, Some(Resource::Toolchains), &[]),
-            Self::ThumbTarget => ("rust target for microcontrollers", Load::None, Some(Resource::Toolchains), &[]),
-            Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
-            Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
-            Self::StaticTarget => ("rust target of static programs", Load::None, Some(Resource::Toolchains), &[]),
-            Self::MuslCompiler => ("musl-gcc", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::WebKit => ("webkit", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Xvfb => ("xvfb", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::OpenSsl => ("openssl", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::CertUtil => ("certutil", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::IpRoute => ("ip", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Nftables => ("nft", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Cmake => ("cmake and its libraries", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::BareDebian => ("bare debian", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::TShark => ("tshark", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
-            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::DevProfile), &[]),
-            Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[Self::WasmTarget, Self::WasmBindgen]),
-            Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
-            Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
-            Self::CargoMutants => ("cargo-mutants", Load::Full, Some(Resource::Tools), &[]),
-            Self::CargoSemverChecks => ("cargo-semver-checks", Load::Full, Some(Resource::Tools), &[]),
-            Self::Miri => ("miri", Load::None, Some(Resource::Toolchains), &[]),
-            Self::Verifpal => ("verifpal", Load::Full, Some(Resource::Tools), &[Self::Miri]),
-            Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
-            Self::BundlerPackages => ("npm packages of bundlers", Load::None, None, &[Self::Node]),
-            Self::RuntimePackages => ("npm packages of runtimes", Load::None, None, &[Self::Node]),
-            Self::ExamplePackages => ("npm packages of examples", Load::None, None, &[Self::Node]),
-            // Its script installs packages of the system, too.
-            Self::PythonPeer => ("foreign RakNet from Python", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::CppPeer => ("foreign RakNet in C++", Load::Full, Some(Resource::SystemPackages), &[]),
-            Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),
-            Self::Tools => ("tools of xtask", Load::Full, Some(Resource::DevProfile), &[]),
-            Self::NpmPackage => ("npm package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_NPM_PACKAGE),
-            Self::GamePackage => ("game package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_GAME_PACKAGE),
-            Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),
-            Self::Programs => ("programs", Load::Full, Some(Resource::DevProfile), &[]),
-            Self::DemoWasm => ("WebAssembly of the demo", Load::Full, Some(Resource::DevProfile), &Self::FOR_NPM_PACKAGE),
-            Self::DemoPage => ("page of the demo", Load::Full, None, &[Self::DemoWasm]),
-            Self::DemoPrograms => ("programs of the demo", Load::Full, Some(Resource::DevProfile), &[]),
-            Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
-            Self::FastRelay => ("relay for the benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
-            Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
-            Self::FieldsPeer => ("libraries other than RakNet", Load::Full, None, &[Self::CppCompiler, Self::Cmake]),
-        }
-    }
-
-    const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
-    const FOR_GAME_PACKAGE: [Self; 2] = [Self::WasmTarget, Self::WasmBindgen];
-
-    /// The targets of Rust that it is, if it is some.
-    pub(super) fn rust_targets(self) -> &'static [&'static str] {
-        RUST_TARGETS.iter().find(|(need, _)| *need == self).map_or(&[], |(_, targets)| targets)
-    }
-
-    /// The folders of the npm packages that it is, if it is some.
-    pub(super) fn npm_folders(self) -> &'static [&'static str] {
-        NPM_FOLDERS.iter().find(|(need, _)| *need == self).map_or(&[], |(_, folders)| folders)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.facts().0
+    /// Everything that is installed, without the tools that only a release needs.
+    pub(crate) fn tools() -> Vec<Self> {
+        let is_rare = |need: Self| matches!(need, Self::BareDebian | Self::CargoSemverChecks);
+        let is_built = |need: Self| need != Self::WasmBindgen && matches!(need.how(), How::Built(..));
+        Self::ALL.iter().copied().filter(|need| !is_rare(*need) && !is_built(*need)).collect()
     }
 
     pub(crate) fn constraints(self, after: Vec<usize>) -> Constraints {
-        let (_, load, resource, _) = self.facts();
+        let (load, resource) = match self.how() {
+            How::Program(..) | How::Daemon(..) | How::Files(_) | How::Browser(_) => {
+                (Load::None, Some(Resource::SystemPackages))
+            }
+            How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
+            How::Targets(_) | How::Rust(..) => (Load::None, Some(Resource::Toolchains)),
+            How::Node | How::Npm(_) => (Load::None, None),
+            // Its script installs packages of the system, too. That of Python is a wheel.
+            How::Peers(["python"]) => (Load::None, Some(Resource::SystemPackages)),
+            How::Peers(_) => (Load::Full, Some(Resource::SystemPackages)),
+            How::Built(_, resource) => (Load::Full, resource),
+        };
         Constraints { load, resource, after }
-    }
-
-    pub(crate) fn requires(self) -> &'static [Self] {
-        self.facts().3
     }
 
     /// These and all that they require, each once and after what it requires.
@@ -288,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_comes_first_and_once() {
+    fn requirements_come_first_and_once() {
         let order = Need::with_required(&[Need::Page, Need::Node]);
         let place = |need| order.iter().position(|other| *other == need).unwrap();
         for need in &order {
@@ -296,5 +195,12 @@ mod tests {
         }
         assert_eq!(order.iter().filter(|need| **need == Need::WasmBindgen).count(), 1);
         assert!(!order.contains(&Need::Chromium));
+    }
+
+    #[test]
+    fn the_set_up_installs_tools_and_builds_none_of_our_programs() {
+        let tools = Need::tools();
+        assert!(tools.contains(&Need::CargoDeny) && tools.contains(&Need::WasmBindgen));
+        assert!(!tools.contains(&Need::Page) && !tools.contains(&Need::BareDebian));
     }
 }

@@ -1,11 +1,9 @@
 //! The Rust toolchain's parts: components and targets.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use super::done::Done;
 use crate::shell::{CROSS_TOOLCHAIN, Shell};
@@ -27,59 +25,6 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
     let args = ["component", "add"].into_iter().chain(absent.iter().copied());
     shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
     Ok(Done::Installed(absent.join(" and ")))
-}
-
-/// The published packages of the workspace, each with the oldest Rust that its manifest promises, as rustup names it.
-pub fn promised_rust(shell: &Shell) -> Result<Vec<(String, String)>> {
-    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
-    let promised = parse_promised(&metadata).context("`cargo metadata` names no packages")?;
-    if promised.is_empty() { bail!("no package is published with a rust-version") } else { Ok(promised) }
-}
-
-/// A list of registries, and be it empty, stands for a package that is not published to all.
-fn parse_promised(metadata: &Value) -> Option<Vec<(String, String)>> {
-    let packages = metadata.get("packages")?.as_array()?.iter();
-    let published = packages.filter(|package| package.get("publish").is_none_or(Value::is_null));
-    let promised = published.filter_map(|package| {
-        let version = package.get("rust_version")?.as_str()?;
-        let version =
-            if version.matches('.').count() == 1 { format!("{version}.0") } else { version.to_owned() };
-        Some((package.get("name")?.as_str()?.to_owned(), version))
-    });
-    Some(promised.collect())
-}
-
-/// The versions of [`promised_rust`], each once.
-fn promised_versions(shell: &Shell) -> Result<BTreeSet<String>> {
-    Ok(promised_rust(shell)?.into_iter().map(|(_, version)| version).collect())
-}
-
-/// Makes the toolchains of [`promised_rust`] available.
-pub(super) fn oldest(shell: &Shell) -> Result<Done> {
-    let versions = promised_versions(shell)?;
-    let mut absent = Vec::new();
-    for version in &versions {
-        let rustc = shell.cmd("rustc", ["--version"]).with(|command| {
-            command.env("RUSTUP_TOOLCHAIN", version).env("RUSTUP_AUTO_INSTALL", "0");
-        });
-        if rustc.probe()?.is_none() {
-            absent.push(version.as_str());
-        }
-    }
-    if absent.is_empty() {
-        let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-        return Ok(Done::Present(format!("Rust {} is there", versions.join(" and "))));
-    }
-    let args = ["toolchain", "install"].into_iter().chain(absent.iter().copied());
-    shell.cmd("rustup", args.chain(["--profile", "minimal"])).limit(DOWNLOAD).run()?;
-    Ok(Done::Installed(format!("Rust {}", absent.join(" and "))))
-}
-
-pub(super) fn oldest_by_hand(shell: &Shell) -> String {
-    let versions = promised_versions(shell).unwrap_or_default();
-    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-    format!("`rustup toolchain install {} --profile minimal`", versions.join(" "))
 }
 
 /// The compiler that has Miri; no stable one does.
@@ -175,22 +120,4 @@ fn has_target(shell: &Shell, toolchain: Option<&str>, target: &str) -> Result<bo
     Ok(sysroot.is_some_and(|sysroot| {
         Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn published_packages_and_their_versions_are_read() {
-        let metadata = serde_json::json!({"packages": [
-            {"name": "a", "publish": null, "rust_version": "1.88"},
-            {"name": "b", "publish": [], "rust_version": "1.70"},
-            {"name": "c", "publish": null, "rust_version": "1.91.1"},
-        ]});
-        let expected = [("a", "1.88.0"), ("c", "1.91.1")];
-        let expected = expected.map(|(name, version)| (name.to_owned(), version.to_owned()));
-        assert_eq!(parse_promised(&metadata).unwrap(), expected);
-        assert!(parse_promised(&serde_json::json!({})).is_none());
-    }
 }

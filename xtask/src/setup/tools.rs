@@ -1,5 +1,5 @@
 //! Tools that cargo installs: into the user's cargo home, or under `target/tools` where that one cannot be written or
-//! holds another version for somebody else.
+//! holds another version.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,29 +12,34 @@ use super::rust::MIRI_TOOLCHAIN;
 use crate::artifacts;
 use crate::shell::Shell;
 
-pub(super) const WASM_PACK: &str = "0.15.1";
-pub(super) const CARGO_DENY: &str = "0.20.2";
-pub(super) const CARGO_FUZZ: &str = "0.13.2";
-pub(super) const CARGO_MUTANTS: &str = "27.1.0";
-pub(super) const CARGO_SEMVER_CHECKS: &str = "0.51.0";
-pub(super) const DEFMT_PRINT: &str = "1.2.0";
-pub(super) const VERIFPAL: &str = "1.6.7";
+pub(super) const WASM_PACK: Tool = Tool { exact: true, ..Tool::new("wasm-pack", "0.15.1") };
+pub(super) const CARGO_DENY: Tool = Tool::new("cargo-deny", "0.20.2");
+pub(super) const CARGO_FUZZ: Tool = Tool::new("cargo-fuzz", "0.13.2");
+pub(super) const CARGO_HACK: Tool = Tool { ask: &["hack", "--version"], ..Tool::new("cargo-hack", "0.6.46") };
+/// The faults that it makes differ from version to version.
+pub(super) const CARGO_MUTANTS: Tool =
+    Tool { ask: &["mutants", "--version"], exact: true, ..Tool::new("cargo-mutants", "27.1.0") };
+pub(super) const CARGO_SEMVER_CHECKS: Tool =
+    Tool { ask: &["semver-checks", "--version"], ..Tool::new("cargo-semver-checks", "0.51.0") };
+/// Turns the log of a firmware into text.
+pub(super) const DEFMT_PRINT: Tool = Tool::new("defmt-print", "1.2.0");
+/// Looks for attacks in models of protocols. What it finds differs from version to version.
+pub(super) const VERIFPAL: Tool = Tool { exact: true, newest_rust: true, ..Tool::new("verifpal", "1.6.7") };
 
-/// A tool as cargo knows it.
-struct Tool<'a> {
-    package: &'a str,
-    program: &'a str,
-    /// What makes the program say its version.
-    ask: &'a [&'a str],
-    version: &'a str,
-    /// Whether a version other than the named one will do when it is there.
-    any_version: bool,
+/// A tool as cargo knows it: a package with a program of the same name.
+pub(super) struct Tool {
+    name: &'static str,
+    version: &'static str,
+    /// The arguments by which the program prints its version.
+    ask: &'static [&'static str],
+    /// Whether no other version will do when it is there.
+    exact: bool,
     /// Whether it needs a newer compiler than this repository, and one that optimises.
     newest_rust: bool,
 }
 
 /// Builds the command-line half of wasm-bindgen, which is a crate here. It must be of exactly the version of the library half.
-pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
+pub(super) fn wasm_bindgen(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--package", "xtask-bindgen"]).run()?;
     let built = artifacts::target_dir(shell)?.join("debug/xtask-bindgen");
     let folder = shell.tools_dir().join("bin");
@@ -44,99 +49,7 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
         artifacts::remove_file(&program)?;
         symlink(&built, &program).with_context(|| format!("{} cannot be made", program.display()))?;
     }
-    Ok(Done::Installed(program.display().to_string()))
-}
-
-pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "wasm-pack",
-        program: "wasm-pack",
-        ask: &["--version"],
-        version: WASM_PACK,
-        any_version: false,
-        newest_rust: false,
-    };
-    tool.install(shell)
-}
-
-pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "cargo-deny",
-        program: "cargo-deny",
-        ask: &["--version"],
-        version: CARGO_DENY,
-        any_version: true,
-        newest_rust: false,
-    };
-    tool.install(shell)
-}
-
-pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "cargo-fuzz",
-        program: "cargo-fuzz",
-        ask: &["--version"],
-        version: CARGO_FUZZ,
-        any_version: true,
-        newest_rust: false,
-    };
-    tool.install(shell)
-}
-
-pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "cargo-mutants",
-        program: "cargo-mutants",
-        ask: &["mutants", "--version"],
-        version: CARGO_MUTANTS,
-        // What it changes differs from version to version.
-        any_version: false,
-        newest_rust: false,
-    };
-    tool.install(shell)
-}
-
-pub(super) fn cargo_semver_checks(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "cargo-semver-checks",
-        program: "cargo-semver-checks",
-        ask: &["semver-checks", "--version"],
-        version: CARGO_SEMVER_CHECKS,
-        any_version: true,
-        newest_rust: false,
-    };
-    tool.install(shell)
-}
-
-/// What looks for attacks in models of protocols.
-pub(super) fn verifpal(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "verifpal",
-        program: "verifpal",
-        ask: &["--version"],
-        version: VERIFPAL,
-        // What it finds, and what it says of that, differs from version to version.
-        any_version: false,
-        newest_rust: true,
-    };
-    tool.install(shell)
-}
-
-pub(super) fn verifpal_by_hand() -> String {
-    format!("`cargo +{MIRI_TOOLCHAIN} install --locked --ignore-rust-version verifpal@{VERIFPAL}`")
-}
-
-/// What makes text of a firmware's log.
-pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
-    let tool = Tool {
-        package: "defmt-print",
-        program: "defmt-print",
-        ask: &["--version"],
-        version: DEFMT_PRINT,
-        any_version: true,
-        newest_rust: false,
-    };
-    tool.install(shell)
+    Ok(program.display().to_string())
 }
 
 /// Removes what building the tools left.
@@ -145,8 +58,22 @@ pub(super) fn clean(shell: &Shell) {
     let _ = fs::remove_dir_all(build_dir(shell));
 }
 
-impl Tool<'_> {
-    fn install(&self, shell: &Shell) -> Result<Done> {
+impl Tool {
+    const fn new(name: &'static str, version: &'static str) -> Self {
+        Self { name, version, ask: &["--version"], exact: false, newest_rust: false }
+    }
+
+    pub(super) fn by_hand(&self) -> String {
+        let (name, version) = (self.name, self.version);
+        if self.newest_rust {
+            return format!(
+                "`cargo +{MIRI_TOOLCHAIN} install --locked --ignore-rust-version {name}@{version}`"
+            );
+        }
+        format!("`cargo install --locked {name}@{version}`")
+    }
+
+    pub(super) fn install(&self, shell: &Shell) -> Result<Done> {
         let found = self.found(shell)?;
         if let Some(version) = found.as_deref().filter(|version| self.accepts(version)) {
             return Ok(Done::Present(format!("{version} is there")));
@@ -157,10 +84,10 @@ impl Tool<'_> {
             None | Some(_) => shell.tools_dir(),
         };
         let root = home.to_string_lossy();
-        let package = format!("{}@{}", self.package, self.version);
+        let package = format!("{}@{}", self.name, self.version);
         // Most of the tools have not much to compute, so what counts is that they are there soon.
         let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
-        let args = ["install", "--locked", build, package.as_str(), "--bin", self.program, "--root", &root];
+        let args = ["install", "--locked", build, package.as_str(), "--bin", self.name, "--root", &root];
         shell
             .cmd("cargo", args)
             .with(|command| {
@@ -173,17 +100,17 @@ impl Tool<'_> {
             .run()?;
         match self.found(shell)? {
             Some(version) if self.accepts(&version) => Ok(Done::Installed(format!("{version}, in {root}"))),
-            Some(version) => bail!("{} was installed, but the one found is {version}", self.package),
-            None => bail!("{} was installed in {root}, but does not run", self.package),
+            Some(version) => bail!("{} was installed, but the one found is {version}", self.name),
+            None => bail!("{} was installed in {root}, but does not run", self.name),
         }
     }
 
     fn accepts(&self, version: &str) -> bool {
-        self.any_version || version == self.version
+        !self.exact || version == self.version
     }
 
     fn found(&self, shell: &Shell) -> Result<Option<String>> {
-        let printed = shell.cmd(self.program, self.ask.iter().copied()).probe()?;
+        let printed = shell.cmd(self.name, self.ask.iter().copied()).probe()?;
         Ok(printed.as_deref().and_then(version_printed).map(str::to_owned))
     }
 }

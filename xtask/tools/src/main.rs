@@ -12,7 +12,6 @@ mod fuzz;
 mod mcu;
 mod measurements;
 mod modules;
-mod msrv;
 mod mutants;
 mod package;
 mod relay_package;

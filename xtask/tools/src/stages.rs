@@ -4,19 +4,18 @@ use anyhow::{Context, Result};
 use xtask::shell::Shell;
 
 use crate::{
-    bench, boards, citations, documents, english, fuzz, mcu, modules, msrv, mutants, package, relay_package,
+    bench, boards, citations, documents, english, fuzz, mcu, modules, mutants, package, relay_package,
     release, size,
 };
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 18] = [
+const STAGES: [(&str, Run); 17] = [
     ("modules", modules::stage),
     ("english", english::stage),
     ("citations", citations::stage),
     ("docs", documents::stage),
     ("fuzz-lints", fuzz::lints),
-    ("msrv", msrv::stage),
     ("semver", release::semver::stage),
     ("package", package::stage),
     ("mcu", mcu::stage),

@@ -352,7 +352,6 @@ const XTASK_TOOLS: Crate = Crate {
             "fuzz",
             "mcu",
             "modules",
-            "msrv",
             "package",
             "relay_package",
             "size",
