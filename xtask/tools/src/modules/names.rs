@@ -1,248 +1,241 @@
-//! What a module defines and what it names, without its tests.
+//! The names that a Rust file defines and uses, taken from its tokens. What is compiled for tests alone is left out.
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::{self, Visit};
-use syn::{
-    Attribute, Field, ImplItem, Item, ItemMod, ItemUse, Macro, Meta, Path, Stmt, UseTree, Variant, Visibility,
-};
+use std::mem;
+
+use anyhow::Result;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// A name that a `use` brings into a module.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Import {
-    /// The name that it has here; none for `*` and for `_`.
+    /// The name that it has here; none for `*`.
     pub(super) name: Option<String>,
     pub(super) path: Vec<String>,
     pub(super) line: usize,
-    pub(super) is_glob: bool,
     /// Whether others can name it through this module.
     pub(super) is_reexport: bool,
 }
 
-/// A path in the code.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mention {
-    pub(super) path: Vec<String>,
-    pub(super) line: usize,
+/// A module with a file of its own.
+pub(super) struct Declared {
+    pub(super) name: String,
+    /// The name of the file without its ending, from `#[path = "…"]`.
+    pub(super) stem: Option<String>,
+    /// Whether it is compiled for tests alone.
+    pub(super) is_test: bool,
 }
 
+/// The body of a module.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) items: Vec<String>,
     pub(super) imports: Vec<Import>,
-    pub(super) mentions: Vec<Mention>,
+    /// Paths in the code, with their lines.
+    pub(super) mentions: Vec<(Vec<String>, usize)>,
+    /// The modules with a file of their own.
+    pub(super) files: Vec<Declared>,
+    /// The modules inline.
+    pub(super) inner: Vec<(String, Self)>,
 }
 
-/// The names of the items of a module; modules inside of it are left out.
-pub(super) fn of_items(items: &[Item]) -> Names {
+const DEFINING: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
+
+/// Reads a file.
+pub(super) fn of_text(text: &str) -> Result<Names> {
+    let tokens: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| {
+        anyhow::anyhow!("line {}: {error}", error.span().start().line)
+    })?;
+    Ok(of_tokens(tokens))
+}
+
+fn of_tokens(tokens: TokenStream) -> Names {
     let mut names = Names::default();
-    for item in items {
-        if !attributes(item).is_some_and(is_test) {
-            names.items.extend(defined(item));
-        }
-        names.visit_item(item);
-    }
+    names.read(tokens, true);
     names
 }
 
-/// Whether what has these attributes is compiled for tests alone.
-pub(super) fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let Meta::List(list) = &attribute.meta else { return attribute.path().is_ident("test") };
-        let condition = list.tokens.to_string();
-        list.path.is_ident("cfg")
-            && (condition == "test" || condition == "doctest" || requires_test(&condition))
-    })
-}
-
-/// Whether a condition is `all(…)` with `test` as one of its own.
-fn requires_test(condition: &str) -> bool {
-    let inner = condition.strip_prefix("all").map(str::trim).and_then(|rest| rest.strip_prefix('('));
-    inner.is_some_and(|rest| rest.trim_end_matches(')').split(',').any(|part| part.trim() == "test"))
-}
-
-fn attributes(item: &Item) -> Option<&[Attribute]> {
-    Some(match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::ExternCrate(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::ForeignMod(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::TraitAlias(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Union(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        Item::Verbatim(_) | _ => return None,
-    })
-}
-
-/// The name that an item defines in its module.
-fn defined(item: &Item) -> Option<String> {
-    let name = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Macro(item) => item.ident.as_ref()?,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::TraitAlias(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        Item::Union(item) => &item.ident,
-        Item::ExternCrate(_) | Item::ForeignMod(_) | Item::Impl(_) | Item::Mod(_) | Item::Use(_) => {
-            return None;
-        }
-        Item::Verbatim(_) | _ => return None,
-    };
-    Some(name.to_string())
-}
-
-impl Visit<'_> for Names {
-    fn visit_item(&mut self, item: &Item) {
-        if !attributes(item).is_some_and(is_test) {
-            visit::visit_item(self, item);
-        }
-    }
-
-    fn visit_impl_item(&mut self, item: &ImplItem) {
-        let attributes = match item {
-            ImplItem::Const(item) => &item.attrs,
-            ImplItem::Fn(item) => &item.attrs,
-            ImplItem::Type(item) => &item.attrs,
-            ImplItem::Macro(item) => &item.attrs,
-            ImplItem::Verbatim(_) | _ => return,
-        };
-        if !is_test(attributes) {
-            visit::visit_impl_item(self, item);
-        }
-    }
-
-    fn visit_field(&mut self, field: &Field) {
-        if !is_test(&field.attrs) {
-            visit::visit_field(self, field);
-        }
-    }
-
-    fn visit_variant(&mut self, variant: &Variant) {
-        if !is_test(&variant.attrs) {
-            visit::visit_variant(self, variant);
-        }
-    }
-
-    fn visit_stmt(&mut self, statement: &Stmt) {
-        let is_for_tests = matches!(statement, Stmt::Local(local) if is_test(&local.attrs));
-        if !is_for_tests {
-            visit::visit_stmt(self, statement);
-        }
-    }
-
-    /// Modules inside are modules of their own.
-    fn visit_item_mod(&mut self, _: &ItemMod) {}
-
-    /// `pub(in path)` says who may see a thing, not what the thing uses.
-    fn visit_visibility(&mut self, _: &Visibility) {}
-
-    fn visit_attribute(&mut self, _: &Attribute) {}
-
-    fn visit_item_use(&mut self, item: &ItemUse) {
-        if item.leading_colon.is_none() {
-            let is_reexport = !matches!(item.vis, Visibility::Inherited);
-            self.add_use(&item.tree, &mut Vec::new(), is_reexport);
-        }
-    }
-
-    fn visit_path(&mut self, path: &Path) {
-        if let (None, Some(first)) = (path.leading_colon, path.segments.first()) {
-            self.mentions.push(Mention {
-                path: path.segments.iter().map(|segment| segment.ident.to_string()).collect(),
-                line: first.ident.span().start().line,
-            });
-        }
-        visit::visit_path(self, path);
-    }
-
-    fn visit_macro(&mut self, call: &Macro) {
-        self.visit_path(&call.path);
-        self.add_tokens(call.tokens.clone());
-    }
-}
-
 impl Names {
-    fn add_use(&mut self, tree: &UseTree, before: &mut Vec<String>, is_reexport: bool) {
-        match tree {
-            UseTree::Path(path) => {
-                before.push(path.ident.to_string());
-                self.add_use(&path.tree, before, is_reexport);
-                before.pop();
-            }
-            UseTree::Group(group) => {
-                for tree in &group.items {
-                    self.add_use(tree, before, is_reexport);
-                }
-            }
-            UseTree::Name(name) => {
-                let line = name.ident.span().start().line;
-                let mut path = before.clone();
-                if name.ident != "self" {
-                    path.push(name.ident.to_string());
-                }
-                let name = path.last().cloned();
-                self.imports.push(Import { name, path, line, is_glob: false, is_reexport });
-            }
-            UseTree::Rename(rename) => {
-                let line = rename.ident.span().start().line;
-                let mut path = before.clone();
-                if rename.ident != "self" {
-                    path.push(rename.ident.to_string());
-                }
-                let name = Some(rename.rename.to_string()).filter(|name| name != "_");
-                self.imports.push(Import { name, path, line, is_glob: false, is_reexport });
-            }
-            UseTree::Glob(glob) => {
-                let line = glob.star_token.spans[0].start().line;
-                self.imports.push(Import {
-                    name: None,
-                    path: before.clone(),
-                    line,
-                    is_glob: true,
-                    is_reexport,
-                });
-            }
-        }
-    }
-
-    /// Paths among the tokens of a macro, which have no other syntax yet.
-    fn add_tokens(&mut self, tokens: TokenStream) {
+    /// Adds the names of some tokens. Only those of a module itself define items.
+    fn read(&mut self, tokens: TokenStream, is_module: bool) {
         let tokens: Vec<_> = tokens.into_iter().collect();
-        let mut at = 0;
-        while let Some(token) = tokens.get(at) {
-            let mut length = 1;
-            match token {
-                TokenTree::Group(group) => self.add_tokens(group.stream()),
-                TokenTree::Ident(first) => {
-                    let path = path_at(&tokens[at..]);
-                    length = 3 * path.len() - 2;
-                    if !is_member(&tokens[..at]) {
-                        self.mentions.push(Mention { path, line: first.span().start().line });
+        let (mut at, mut is_test, mut stem) = (0, false, None);
+        while at < tokens.len() {
+            let (before, rest) = tokens.split_at(at);
+            at += match rest {
+                [hash, TokenTree::Group(attribute), ..] if is_punct(hash, '#') => {
+                    is_test |= is_for_tests(attribute);
+                    stem = stem_of_path(attribute).or(stem);
+                    2
+                }
+                [hash, mark, TokenTree::Group(_), ..] if is_punct(hash, '#') && is_punct(mark, '!') => 3,
+                _ => {
+                    let (is_test, stem) = (mem::take(&mut is_test), stem.take());
+                    if let Some((name, length)) = file_module(rest) {
+                        self.files.push(Declared { name, stem, is_test });
+                        length
+                    } else if is_test {
+                        length_of_item(rest)
+                    } else {
+                        self.read_one(before, rest, is_module)
                     }
                 }
-                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            };
+        }
+    }
+
+    /// Reads what begins here, and returns how many tokens that were.
+    fn read_one(&mut self, before: &[TokenTree], rest: &[TokenTree], is_module: bool) -> usize {
+        match rest {
+            [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(body), ..] if word == "mod" => {
+                self.inner.push((name.to_string(), of_tokens(body.stream())));
+                3
             }
-            at += length;
+            // Visibility names the scope of a thing, not a thing that it uses.
+            [TokenTree::Ident(word), TokenTree::Group(group), ..]
+                if word == "pub" && group.delimiter() == Delimiter::Parenthesis =>
+            {
+                2
+            }
+            [TokenTree::Ident(word), next, ..] if word == "use" && !is_punct(next, '<') => {
+                let end = rest.iter().position(|token| is_punct(token, ';')).unwrap_or(rest.len());
+                if !is_punct(next, ':') {
+                    self.add_use(&rest[1..end], &[], is_public(before));
+                }
+                end + 1
+            }
+            [TokenTree::Ident(word), TokenTree::Ident(name), ..]
+                if DEFINING.iter().any(|defining| word == defining) && name != "fn" && name != "unsafe" =>
+            {
+                if is_module {
+                    self.items.push(name.to_string());
+                }
+                2
+            }
+            [TokenTree::Ident(word), _, TokenTree::Ident(name), ..] if word == "macro_rules" => {
+                self.items.push(name.to_string());
+                3
+            }
+            [TokenTree::Ident(first), ..] => {
+                let path = path_at(rest);
+                let length = 3 * path.len() - 2;
+                if begins_path(before) && !is_field(&path, &rest[length..]) {
+                    self.mentions.push((path, first.span().start().line));
+                }
+                length
+            }
+            [TokenTree::Group(group), ..] => {
+                self.read(group.stream(), false);
+                1
+            }
+            _ => 1,
+        }
+    }
+
+    /// Adds the imports of a tree behind `use`.
+    fn add_use(&mut self, tree: &[TokenTree], prefix: &[String], is_reexport: bool) {
+        for branch in tree.split(|token| is_punct(token, ',')).filter(|branch| !branch.is_empty()) {
+            let mut path = prefix.to_vec();
+            path.extend(path_at(branch));
+            let line = branch[0].span().start().line;
+            let rest = &branch[(3 * (path.len() - prefix.len())).saturating_sub(2)..];
+            let rest = if rest.len() > 2 && is_punct(&rest[0], ':') { &rest[2..] } else { rest };
+            let name = match rest {
+                [TokenTree::Group(group), ..] => {
+                    let inner: Vec<_> = group.stream().into_iter().collect();
+                    self.add_use(&inner, &path, is_reexport);
+                    continue;
+                }
+                [star, ..] if is_punct(star, '*') => None,
+                [_, TokenTree::Ident(name)] => Some(name.to_string()),
+                _ => {
+                    path.pop_if(|last| last == "self");
+                    path.last().cloned()
+                }
+            };
+            path.pop_if(|last| last == "self" && !prefix.is_empty());
+            self.imports.push(Import { name, path, line, is_reexport });
         }
     }
 }
 
-/// Whether a name behind these tokens is a field or a method: it follows one dot, but not the two of a range.
-fn is_member(before: &[TokenTree]) -> bool {
-    let is_dot = |token: Option<&TokenTree>| token.is_some_and(|token| is_punct(token, '.'));
-    let (last, rest) = (before.last(), &before[..before.len().saturating_sub(1)]);
-    is_dot(last) && !is_dot(rest.last())
+/// The module of a declaration without a body, and the length of that.
+fn file_module(tokens: &[TokenTree]) -> Option<(String, usize)> {
+    let skipped =
+        tokens.iter().take(3).position(|token| matches!(token, TokenTree::Ident(word) if word == "mod"))?;
+    let is_visibility = |token: &TokenTree| match token {
+        TokenTree::Ident(word) => word == "pub",
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Parenthesis,
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    };
+    match &tokens[skipped..] {
+        [_, TokenTree::Ident(name), end, ..]
+            if is_punct(end, ';') && tokens[..skipped].iter().all(is_visibility) =>
+        {
+            Some((name.to_string(), skipped + 3))
+        }
+        _ => None,
+    }
+}
+
+/// The length of the item, field or variant at the beginning of these tokens.
+fn length_of_item(tokens: &[TokenTree]) -> usize {
+    let is_use = tokens.iter().take(3).any(|token| matches!(token, TokenTree::Ident(word) if word == "use"));
+    let mut angles = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Punct(mark) => match mark.as_char() {
+                '<' => angles += 1,
+                '>' => angles -= 1,
+                ';' => return at + 1,
+                ',' if angles <= 0 => return at + 1,
+                _ => {}
+            },
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !is_use => return at + 1,
+            TokenTree::Group(_) | TokenTree::Ident(_) | TokenTree::Literal(_) => {}
+        }
+    }
+    tokens.len()
+}
+
+/// Whether an attribute keeps its item for tests: `test`, `cfg(test)`, `cfg(all(test, …))`.
+fn is_for_tests(attribute: &Group) -> bool {
+    let text = attribute.stream().to_string().replace(' ', "");
+    let condition = text.strip_prefix("cfg(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(&text);
+    let all = condition.strip_prefix("all(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(condition);
+    let is_one = |part: &str| part == "test" || part == "doctest";
+    is_one(&text) || text.starts_with("cfg(") && all.split(',').any(is_one)
+}
+
+/// The name of the file in `#[path = "…"]`, without folders and ending.
+fn stem_of_path(attribute: &Group) -> Option<String> {
+    let text = attribute.stream().to_string().replace(' ', "");
+    let path = text.strip_prefix("path=\"")?.strip_suffix("\"")?;
+    let file = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    file.rsplit('/').next().map(str::to_owned)
+}
+
+/// Whether the tokens before a `use` make it public.
+fn is_public(before: &[TokenTree]) -> bool {
+    let last = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at));
+    let is_pub = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Ident(word)) if word == "pub");
+    is_pub(last(1)) || matches!(last(1), Some(TokenTree::Group(_))) && is_pub(last(2))
+}
+
+/// Whether an identifier behind these tokens begins a path: it is no member, no lifetime, and not behind `::`.
+fn begins_path(before: &[TokenTree]) -> bool {
+    let has = |back: usize, mark: char| {
+        before
+            .len()
+            .checked_sub(back)
+            .and_then(|at| before.get(at))
+            .is_some_and(|token| is_punct(token, mark))
+    };
+    // The two dots of a range are no member access.
+    !(has(1, '.') && !has(2, '.') || has(1, '\'') || has(1, ':') && has(2, ':'))
+}
+
+/// Whether a single name before these tokens is that of a field or a parameter.
+fn is_field(path: &[String], after: &[TokenTree]) -> bool {
+    path.len() == 1 && after.first().is_some_and(|token| is_punct(token, ':'))
 }
 
 /// The identifiers at the beginning of these tokens, as far as `::` joins them.

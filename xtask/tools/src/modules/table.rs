@@ -413,11 +413,9 @@ const MAKERS: [&[&str]; 7] = [
     &["tokio", "fs"],
 ];
 
-/// The rules of the crate with this root.
-pub(super) fn foreign(root: &str) -> Vec<Foreign> {
-    let private = PRIVATE
-        .into_iter()
-        .filter(|(private, _)| *private == root)
-        .flat_map(|(root, only_in)| MAKERS.map(|path| Foreign { root, path, only_in }));
-    FOREIGN.iter().copied().filter(|rule| rule.root == root).chain(private).collect()
+/// All rules.
+pub(super) fn foreign() -> Vec<Foreign> {
+    let private =
+        PRIVATE.into_iter().flat_map(|(root, only_in)| MAKERS.map(|path| Foreign { root, path, only_in }));
+    FOREIGN.iter().copied().chain(private).collect()
 }

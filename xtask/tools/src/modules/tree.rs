@@ -1,259 +1,309 @@
-//! The modules of a crate: which file each lies in, what it defines, and what it names.
+//! The modules of a crate, and which file of it uses which: every name is followed to the file that defines it.
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 
 use anyhow::{Context, Result};
-use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, Meta};
 
-use super::names::{self, Import, Mention, Names};
+use super::names::{self, Names};
 
 /// The place of a file in [`Tree::files`].
 pub(super) type FileId = usize;
-/// The place of a module in [`Tree::modules`].
-pub(super) type ModuleId = usize;
+/// A path from the root of the crate, which is empty.
+pub(super) type ModulePath = Vec<String>;
+/// The names that a file uses of another one by their lines, for each pair of files. Where there is an import, the places are
+/// the imports alone.
+pub(super) type Arrows = BTreeMap<(FileId, FileId), BTreeMap<usize, Vec<String>>>;
 
-/// The text of a file, by its path in the repository; none if there is no such file.
-pub(super) type Source<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// A crate. Of its tests only the files are known.
+/// A crate.
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
-    pub(super) modules: Vec<Module>,
+    modules: BTreeMap<ModulePath, (FileId, Names)>,
+    /// The modules whose files are for tests.
+    tests: Vec<ModulePath>,
+    /// The names of all modules with files.
+    declared: BTreeSet<String>,
 }
 
 /// A source file, which is the body of one module and may have others inline.
 pub(super) struct File {
     pub(super) path: String,
-    /// The module of which it is the body, from the root of the crate, which is empty.
-    pub(super) module: Vec<String>,
+    pub(super) module: ModulePath,
     /// Whether it is compiled for tests alone.
     pub(super) is_test: bool,
+    /// Whether it belongs to a program beside the library of its crate.
+    pub(super) is_program: bool,
 }
 
+/// Everything that a path can mean: a name may be that of a module and of an item.
 #[derive(Default)]
-pub(super) struct Module {
-    pub(super) file: FileId,
-    pub(super) parent: Option<ModuleId>,
-    pub(super) children: BTreeMap<String, ModuleId>,
-    pub(super) items: Vec<String>,
-    pub(super) imports: Vec<Import>,
-    pub(super) mentions: Vec<Mention>,
+struct Found {
+    modules: BTreeSet<ModulePath>,
+    /// The files that define the items.
+    items: BTreeSet<FileId>,
 }
 
-/// A module that is about to be added.
-struct Place {
-    /// From the root of the crate, which is empty.
-    path: Vec<String>,
-    parent: Option<ModuleId>,
-    is_test: bool,
-}
-
-/// Where the files of a module's children are looked for.
-struct Folders {
-    /// For `mod child;`.
-    children: PathBuf,
-    /// For `#[path = "…"] mod child;`.
-    paths: PathBuf,
-}
+/// The imports on the way to a name, each by its module and its place there; one that leads to itself leads nowhere.
+type Way = Vec<(ModulePath, usize)>;
 
 impl Tree {
-    /// Reads a crate from its root file on.
-    pub(super) fn read(root: &str, source: Source) -> Result<Self> {
+    /// Reads a crate from its files, all of which lie in one folder.
+    pub(super) fn read(folder: &str, files: &[(String, String)]) -> Result<Self> {
         let mut tree = Self::default();
-        let text = source(root).with_context(|| format!("{root} cannot be read"))?;
-        let folder = parent(Path::new(root));
-        let folders = Folders { children: folder.clone(), paths: folder };
-        let place = Place { path: Vec::new(), parent: None, is_test: false };
-        tree.add_file(root, place, &text, &folders, source)?;
+        let has_library = files.iter().any(|(path, _)| path.strip_prefix(folder) == Some("/lib.rs"));
+        for (id, (path, text)) in files.iter().enumerate() {
+            let module = module_of(path.strip_prefix(folder).unwrap_or(path), has_library);
+            let file = File { path: path.clone(), module: module.clone(), is_test: false, is_program: false };
+            tree.files.push(file);
+            tree.add(module, id, names::of_text(text).with_context(|| path.clone())?);
+        }
+        let declared = |module: &[String]| {
+            tree.modules.get(module).map(|(_, names)| &names.files[..]).unwrap_or_default()
+        };
+        let of_library: Vec<_> = declared(&[]).iter().map(|module| &module.name).collect();
+        let of_main = declared(&["main".to_owned()]).iter().map(|module| &module.name);
+        let of_main: Vec<_> = of_main.filter(|name| !of_library.contains(name)).collect();
+        for file in &mut tree.files {
+            file.is_test = tree.tests.iter().any(|test| file.module.starts_with(test));
+            let is_program = |first: &String| first == "bin" || first == "main" || of_main.contains(&first);
+            file.is_program = file.module.first().is_some_and(is_program);
+        }
         Ok(tree)
     }
 
-    /// A crate of files in memory, the first of them its root.
-    #[cfg(test)]
-    pub(super) fn of_texts(files: &[(&str, &str)]) -> Self {
-        let source = |wanted: &str| {
-            let found = files.iter().find(|(path, _)| *path == wanted);
-            found.map(|(_, text)| (*text).to_owned())
-        };
-        Self::read(files[0].0, &source).unwrap()
-    }
-
-    /// Whether this module is that one or lies in it.
-    pub(super) fn is_within(&self, mut inner: ModuleId, outer: ModuleId) -> bool {
-        while inner != outer {
-            match self.modules[inner].parent {
-                Some(parent) => inner = parent,
-                None => return false,
+    fn add(&mut self, path: ModulePath, file: FileId, mut names: Names) {
+        let below = |name: &String| [&path[..], slice::from_ref(name)].concat();
+        for module in &names.files {
+            self.declared.insert(module.stem.as_ref().unwrap_or(&module.name).clone());
+            if module.is_test {
+                // A path is relative to the folder of this file.
+                let beside = |stem| [&self.folder_of(file, &path)[..], slice::from_ref(stem)].concat();
+                self.tests.push(module.stem.as_ref().map_or_else(|| below(&module.name), beside));
             }
         }
-        true
+        for (name, inner) in std::mem::take(&mut names.inner) {
+            self.add(below(&name), file, inner);
+        }
+        self.modules.insert(path, (file, names));
     }
 
-    fn add_file(
-        &mut self,
-        path: &str,
-        place: Place,
-        text: &str,
-        folders: &Folders,
-        source: Source,
-    ) -> Result<ModuleId> {
-        let syntax = syn::parse_file(text)
-            .map_err(|error| anyhow::anyhow!("{path}:{}: {error}", error.span().start().line))?;
-        self.files.push(File { path: path.to_owned(), module: place.path.clone(), is_test: place.is_test });
-        self.add_module(self.files.len() - 1, place, &syntax.items, folders, source)
+    /// The module whose folder has this file, in which it is the body of a module.
+    fn folder_of(&self, file: FileId, module: &ModulePath) -> ModulePath {
+        let is_folder = self.files[file].path.ends_with("/mod.rs") || &self.files[file].module != module;
+        let length = if is_folder { module.len() } else { module.len().saturating_sub(1) };
+        module[..length].to_vec()
     }
 
-    fn add_module(
-        &mut self,
-        file: FileId,
-        place: Place,
-        items: &[Item],
-        folders: &Folders,
-        source: Source,
-    ) -> Result<ModuleId> {
-        let id = self.modules.len();
-        // Tests may use everything.
-        let names = if place.is_test { Names::default() } else { names::of_items(items) };
-        self.modules.push(Module {
-            file,
-            parent: place.parent,
-            children: BTreeMap::new(),
-            items: names.items,
-            imports: names.imports,
-            mentions: names.mentions,
-        });
-        for item in items {
-            if let Item::Mod(child) = item {
-                let name = child.ident.to_string();
-                let is_test = place.is_test || names::is_test(&child.attrs);
-                let path = place.path.iter().chain([&name]).cloned().collect();
-                let inner = Place { path, parent: Some(id), is_test };
-                let module = self.add_child(file, child, inner, folders, source)?;
-                if !is_test {
-                    self.modules[id].children.insert(name, module);
+    /// The files that no module declares, which nothing compiles.
+    pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| {
+            !file.is_program && file.module.last().is_some_and(|name| !self.declared.contains(name))
+        })
+    }
+
+    /// All arrows.
+    ///
+    /// A private import is an arrow, and so is a path in the code. A re-export is one only if what it names does not lie
+    /// below the module that re-exports it: a module that offers what its children define does not use it by that.
+    pub(super) fn arrows(&self) -> Arrows {
+        let mut imports = Arrows::new();
+        let mut mentions = Arrows::new();
+        for (module, (file, names)) in self.modules.iter().filter(|(_, (file, _))| !self.files[*file].is_test)
+        {
+            for import in &names.imports {
+                let found = self.find(module, &import.path, &mut Way::new());
+                let used = found.modules.iter().map(|module| self.modules[module].0).chain(found.items);
+                for used in
+                    used.filter(|used| !import.is_reexport || !self.files[*used].module.starts_with(module))
+                {
+                    add(&mut imports, (*file, used), &import.path, import.line);
+                }
+            }
+            for (path, line) in &names.mentions {
+                // A module by itself is no value and no type: such a name is a variable.
+                for used in self.find(module, path, &mut Way::new()).items {
+                    add(&mut mentions, (*file, used), path, *line);
                 }
             }
         }
-        Ok(id)
+        mentions.extend(imports);
+        mentions
     }
 
-    /// Adds a module that this file declares.
-    fn add_child(
-        &mut self,
-        file: FileId,
-        child: &ItemMod,
-        place: Place,
-        folders: &Folders,
-        source: Source,
-    ) -> Result<ModuleId> {
-        let name = child.ident.to_string();
-        if let Some((_, items)) = &child.content {
-            let inner = folders.children.join(&name);
-            let folders = Folders { children: inner.clone(), paths: inner };
-            return self.add_module(file, place, items, &folders, source);
+    /// What a path means in a module.
+    fn find(&self, module: &ModulePath, path: &[String], way: &mut Way) -> Found {
+        let (at, rest) = walk(module, path);
+        if rest.is_empty() {
+            return Found { modules: BTreeSet::from([at]), items: BTreeSet::new() };
         }
-        let candidates = match path_attribute(&child.attrs) {
-            Some(path) => vec![folders.paths.join(path)],
-            None => vec![
-                folders.children.join(&name).with_extension("rs"),
-                folders.children.join(&name).join("mod.rs"),
-            ],
-        };
-        let found = candidates.iter().map(|path| normal(path)).find_map(|path| Some((source(&path)?, path)));
-        let (text, path) = found.with_context(|| {
-            let line = child.ident.span().start().line;
-            format!("{}:{line}: the file of `mod {name}` is missing", self.files[file].path)
-        })?;
-        let folders = folders_of(Path::new(&path));
-        self.add_file(&path, place, &text, &folders, source)
+        self.below(&at, rest, way)
     }
-}
 
-/// The folders of a module that is not the root of its crate.
-fn folders_of(file: &Path) -> Folders {
-    let is_named_mod = file.file_stem().is_some_and(|stem| stem == "mod");
-    let children = if is_named_mod { parent(file) } else { file.with_extension("") };
-    Folders { children, paths: parent(file) }
-}
+    /// What a path means that begins with a name in this module.
+    fn below(&self, module: &ModulePath, path: &[String], way: &mut Way) -> Found {
+        let [name, rest @ ..] = path else { return Found::default() };
+        let found = self.named(module, name, way);
+        if rest.is_empty() {
+            return found;
+        }
+        let mut inside = Found::default();
+        for module in found.modules {
+            inside.extend(self.below(&module, rest, way));
+        }
+        if inside.is_empty() {
+            // The rest names what belongs to an item: a variant, a constant, a function.
+            inside.items = found.items;
+        }
+        inside
+    }
 
-fn parent(path: &Path) -> PathBuf {
-    path.parent().map(Path::to_path_buf).unwrap_or_default()
-}
+    /// What one name means in a module.
+    fn named(&self, module: &ModulePath, name: &str, way: &mut Way) -> Found {
+        let mut found = Found::default();
+        // The modules of a program beside a library lie beside its file.
+        let parent = if *module == ["main"] { &[] } else { &module[..] };
+        let child = [parent, &[name.to_owned()]].concat();
+        if self.modules.contains_key(&child) {
+            found.modules.insert(child);
+        }
+        let Some((file, names)) = self.modules.get(module) else { return found };
+        if names.items.iter().any(|item| item == name) {
+            found.items.insert(*file);
+        }
+        for (index, import) in names.imports.iter().enumerate() {
+            if import.name.as_deref() == Some(name) {
+                found.extend(self.import(module, index, way));
+            }
+        }
+        let globs = names.imports.iter().enumerate().filter(|(_, import)| import.name.is_none());
+        for (index, _) in globs.filter(|_| found.is_empty()).collect::<Vec<_>>() {
+            for inside in self.import(module, index, way).modules {
+                way.push((module.clone(), index));
+                found.extend(self.named(&inside, name, way));
+                way.pop();
+            }
+        }
+        found
+    }
 
-/// The path without `..`.
-fn normal(path: &Path) -> String {
-    let mut parts = Vec::new();
-    for part in path.components() {
-        if part == Component::ParentDir {
-            parts.pop();
-        } else {
-            parts.push(part.as_os_str().to_string_lossy());
+    /// What an import means, unless the way has come through it already.
+    fn import(&self, module: &ModulePath, index: usize, way: &mut Way) -> Found {
+        let step = (module.clone(), index);
+        if way.contains(&step) {
+            return Found::default();
+        }
+        way.push(step);
+        let found = self.find(module, &self.modules[module].1.imports[index].path, way);
+        way.pop();
+        found
+    }
+
+    /// Every path that the code names, with its file and line, and everything that it may mean from the names of other crates
+    /// on.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = (&File, usize, &[String], Vec<Vec<String>>)> {
+        let modules = self.modules.iter().filter(|(_, (file, _))| !self.files[*file].is_test);
+        modules.flat_map(move |(module, (file, names))| {
+            let imports = names.imports.iter().map(|import| (&import.path, import.line));
+            let mentions = names.mentions.iter().map(|(path, line)| (path, *line));
+            imports.chain(mentions).map(move |(path, line)| {
+                let mut meanings = vec![path.clone()];
+                self.follow(module, path, &mut meanings);
+                (&self.files[*file], line, &path[..], meanings)
+            })
+        })
+    }
+
+    fn follow(&self, module: &ModulePath, path: &[String], meanings: &mut Vec<Vec<String>>) {
+        let (mut at, mut rest) = walk(module, path);
+        while let [first, after @ ..] = rest {
+            let child = [&at[..], slice::from_ref(first)].concat();
+            if !self.modules.contains_key(&child) {
+                break;
+            }
+            (at, rest) = (child, after);
+        }
+        let ([first, after @ ..], Some((_, names))) = (rest, self.modules.get(&at)) else { return };
+        for import in &names.imports {
+            let behind = match &import.name {
+                Some(name) if name == first => after,
+                None => rest,
+                Some(_) => continue,
+            };
+            let meaning: Vec<_> = import.path.iter().chain(behind).cloned().collect();
+            // Imports of everything could lead on for ever.
+            if !meanings.contains(&meaning) && meaning.len() < 8 {
+                meanings.push(meaning.clone());
+                self.follow(&at, &meaning, meanings);
+            }
         }
     }
-    parts.join("/")
 }
 
-fn path_attribute(attributes: &[Attribute]) -> Option<String> {
-    attributes.iter().find_map(|attribute| {
-        let Meta::NameValue(pair) = &attribute.meta else { return None };
-        let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value else { return None };
-        pair.path.is_ident("path").then(|| text.value())
-    })
+/// The module of a file, by its path in the folder of its crate.
+fn module_of(path: &str, has_library: bool) -> ModulePath {
+    let path = path.trim_start_matches('/').trim_end_matches(".rs").trim_end_matches("/mod");
+    match path {
+        "lib" => Vec::new(),
+        "main" if !has_library => Vec::new(),
+        _ => path.split('/').map(str::to_owned).collect(),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Follows `crate`, `super` and `self` at the beginning of a path.
+fn walk<'p>(module: &ModulePath, path: &'p [String]) -> (ModulePath, &'p [String]) {
+    let (mut at, mut rest) = (module.clone(), path);
+    while let [first, after @ ..] = rest {
+        match first.as_str() {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()),
+            "self" => {}
+            _ => break,
+        }
+        rest = after;
+    }
+    (at, rest)
+}
 
-    #[test]
-    fn files_are_found_where_the_compiler_finds_them() {
-        let tree = Tree::of_texts(&[
-            (
-                "src/bin/tool/main.rs",
-                "mod a;\n#[path = \"../../far.rs\"]\nmod far;\nmod inline { mod deep; }",
-            ),
-            ("src/bin/tool/a.rs", "mod b;\nmod c;"),
-            ("src/bin/tool/a/b.rs", ""),
-            ("src/bin/tool/a/c/mod.rs", "mod d;"),
-            ("src/bin/tool/a/c/d.rs", ""),
-            ("src/far.rs", ""),
-            ("src/bin/tool/inline/deep.rs", ""),
-        ]);
-        let modules: Vec<_> = tree.files.iter().map(|file| file.module.join("::")).collect();
-        assert_eq!(modules, ["", "a", "a::b", "a::c", "a::c::d", "far", "inline::deep"]);
+fn add(arrows: &mut Arrows, (from, to): (FileId, FileId), path: &[String], line: usize) {
+    if from != to {
+        let names = arrows.entry((from, to)).or_default().entry(line).or_default();
+        let name = path.join("::");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+}
+
+/// The largest groups of files in which each one is reached from each other one, without groups of one.
+pub(super) fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<FileId>> {
+    let reached_from = |file: FileId| {
+        let mut reached = BTreeSet::from([file]);
+        let mut next = vec![file];
+        while let Some(from) = next.pop() {
+            let targets = arrows.range((from, 0)..=(from, FileId::MAX)).map(|((_, to), _)| *to);
+            next.extend(targets.filter(|to| reached.insert(*to)));
+        }
+        reached
+    };
+    let files: BTreeSet<_> = arrows.keys().map(|(from, _)| *from).collect();
+    let reached: BTreeMap<_, _> = files.into_iter().map(|file| (file, reached_from(file))).collect();
+    let group = |(file, all): (&FileId, &BTreeSet<FileId>)| -> BTreeSet<FileId> {
+        all.iter()
+            .copied()
+            .filter(|other| reached.get(other).is_some_and(|back| back.contains(file)))
+            .collect()
+    };
+    reached.iter().map(group).filter(|group| group.len() > 1).collect()
+}
+
+impl Found {
+    fn is_empty(&self) -> bool {
+        self.modules.is_empty() && self.items.is_empty()
     }
 
-    #[test]
-    fn a_missing_file_and_bad_syntax_are_errors_with_their_lines() {
-        let error = |text: &str| {
-            let read = |path: &str| (path == "src/lib.rs").then(|| text.to_owned());
-            Tree::read("src/lib.rs", &read).map(|_| ()).unwrap_err().to_string()
-        };
-        assert_eq!(error("\nmod gone;"), "src/lib.rs:2: the file of `mod gone` is missing");
-        assert!(error("\nfn {").starts_with("src/lib.rs:2: "));
-    }
-
-    #[test]
-    fn files_of_tests_are_known_but_not_what_they_use() {
-        let tree = Tree::of_texts(&[
-            (
-                "src/lib.rs",
-                "#[cfg(test)]\nmod replay;\n#[cfg(test)]\nmod inline { mod deep; }\nmod a;\nmod named_tests;",
-            ),
-            ("src/replay.rs", "mod inputs;\nuse crate::a::A;"),
-            ("src/replay/inputs.rs", ""),
-            ("src/inline/deep.rs", "fn f() { crate::a::f(); }"),
-            ("src/a.rs", "pub struct A;"),
-            ("src/named_tests.rs", "pub struct B;"),
-        ]);
-        let of = |is_test| {
-            let files = tree.files.iter().filter(move |file| file.is_test == is_test);
-            files.map(|file| file.path.as_str()).collect::<Vec<_>>()
-        };
-        assert_eq!(of(true), ["src/replay.rs", "src/replay/inputs.rs", "src/inline/deep.rs"]);
-        assert_eq!(of(false), ["src/lib.rs", "src/a.rs", "src/named_tests.rs"]);
-        assert!(super::super::arrows::of(&tree).is_empty());
+    fn extend(&mut self, other: Self) {
+        self.modules.extend(other.modules);
+        self.items.extend(other.items);
     }
 }
