@@ -132,3 +132,19 @@ fn explain(error: &clap::Error) -> Option<Failure> {
     let line = in_plain_words(error, line.trim_start_matches("error: "));
     (!is_requested).then(|| Failure::usage(format!("{line}; see --help")))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_option_of_every_command_has_a_help_text() {
+        for command in Arguments::command().get_subcommands() {
+            for option in command.get_arguments() {
+                assert!(option.get_help().is_some(), "{} {}", command.get_name(), option.get_id());
+            }
+        }
+    }
+}

@@ -167,30 +167,42 @@ mod meters {
         /// Tells the recorder what has changed.
         pub(crate) fn tell<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
             self.told_at = Some(now);
-            let peer = &stats.peer;
+            // A new counter does not compile until it is recorded, or named as one that is not.
+            let EndpointStats {
+                peer,
+                connections,
+                blocks,
+                blocks_available,
+                arrival_queue_full,
+                too_long,
+                proxy_headers_refused,
+                receive_queue_full,
+                backlog_full,
+                unconnected_queue_full,
+                refused_clients: _,
+                sender_wakes,
+                send_failures,
+                receive_failures,
+                hook_panics,
+            } = stats;
             let plain = [
-                peer.datagrams_received,
-                peer.datagrams_sent,
-                peer.bytes_received,
-                peer.bytes_sent,
-                stats.sender_wakes,
-                stats.too_long,
-                stats.proxy_headers_refused,
-                stats.send_failures,
-                stats.receive_failures,
-                stats.hook_panics,
+                &peer.datagrams_received,
+                &peer.datagrams_sent,
+                &peer.bytes_received,
+                &peer.bytes_sent,
+                sender_wakes,
+                too_long,
+                proxy_headers_refused,
+                send_failures,
+                receive_failures,
+                hook_panics,
             ];
-            let queue_full = [
-                stats.arrival_queue_full,
-                stats.receive_queue_full,
-                stats.backlog_full,
-                stats.unconnected_queue_full,
-            ];
-            self.plain.iter_mut().zip(plain).for_each(|(total, value)| total.reach(value));
-            self.queue_full.iter_mut().zip(queue_full).for_each(|(total, value)| total.reach(value));
+            let queue_full = [arrival_queue_full, receive_queue_full, backlog_full, unconnected_queue_full];
+            self.plain.iter_mut().zip(plain).for_each(|(total, value)| total.reach(*value));
+            self.queue_full.iter_mut().zip(queue_full).for_each(|(total, value)| total.reach(*value));
             self.dropped.iter_mut().zip(peer.drops()).for_each(|(total, (_, value))| total.reach(value));
-            self.connections.set(stats.connections);
-            self.blocks.set(stats.blocks - stats.blocks_available);
+            self.connections.set(*connections);
+            self.blocks.set(blocks - blocks_available);
         }
     }
 

@@ -100,6 +100,11 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     ] {
         assert_eq!(recorded.value::<P>(name, labels), value, "{name}{labels}");
     }
+    let readme = include_str!("../../../README.md");
+    for key in recorded.values.keys() {
+        let name = key.split('{').next().expect("a name");
+        assert!(readme.contains(&format!("`{name}`")), "the README has no row for {name}");
+    }
     let has = |unit| recorded.values.values().filter(|(of_one, _)| *of_one == unit).count();
     assert_eq!((has(Some(Unit::Bytes)), has(None)), (2, 0), "{:#?}", recorded.values);
 }
