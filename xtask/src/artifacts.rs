@@ -20,7 +20,7 @@ pub const PAGE: &str = "web/dist";
 /// Prints the sizes and the imported modules of a WebAssembly file as JSON.
 const INSPECT: &str = include_str!("inspect.mjs");
 
-/// Builds the npm package as its README tells: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
+/// Builds the npm package as its README says: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
 pub fn npm_package(shell: &Shell) -> Result<String> {
     shell.cmd_for(WASM, "wasm", "npm", ["run", "build"]).run()?;
     let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;

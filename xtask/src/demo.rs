@@ -174,7 +174,7 @@ struct Demo {
     echo: Service,
     /// The key hash of the game server, as it stands in links.
     key: String,
-    /// Where the relay tells its metrics.
+    /// The address of the relay's metrics.
     metrics: String,
 }
 

@@ -1,16 +1,14 @@
-//! `cargo xtask size npm`: how large each entry of the npm package is, compared with the committed table and with what the
-//! smallest one may have.
+//! `cargo xtask size npm`: how large each entry of the npm package is, compared with the committed table and with the limit of the
+//! smallest one.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::shell::Shell;
 
 const TABLE: &str = "docs/sizes.md";
-const RESULT: &str = "target/size/npm.json";
 const SCRIPT: &str = "sizes.mjs";
 /// How much larger an entry may be than the table says, in percent, with the compiler of the table.
 const TOLERANCE: u64 = 2;
@@ -23,34 +21,12 @@ const MOST_GLUE: u64 = 15_616;
 struct Entry {
     wasm: u64,
     glue: u64,
-    /// Of one file with both, where the WebAssembly is inside.
-    file: u64,
-}
-
-/// What a page loads for a client, ours or another one, by its name; or what a part of the glue takes before compression.
-type Bytes = BTreeMap<String, u64>;
-
-/// What `wasm/sizes.mjs` prints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Sizes {
-    entries: BTreeMap<String, Entry>,
-    /// Of the smallest entry.
-    parts: Bytes,
-    clients: Bytes,
 }
 
 impl Entry {
     const fn total(self) -> u64 {
         self.wasm + self.glue
     }
-}
-
-/// A row of the table: compiler, entry, WebAssembly and glue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
-    rustc: String,
-    entry: String,
-    total: u64,
 }
 
 /// Whether the clients of other packages are measured too, which are installed with the bundlers.
@@ -62,77 +38,24 @@ pub enum Others {
     LeftOut,
 }
 
-/// Measures the entries, prints and writes the sizes, and checks them. A compiler that the table does not know is noted and no
-/// failure.
+/// Measures the entries, prints the sizes, and checks them. A compiler that the table does not know is noted and no failure.
 pub fn check(shell: &Shell, others: Others) -> Result<()> {
     let more = (others == Others::Measured).then_some("--others");
     let output = shell.cmd_in("wasm", "node", [SCRIPT].into_iter().chain(more)).output()?;
-    if !output.status.success() {
-        bail!("wasm/{SCRIPT} cannot measure the package");
-    }
-    let sizes = parse(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
-    let Sizes { entries, parts, clients } = &sizes;
-    for (name, entry) in entries {
-        let Entry { wasm, glue, file } = *entry;
-        shell.print(format_args!(
-            "{name:<16} {wasm:>6} WebAssembly, {glue:>6} glue, {:>6} both; {file:>6} as one file",
-            entry.total()
-        ));
-    }
-    shell.print("what a page loads for a client, with gzip:");
-    for (name, bytes) in clients {
-        shell.print(format_args!("{name:<22} {bytes:>6}"));
-    }
-    shell.print("what the glue of the smallest entry is for, before compression:");
-    for (name, bytes) in parts {
-        shell.print(format_args!("{bytes:>6} {name}"));
-    }
-    let smallest = smallest(entries).context("no entry has the WebAssembly inside")?;
-    write(shell, &sizes, smallest)?;
-    against_limits(smallest)?;
+    let sizes: Value = serde_json::from_str(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
+    shell.print(format_args!("bytes with gzip; `parts` are those of the glue, before: {sizes:#}"));
+    let entries = entries(&sizes).context("wasm/sizes.mjs printed no entries")?;
     let version = shell.cmd("rustc", ["--version"]).output()?.stdout;
     let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
-    against_table(shell, entries, rustc)
-}
-
-/// The smallest of those with the WebAssembly inside.
-fn smallest(entries: &BTreeMap<String, Entry>) -> Option<Entry> {
-    entries.values().copied().filter(|entry| entry.wasm > 0).min_by_key(|entry| entry.total())
-}
-
-fn against_limits(smallest: Entry) -> Result<()> {
-    if smallest.total() > MOST_TOTAL || smallest.glue > MOST_GLUE {
-        bail!(
-            "the smallest entry of the npm package has {} bytes with gzip, {} of them glue, and may have {MOST_TOTAL} and \
-             {MOST_GLUE}",
-            smallest.total(),
-            smallest.glue
-        );
-    }
-    Ok(())
-}
-
-fn against_table(shell: &Shell, entries: &BTreeMap<String, Entry>, rustc: &str) -> Result<()> {
-    let rows = rows(&shell.read(TABLE)?);
-    if !rows.iter().any(|row| row.rustc == rustc) {
+    let rows = rows(&shell.read(TABLE)?, rustc);
+    if rows.is_empty() {
         shell.print(format_args!("{TABLE} has no sizes for rustc {rustc}; add rows to have them checked"));
-        return Ok(());
     }
-    let mut wrong = Vec::new();
-    for (name, entry) in entries {
-        let row = rows.iter().find(|row| row.rustc == rustc && row.entry == *name);
-        match row {
-            None => wrong.push(format!("{name} has no row")),
-            Some(row) if entry.total() > most(row.total) => {
-                wrong.push(format!("{name} has {} bytes, and may have {}", entry.total(), most(row.total)));
-            }
-            Some(_) => {}
-        }
-    }
+    let wrong = wrong(&entries, &rows);
     if !wrong.is_empty() {
         bail!(
-            "the npm package is larger than {TABLE} says:\n  {}\nmake it smaller, or say in the change what the bytes are \
-             for and update the rows of rustc {rustc}",
+            "the npm package is too large:\n  {}\nmake it smaller, or say in the change what the bytes are for and update \
+             the rows of rustc {rustc} in {TABLE}",
             wrong.join("\n  ")
         );
     }
@@ -140,50 +63,41 @@ fn against_table(shell: &Shell, entries: &BTreeMap<String, Entry>, rustc: &str) 
     Ok(())
 }
 
-const fn most(total: u64) -> u64 {
-    total + total * TOLERANCE / 100
-}
-
-fn write(shell: &Shell, Sizes { entries, parts, clients }: &Sizes, smallest: Entry) -> Result<()> {
-    let entries: serde_json::Map<String, Value> = entries
-        .iter()
-        .map(|(name, entry)| {
-            let Entry { wasm, glue, file } = *entry;
-            let sizes = json!({ "wasm_gzip": wasm, "glue_gzip": glue, "total_gzip": entry.total(), "file_gzip": file });
-            (name.clone(), sizes)
-        })
-        .collect();
-    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries), "parts": parts, "clients": clients });
-    let path = shell.path(RESULT);
-    let folder = path.parent().context("the result lies in no folder")?;
-    fs::create_dir_all(folder).and_then(|()| fs::write(&path, format!("{result:#}\n")))?;
-    shell.print(format_args!("written to {RESULT}"));
-    Ok(())
-}
-
-fn parse(printed: &str) -> Option<Sizes> {
-    let value: Value = serde_json::from_str(printed).ok()?;
-    let number = |entry: &Value, name: &str| entry.get(name)?.as_u64();
+/// The entries that `wasm/sizes.mjs` prints.
+fn entries(sizes: &Value) -> Option<BTreeMap<String, Entry>> {
     let entry = |entry: &Value| {
-        let (wasm, glue, file) = (number(entry, "wasm")?, number(entry, "glue")?, number(entry, "file")?);
-        Some(Entry { wasm, glue, file })
+        Some(Entry { wasm: entry.get("wasm")?.as_u64()?, glue: entry.get("glue")?.as_u64()? })
     };
-    let entries = value.get("entries")?.as_object()?.iter();
-    let entries = entries.map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect::<Option<_>>()?;
-    let bytes = |of: &str| {
-        let named = value.get(of)?.as_object()?.iter();
-        named.map(|(name, bytes)| Some((name.clone(), bytes.as_u64()?))).collect::<Option<Bytes>>()
-    };
-    Some(Sizes { entries, parts: bytes("parts")?, clients: bytes("clients")? })
+    let entries = sizes.get("entries")?.as_object()?.iter();
+    entries.map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect()
 }
 
-/// The rows `| version | entry | bytes | bytes | bytes |` of the table.
-fn rows(text: &str) -> Vec<Row> {
+/// The entries that are larger than they may be. The limit is that of the smallest one with WebAssembly inside.
+fn wrong(entries: &BTreeMap<String, Entry>, rows: &BTreeMap<String, u64>) -> Vec<String> {
+    let smallest = entries.iter().filter(|(_, entry)| entry.wasm > 0).min_by_key(|(_, entry)| entry.total());
+    let mut wrong = Vec::new();
+    match smallest {
+        Some((_, entry)) if entry.total() <= MOST_TOTAL && entry.glue <= MOST_GLUE => {}
+        smallest => {
+            wrong.push(format!("{smallest:?} is the smallest, and may have {MOST_TOTAL} and {MOST_GLUE}"))
+        }
+    }
+    for (name, entry) in entries.iter().filter(|_| !rows.is_empty()) {
+        let most = rows.get(name).map_or(0, |total| total + total * TOLERANCE / 100);
+        if entry.total() > most {
+            wrong.push(format!("{name} has {} bytes, and may have {most}", entry.total()));
+        }
+    }
+    wrong
+}
+
+/// The bytes of each entry with this compiler, from rows `| version | entry | bytes | bytes | bytes |` of the table.
+fn rows(text: &str, rustc: &str) -> BTreeMap<String, u64> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
-        let (rustc, entry) = (cells.next()?.to_owned(), cells.next()?.trim_matches('`').to_owned());
-        let total = cells.nth(2)?.replace(',', "").parse().ok()?;
-        Some(Row { rustc, entry, total })
+        cells.next().filter(|version| *version == rustc)?;
+        let entry = cells.next()?.trim_matches('`').to_owned();
+        Some((entry, cells.nth(2)?.replace(',', "").parse().ok()?))
     };
     text.lines().filter_map(row).collect()
 }
@@ -192,33 +106,23 @@ fn rows(text: &str) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "words\n\n| rustc | entry | WebAssembly | glue | both |\n|---|---|---|---|---|\n\
-                        | 1.95.0 | `.` | 46,000 | 4,000 | 50,000 |\n| 1.95.0 | `./raknet` | 1 | 2 | 3 |\n";
-
     #[test]
-    fn the_table_is_read() {
-        let row = |entry: &str, total| Row { rustc: "1.95.0".to_owned(), entry: entry.to_owned(), total };
-        assert_eq!(rows(TEXT), [row(".", 50_000), row("./raknet", 3)]);
-    }
-
-    #[test]
-    fn the_sizes_are_read_and_the_smallest_with_webassembly_counts() {
-        let printed = r#"{"entries":{".":{"wasm":9,"glue":3,"total":12,"file":12},
-            "./ping":{"wasm":0,"glue":1,"total":1,"file":1},"./raknet":{"wasm":5,"glue":3,"total":8,"file":9}},
-            "parts":{"WebTransport":3},"clients":{"rakwire":12,"another":99}}"#;
-        let Sizes { entries, parts, clients } = parse(printed).unwrap();
-        assert_eq!(parts, BTreeMap::from([("WebTransport".to_owned(), 3)]));
-        assert_eq!(clients, BTreeMap::from([("another".to_owned(), 99), ("rakwire".to_owned(), 12)]));
-        assert_eq!(smallest(&entries), Some(Entry { wasm: 5, glue: 3, file: 9 }));
-        assert_eq!(parse("{\"entries\":{\".\":{}},\"parts\":{},\"clients\":{}}"), None);
-    }
-
-    #[test]
-    fn limits_are_limits() {
-        let entry = |wasm, glue| Entry { wasm, glue, file: 0 };
-        assert!(against_limits(entry(MOST_TOTAL - MOST_GLUE, MOST_GLUE)).is_ok());
-        assert!(against_limits(entry(MOST_TOTAL - MOST_GLUE + 1, MOST_GLUE)).is_err());
-        assert!(against_limits(entry(0, MOST_GLUE + 1)).is_err());
-        assert_eq!(most(46_000), 46_920);
+    fn sizes_are_compared_with_the_table_and_the_limit() {
+        let sizes = serde_json::json!({"entries": {
+            ".": {"wasm": 30_000, "glue": 5_000, "file": 1}, "./ping": {"wasm": 0, "glue": 1}}});
+        let entries = entries(&sizes).unwrap();
+        let table = |bytes: &str| {
+            format!(
+                "words\n| rustc | entry | WebAssembly | glue | both |\n|---|---|---|---|---|\n\
+                     | 1.95.0 | `.` | 1 | 2 | {bytes} |\n| 1.95.0 | `./ping` | 0 | 1 | 1 |\n"
+            )
+        };
+        assert_eq!(rows(&table("50,000"), "1.95.0")["."], 50_000);
+        assert!(rows(&table("50,000"), "1.96.0").is_empty());
+        assert!(wrong(&entries, &rows(&table("34,314"), "1.95.0")).is_empty());
+        let expected = [". has 35000 bytes, and may have 34680"];
+        assert_eq!(wrong(&entries, &rows(&table("34,000"), "1.95.0")), expected);
+        let large = BTreeMap::from([(".".to_owned(), Entry { wasm: MOST_TOTAL, glue: 1 })]);
+        assert_eq!(wrong(&large, &BTreeMap::new()).len(), 1);
     }
 }

@@ -50,7 +50,7 @@ impl Cmd {
         self
     }
 
-    /// Ends it when told so.
+    /// Ends it once this is set.
     pub fn until(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
         self
@@ -166,7 +166,7 @@ impl Running {
         self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
 
-    /// Waits for the child's end; ends it when the time is up or this process is told to stop.
+    /// Waits for the child's end; ends it when the time is up or this process has to stop.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
         let started = Instant::now();
         loop {
@@ -211,7 +211,7 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         if let Ok(group) = i32::try_from(self.child.id()) {
-            // An error means that nobody is left in the group.
+            // An error means that the group is empty.
             let _ = killpg(Pid::from_raw(group), signal);
         }
     }

@@ -160,7 +160,7 @@ fn is_like(expected: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// What a document tells to do, with the line of its block.
+/// A step of a document, with the line of its block.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     File { line: usize, path: String, text: String },

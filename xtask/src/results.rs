@@ -33,7 +33,7 @@ impl Tests {
 pub struct Failed {
     /// Its name, as its runner takes it.
     pub name: String,
-    /// The file that it is in, where its runner tells.
+    /// The file that it is in, where its runner says so.
     pub file: Option<String>,
 }
 
@@ -134,8 +134,7 @@ enum Kind {
 }
 
 fn kind(line: &str) -> Option<Kind> {
-    let is_test = line.starts_with("test ") && line.ends_with("... FAILED");
-    if is_test || line.starts_with("FAIL [") {
+    if line.starts_with("test ") && line.ends_with("... FAILED") {
         Some(Kind::Test)
     } else if line.contains(PANIC) {
         Some(Kind::Panic)
@@ -147,7 +146,7 @@ fn kind(line: &str) -> Option<Kind> {
     }
 }
 
-/// How many tests a log tells of, if it tells of any. Those that run once more are counted once.
+/// Counts the tests of a log, if it has any. Those that run once more are counted once.
 pub fn tests(log: &str) -> Option<Tests> {
     let log = log.split_once(AGAIN).map_or(log, |(first, _)| first);
     let found = log.lines().filter_map(|line| tests_in(plain(line).trim()));
@@ -159,14 +158,6 @@ fn tests_in(line: &str) -> Option<Tests> {
     if let Some(result) = line.strip_prefix("test result: ") {
         let (_, counts) = result.split_once(". ")?;
         return Some(Tests { passed: before(counts, " passed")?, failed: before(counts, " failed")? });
-    }
-    // Of nextest.
-    if line.starts_with("Summary [") {
-        let (_, counts) = line.split_once(" run: ")?;
-        return Some(Tests {
-            passed: before(counts, " passed")?,
-            failed: before(counts, " failed").unwrap_or(0),
-        });
     }
     // Of xtask, which counts the mutants of the list.
     if let Some((counts, _)) = line.split_once(" mutants were killed") {
@@ -220,8 +211,6 @@ mod tests {
                    thread 'a::bad' panicked at core/src/a.rs:1:2:\nassertion failed: x\nnote: run with\n\n\
                    test result: FAILED. 1 passed; 1 failed; 0 ignored\n\nerror: test failed, to rerun pass `--lib`\n";
         assert_eq!(first_error(log).as_deref(), Some("test a::bad ... FAILED: assertion failed: x"));
-        let log = "        FAIL [   0.005s] rakwire a::bad\n  stdout\n";
-        assert_eq!(first_error(log).as_deref(), Some("FAIL [   0.005s] rakwire a::bad"));
     }
 
     #[test]
@@ -286,9 +275,6 @@ mod tests {
         let cargo = "test result: ok. 5 passed; 0 failed; 0 ignored\ntest result: FAILED. 2 passed; 1 failed; 0 ignored";
         assert_eq!(tests(cargo), Some(Tests { passed: 7, failed: 1 }));
         assert_eq!(tests(cargo).map(Tests::all), Some(8));
-        assert_eq!(tests("     Summary [   1.250s] 12 tests run: 12 passed, 3 skipped"), passed(12));
-        let nextest = "     Summary [   1.250s] 12 tests run: 10 passed (1 slow), 2 failed, 3 skipped";
-        assert_eq!(tests(nextest), Some(Tests { passed: 10, failed: 2 }));
         assert_eq!(tests("ℹ tests 4\nℹ pass 3\nℹ fail 1\n"), Some(Tests { passed: 3, failed: 1 }));
         assert_eq!(tests("# tests 4\n# pass 4\n# fail 0\n"), passed(4));
         assert_eq!(tests("9 of 9 mutants were killed, and nothing is found"), passed(9));

@@ -168,7 +168,7 @@ fn check_drops(game: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Checks that somebody has got anywhere.
+/// Checks that a player has moved.
 fn check_walk(walk: &Value) -> Result<()> {
     let at = |name: &str, axis: &str| walk.get(name)?.get(axis)?.as_f64();
     let along = |axis| Some(at("after", axis)? - at("before", axis)?);
@@ -207,11 +207,6 @@ mod tests {
         check_fight(value, &WAYS)
     }
 
-    /// The pages of a game whose round trips took so long.
-    fn measured(round_trips: Value) -> Value {
-        json!([{"relay_drops": {"toClient": {}, "toServer": {}}, "round_trip_ms": round_trips}])
-    }
-
     #[test]
     fn a_good_line_passes() {
         check_all(&good()).unwrap();
@@ -228,63 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_fails_with_its_reason() {
+    fn each_value_of_a_line_counts() {
         let changes = [
-            ("after", json!({"x": 0.1, "y": 0.1}), "by the keyboard: nobody moved"),
-            ("before", Value::Null, "by the keyboard: it does not say who moved where"),
-            ("touch", Value::Null, "by a finger: it does not say who moved where"),
-            ("holder", Value::Null, "nobody held anything"),
-            ("damage", json!(2), "2 damage was done, not 3"),
-            ("won", json!({"state": "playing"}), "no screen says won"),
-            ("lost", Value::Null, "no screen says lost"),
-            ("pages", Value::Null, "it does not say what the pages measured"),
-            ("pages", json!([{}]), "it does not say what the relay dropped"),
-            (
-                "pages",
-                json!([{"relay_drops": {"toClient": {"queueFull": 2}}}]),
-                "it does not say what the relay dropped toServer",
-            ),
-            ("pages", measured(json!({})), "it does not say how long round trips took"),
-            (
-                "pages",
-                measured(json!({"connection": {"p50": 50.0}})),
-                "a round trip took 50 ms at the median, and not less than 50",
-            ),
+            ("/raknet/after", json!({"x": 0.1, "y": 0.1}), "by the keyboard: nobody moved"),
+            ("/raknet/touch", Value::Null, "by a finger: it does not say who moved where"),
+            ("/raknet/holder", Value::Null, "nobody held anything"),
+            ("/raknet/damage", json!(2), "2 damage was done, not 3"),
+            ("/raknet/won/state", json!("playing"), "no screen says won"),
+            ("/raknet/pages/0/relay_drops/toServer", Value::Null, "what the relay dropped toServer"),
+            ("/raknet/pages/0/round_trip_ms/connection/p50", json!(50.0), "a round trip took 50 ms"),
+            ("/game/lock", json!("Encrypted, to any server"), "the lock of the game by game says"),
+            ("/raknet/lock", json!(""), "the lock of the game by raknet says"),
+            ("/raknet/world", json!("Replication: 1/s"), "of the game by raknet"),
+            ("/queue_full_drops", json!(2), "the relay dropped 2 datagrams"),
+            ("/replication", Value::Null, "the game by replication"),
         ];
-        for (name, value, reason) in changes {
+        for (place, value, reason) in changes {
             let mut line = good();
-            line["raknet"][name] = value;
+            *line.pointer_mut(place).unwrap() = value;
             let error = format!("{:#}", check_all(&line).unwrap_err());
-            assert_eq!(error, format!("the game by raknet: {reason}"));
+            assert!(error.contains(reason), "{place}: {error}");
         }
-        let locks = [
-            ("game", "Encrypted, to any server"),
-            ("raknet", ""),
-            ("raknet", "Encrypted, to any server"),
-            ("replication", ""),
-            ("replication", "Secure: the server of this link"),
-        ];
-        for (way, lock) in locks {
-            let mut line = good();
-            line[way]["lock"] = json!(lock);
-            let error = check_all(&line).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("the lock of the game by {way} says")), "{error}");
-        }
-        for (way, other) in [("raknet", "replication"), ("replication", "raknet")] {
-            let mut line = good();
-            line[way]["world"] = line[other]["world"].clone();
-            assert!(check_all(&line).unwrap_err().to_string().ends_with(&format!("of the game by {way}")));
-        }
-        for (drops, reason) in [
-            (json!(2), "the relay dropped 2 datagrams because a queue was full"),
-            (Value::Null, "it does not say how many datagrams found a full queue at the relay"),
-        ] {
-            let mut line = good();
-            line["queue_full_drops"] = drops;
-            assert_eq!(check_all(&line).unwrap_err().to_string(), reason);
-        }
-        assert_eq!(check_all(&json!({})).unwrap_err().to_string(), "there was no game by game");
-        assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");
+        assert!(check_look(&json!({"players": 1})).is_err());
     }
 
     #[test]

@@ -13,12 +13,12 @@ pub fn watch_signals() -> Result<()> {
         .context("the signal handler cannot be set")
 }
 
-/// Whether this process has been told to stop.
+/// Returns true once this process has to stop.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Ends the children of a run before their time, once it is set or this process has been told to stop.
+/// Ends the children of a run before their time, once it is set or this process has to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 

@@ -43,7 +43,7 @@ pub struct Row {
     pub took: Duration,
     /// How it went.
     pub outcome: Outcome,
-    /// The tests that its log tells of.
+    /// The tests that its log counts.
     pub tests: Option<Tests>,
     /// The first error of one that failed, or why it did not run.
     pub reason: Option<String>,
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_needs_something_that_failed_is_not_run_and_says_why() {
-        // No step of the set-up fails on purpose, so this is how one that did is told.
+        // No step of the set-up fails on purpose, so the outcome of one is made up here.
         let never = Stage::new("never-task", "is not reached", &[Need::Page], |_| panic!("reached"));
         let stages = [never];
         let tasks = tasks(&[], &stages);

@@ -30,7 +30,7 @@ const LIMITS: [(&str, (usize, usize)); 15] = [
     ("udp", (22, 23)),
     ("wasm", (93, 147)),
     ("web", (60, 91)),
-    ("xtask", (56, 188)),
+    ("xtask", (45, 160)),
 ];
 
 /// Lines of prose in one area, with the pronouns and the openers among them.

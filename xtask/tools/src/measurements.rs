@@ -39,7 +39,7 @@ impl Measurements {
         text
     }
 
-    /// Compares what was measured with what was committed. Another compiler is told, and no failure.
+    /// Compares what was measured with what was committed. Another compiler is noted, and no failure.
     pub(crate) fn check(&self, measured: &Self, update: &str, log: &Log) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();

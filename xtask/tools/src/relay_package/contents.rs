@@ -88,7 +88,7 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
 fn pack(shell: &Shell, folder: &str, tree: &Path) -> Result<PathBuf> {
     let name = format!("rakwire-relay_{}_{}.deb", version(shell)?, architecture(shell)?);
     let package = shell.path(folder).join(name);
-    // Everything belongs to root, whoever builds it; quick to make rather than small.
+    // Everything belongs to root; quick to make rather than small.
     let args = ["--root-owner-group", "-Zgzip", "-z6", "--build", text(tree)?, text(&package)?];
     shell.cmd("dpkg-deb", args).run()?;
     Ok(package)
@@ -147,7 +147,7 @@ fn write(to: &Path, bytes: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(to, bytes).with_context(|| format!("{} cannot be written", to.display()))?;
     fs::set_permissions(to, PermissionsExt::from_mode(mode))?;
-    // Whatever the mask of whoever builds it is.
+    // The mask of this process does not count.
     fs::set_permissions(folder, PermissionsExt::from_mode(0o755))?;
     Ok(())
 }

@@ -61,7 +61,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         .and_then(|()| Ok(writeln!(input)?));
     drop(input);
     let status = running.wait(Some(LIMIT))?;
-    // Without its input the script fails too, so what the relay did wrong is told first.
+    // Without its input the script fails too, so a fault of the relay is reported first.
     used?;
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
