@@ -11,8 +11,25 @@ type Results = [(Cell, Result<String, String>)];
 const ABOUT: &str = "\
 # Interop matrix
 
-Our endpoint with other RakNet implementations, over loopback. `cargo xtask test --only interop` runs every
-cell and fails if the results differ from this table; with `UPDATE_INTEROP=1` it rewrites the table.
+This page lists the RakNet implementations that rakwire is tested with, and their limits. It is for readers with servers or clients
+that are not built on rakwire.
+
+## Programs that speak RakNet today
+
+| programs | speak RakNet |
+|---|---|
+| games in C++ on RakNet 4 (*the original* is version 4.081), SLikeNet, MafiaNet | yes |
+| everything built on rakwire | yes |
+| clients of Minecraft Bedrock from version 1.26.60 on | no: NetherNet, which is built on WebRTC |
+| older clients and servers of Minecraft Bedrock, and libraries for them | yes |
+
+RakLib, go-raknet and most packages of the registries below were written for Minecraft Bedrock. They still speak RakNet with each
+other and with rakwire, and current clients of the game do not use them.
+
+## How it is tested
+
+The tests run over loopback. `cargo xtask test --only interop` runs every cell of [the matrix](#the-matrix) and fails if the results
+differ from it; with `UPDATE_INTEROP=1` it rewrites this page.
 
 A cell passes if every echo has the right content, none arrives twice, all reliable messages arrive, ordered ones in
 order, sequenced ones never after newer ones, the newest reliable sequenced message arrives, and each message arrives
@@ -24,7 +41,7 @@ A limit is one of the other implementation, see [`interop/README.md`](../interop
 cell fails in the described way.
 
 Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
-[secure.md](secure.md#who-connects-with-whom), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
+[secure.md](secure.md#compatibility), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
 package that could be fetched: a stand-in with the same sizes takes its place, around RakNet's own handshake.
 
 Plugins of the original (connection graph, ready events and RPC4, as far as their wire is spoken here) run at one end and ours at the other
