@@ -42,7 +42,7 @@ Rabbit, stores the world and decides, without a transport. Without an `opt` in i
 (`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
 telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
 these two beyond that of the echo: protocol, driver and the program itself. RAM excludes the stack; `data` is the part of
-it whose initial values also take flash. `resources` is the memory of the protocol for a profile, `state` includes that
+it with initial values, which also take flash. `resources` is the memory of the protocol for a profile, `state` includes that
 of the driver and the socket; `game` are those of the Game Protocol.
 ";
 
