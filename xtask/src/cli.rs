@@ -28,6 +28,11 @@ pub enum Request {
     Wasm,
     /// Builds the page.
     Web,
+    /// Builds the site, or the book alone.
+    Site {
+        /// Whether the references and the demo are left out.
+        only_book: bool,
+    },
     /// Runs the demo.
     Demo(demo::Options),
     /// Lists the stages of all tiers.
@@ -76,6 +81,7 @@ pub fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .arg(flag("list", LIST_HELP))
         .subcommands(plain.map(|(name, about)| Command::new(name).about(about)))
+        .subcommand(site_command())
         .subcommand(demo_command())
         .subcommands(tiers.map(|(tier, about)| tier_command(tier).about(about)))
         .subcommands(OF_TOOLS.map(|(name, about)| forwarded(name).about(about)))
@@ -100,6 +106,12 @@ fn tier_command(tier: Tier) -> Command {
     let command = Command::new(tier.name()).arg(only).arg(list.conflicts_with("only"));
     let table = flag("table", "Print the table of CONTRIBUTING.md: which command runs which stage");
     if tier == Tier::Ci { command.arg(table.conflicts_with_all(["only", "list"])) } else { command }
+}
+
+fn site_command() -> Command {
+    Command::new("site")
+        .about("Build the book, the references and the pages of the demo: target/site")
+        .arg(flag("book", "Build the book alone, which takes seconds, and check its links"))
 }
 
 fn demo_command() -> Command {
@@ -154,6 +166,7 @@ fn request(matches: &ArgMatches) -> Request {
     match name {
         "wasm" => Request::Wasm,
         "web" => Request::Web,
+        "site" => Request::Site { only_book: of_command.get_flag("book") },
         "demo" => Request::Demo(demo_options(of_command)),
         "setup" => Request::Setup,
         of_tools => {
@@ -225,6 +238,12 @@ mod tests {
         let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
         assert_eq!(args, ["bench", "-h"]);
         assert!(matches!(parsed("fuzz"), Request::Tools(args) if args == ["fuzz"]));
+    }
+
+    #[test]
+    fn the_book_can_be_built_alone() {
+        assert!(matches!(parsed("site"), Request::Site { only_book: false }));
+        assert!(matches!(parsed("site --book"), Request::Site { only_book: true }));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod service;
 pub mod setup;
 pub mod shell;
+pub mod site;
 pub mod slow_page;
 pub mod smoke;
 pub mod stage;
@@ -72,6 +73,14 @@ fn run(request: Request) -> Result<ExitCode> {
         Request::Web => tasks::set_up(&shell, &[Need::Page])?,
         Request::Demo(options) => demo::run(&shell, &options)?,
         Request::List => shell.print(listing::list(&shell, &stages::all())),
+        Request::Site { only_book: true } => {
+            tasks::set_up(&shell, &[Need::MdBook])?;
+            site::build_book(&shell)?;
+        }
+        Request::Site { only_book: false } => {
+            tasks::set_up(&shell, &site::NEEDS)?;
+            site::build(&shell)?;
+        }
         Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
         Request::Tools(args) => {
             // The standard output is for the result of the command.

@@ -20,6 +20,7 @@ use crate::rerun::Runner;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::site;
 use crate::smoke;
 use crate::stage::{Stage, Tier};
 use crate::targets::{THUMB, WASM};
@@ -374,7 +375,7 @@ fn generated_input() -> [Stage; 5] {
 }
 
 /// Trials of the published packages as their users have them, and of their speed.
-fn products() -> [Stage; 6] {
+fn products() -> [Stage; 7] {
     [
         Stage::new(
             "runtimes",
@@ -400,6 +401,9 @@ fn products() -> [Stage; 6] {
         )
         .load(Load::Half)
         .tier(Tier::Nightly, "the frameworks of pages, which few changes reach"),
+        Stage::new("site", "the book builds with the references and the demo, and its links hold", &site::NEEDS, site::build)
+            .uses(Resource::DevProfile)
+            .tier(Tier::Nightly, "compiles the book's program and all documentation"),
         Stage::in_tools(
             "relay-package",
             "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",

@@ -108,6 +108,7 @@ needs! {
     Qemu "qemu": How::Program(QEMU, QEMU);
     TShark "tshark": How::Program("tshark", "tshark");
     Redis "redis": How::Daemon("redis-server", "redis-server");
+    MdBook "mdbook": How::Cargo(&tools::MDBOOK);
     DefmtPrint "defmt-print": How::Cargo(&tools::DEFMT_PRINT);
     WasmBindgen "wasm-bindgen": How::Built(tools::wasm_bindgen, Some(Resource::DevProfile));
     WasmPack "wasm-pack": How::Cargo(&tools::WASM_PACK), after [WasmTarget, WasmBindgen];

@@ -21,6 +21,9 @@ pub(super) const CARGO_MUTANTS: Tool =
     Tool { ask: &["mutants", "--version"], exact: true, ..Tool::new("cargo-mutants", "27.1.0") };
 pub(super) const CARGO_SEMVER_CHECKS: Tool =
     Tool { ask: &["semver-checks", "--version"], ..Tool::new("cargo-semver-checks", "0.51.0") };
+/// Builds the book. Its web server, which takes longest to compile, is left out.
+pub(super) const MDBOOK: Tool =
+    Tool { features: &["--no-default-features", "--features", "search"], ..Tool::new("mdbook", "0.5.4") };
 /// Turns the log of a firmware into text.
 pub(super) const DEFMT_PRINT: Tool = Tool::new("defmt-print", "1.2.0");
 /// Looks for attacks in models of protocols. What it finds differs from version to version.
@@ -36,6 +39,8 @@ pub(super) struct Tool {
     exact: bool,
     /// Whether it needs a newer compiler than this repository, and one that optimises.
     newest_rust: bool,
+    /// The arguments of cargo that choose its features.
+    features: &'static [&'static str],
 }
 
 /// Builds the command-line half of wasm-bindgen, which is a crate here. It must be of exactly the version of the library half.
@@ -60,7 +65,7 @@ pub(super) fn clean(shell: &Shell) {
 
 impl Tool {
     const fn new(name: &'static str, version: &'static str) -> Self {
-        Self { name, version, ask: &["--version"], exact: false, newest_rust: false }
+        Self { name, version, ask: &["--version"], exact: false, newest_rust: false, features: &[] }
     }
 
     pub(super) fn by_hand(&self) -> String {
@@ -89,7 +94,7 @@ impl Tool {
         let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
         let args = ["install", "--locked", build, package.as_str(), "--bin", self.name, "--root", &root];
         shell
-            .cmd("cargo", args)
+            .cmd("cargo", args.into_iter().chain(self.features.iter().copied()))
             .with(|command| {
                 if self.newest_rust {
                     command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN);
@@ -125,9 +130,10 @@ fn can_write(folder: &Path) -> bool {
     written && fs::remove_file(&probe).is_ok()
 }
 
-/// The version in the line `NAME VERSION` which tools print, some with more after it.
+/// The version in the line `NAME VERSION` which tools print, some with more after it or a `v` before it.
 fn version_printed(printed: &str) -> Option<&str> {
     let word = printed.split_whitespace().nth(1)?;
+    let word = word.strip_prefix('v').unwrap_or(word);
     word.starts_with(|first: char| first.is_ascii_digit()).then_some(word)
 }
 
@@ -139,6 +145,7 @@ mod tests {
     fn printed_versions_are_found() {
         assert_eq!(version_printed("wasm-bindgen 0.2.130\n"), Some("0.2.130"));
         assert_eq!(version_printed("wasm-bindgen 0.2.130 (abcdef)\n"), Some("0.2.130"));
+        assert_eq!(version_printed("mdbook v0.5.4\n"), Some("0.5.4"));
         assert_eq!(version_printed("usage: tool"), None);
         assert_eq!(version_printed(""), None);
     }

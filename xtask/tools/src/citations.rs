@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use xtask::shell::Shell;
 use xtask::tracked;
 
-/// This file, whose tests cite what does not exist.
-const NOT_READ: &str = "xtask/tools/src/citations.rs";
+/// This file and the builder of the book. Their tests cite documents that do not exist.
+const NOT_READ: [&str; 2] = ["xtask/tools/src/citations.rs", "xtask/src/site/"];
 
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
@@ -20,7 +20,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     }
     let mut problems = Vec::new();
     let mut count = 0;
-    for path in files.iter().filter(|path| *path != NOT_READ) {
+    for path in files.iter().filter(|path| !NOT_READ.iter().any(|start| path.starts_with(start))) {
         // The links of a document are relative to its own folder, not to that of a symbolic link to it.
         if shell.path(path).is_symlink() {
             continue;

@@ -15,11 +15,10 @@ const OPENERS: [&str; 10] =
 /// The goal for every area, and the limit of those that are not named: pronouns and openers in 1,000 lines.
 const GOAL: (usize, usize) = (2, 10);
 /// Areas that have not reached the goal.
-const LIMITS: [(&str, (usize, usize)); 15] = [
+const LIMITS: [(&str, (usize, usize)); 14] = [
     ("bench", (35, 139)),
     ("cli", (90, 94)),
     ("core", (62, 102)),
-    ("documents", (75, 12)),
     ("embedded", (28, 49)),
     ("fuzz", (109, 211)),
     ("interop", (103, 174)),

@@ -327,6 +327,7 @@ const XTASK: Crate = Crate {
             "models",
             "own_files",
             "quickstarts",
+            "site",
             "slow_page",
             "smoke",
         ]),

@@ -1,0 +1,141 @@
+//! The site: the book, the references of the libraries and the pages of the demo, in one folder for any static host.
+
+mod book;
+mod links;
+mod pages;
+mod readers;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use self::book::Book;
+use crate::artifacts::{self, PAGE};
+use crate::setup::Need;
+use crate::shell::Shell;
+use crate::targets::WASM;
+use crate::tracked;
+
+/// The needs of the site.
+pub const NEEDS: [Need; 3] = [Need::MdBook, Need::Page, Need::BundlerPackages];
+/// The finished site.
+const SITE: &str = "target/site";
+/// The book with its sources, as mdBook reads it.
+const BOOK: &str = "target/site-book";
+/// The settings of the book, and its table of contents.
+const SETTINGS: &str = "docs/book.toml";
+const CONTENTS: &str = "docs/SUMMARY.md";
+/// The front page: the first page of the book is in a folder, where its links start.
+const FRONT_PAGE: &str = "\
+<!doctype html>
+<html lang=\"en\">
+<meta charset=\"utf-8\">
+<meta http-equiv=\"refresh\" content=\"0; url=docs/introduction.html\">
+<title>rakwire</title>
+<a href=\"docs/introduction.html\">The book of rakwire</a>
+</html>
+";
+/// The libraries that programs use, apart from the one for browsers.
+const LIBRARIES: [&str; 5] =
+    ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-plugins", "rakwire-embassy"];
+
+/// Builds the site and checks its links. The needs must be met.
+pub fn build(shell: &Shell) -> Result<()> {
+    let site = shell.path(SITE);
+    book(shell, &site)?;
+    rust_references(shell, &site.join("api"))?;
+    // It writes into the folder that wasm/typedoc.json names.
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
+    copy(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
+    copy(&shell.path(PAGE), &site.join("demo"))?;
+    check_links(shell, &site)
+}
+
+/// Builds the book alone and checks its links.
+pub fn build_book(shell: &Shell) -> Result<()> {
+    let site = shell.path(SITE);
+    book(shell, &site)?;
+    check_links(shell, &site)
+}
+
+fn check_links(shell: &Shell, site: &Path) -> Result<()> {
+    let (links, pages) = links::check(site)?;
+    shell.print(format_args!("{SITE}: {links} links of {pages} pages lead to places that exist"));
+    Ok(())
+}
+
+/// Builds the book at the root of the site, which it empties.
+fn book(shell: &Shell, site: &Path) -> Result<()> {
+    let folder = shell.path(BOOK);
+    remove(&folder)?;
+    let book = Book::new(&shell.read(CONTENTS)?, &tracked::files(shell)?, |path| shell.read(path))?;
+    write(&folder.join("src/SUMMARY.md"), &book.contents)?;
+    for page in &book.pages {
+        let (text, files) = book.linked(page)?;
+        write(&folder.join("src").join(&page.path), &text)?;
+        for file in files {
+            let to = folder.join("src").join(&file);
+            make_parent(&to)?;
+            fs::copy(shell.path(&file), &to).with_context(|| format!("{file} cannot be copied"))?;
+        }
+    }
+    write(&folder.join("book.toml"), &shell.read(SETTINGS)?)?;
+    remove(site)?;
+    shell.cmd("mdbook", ["build", BOOK, "--dest-dir", &site.to_string_lossy()]).run()?;
+    write(&site.join("index.html"), FRONT_PAGE)
+}
+
+/// Builds the references of the Rust libraries; that of the one for browsers is built for browsers.
+fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
+    let target = artifacts::target_dir(shell)?;
+    let packages = LIBRARIES.iter().flat_map(|library| ["-p", library]);
+    let doc = ["doc", "--no-deps", "--all-features", "--lib"];
+    let here = shell.cmd("cargo", doc.into_iter().chain(packages));
+    let browsers = ["-p", "rakwire-wasm", "--target", WASM];
+    let browsers = shell.cmd_for(WASM, ".", "cargo", doc.into_iter().chain(browsers));
+    for (command, from, to) in [
+        (here, target.join("doc"), api.to_path_buf()),
+        (browsers, target.join(WASM).join("doc"), api.join("browsers")),
+    ] {
+        // Other crates may be there from earlier commands.
+        remove(&from)?;
+        command.run()?;
+        copy(&from, &to)?;
+    }
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    make_parent(file)?;
+    fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
+}
+
+fn make_parent(file: &Path) -> Result<()> {
+    let folder = file.parent().context("a file lies in no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
+}
+
+/// Removes a folder that an earlier run may have left.
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("{} cannot be made", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)
+                .with_context(|| format!("{} cannot be written", target.display()))?;
+        }
+    }
+    Ok(())
+}

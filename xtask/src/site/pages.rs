@@ -1,0 +1,156 @@
+//! Documents as pages of the book: a long document becomes one page for each of its sections.
+//!
+//! Comments and tests cite documents by path and anchor, so the documents stay whole in the repository.
+
+use std::collections::BTreeSet;
+
+/// Words that a reader takes about ten minutes for. Only documents and sections with more are split.
+const LONGEST: usize = 2_000;
+
+/// A page of the book.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The path, as if it were one of the repository.
+    pub(super) path: String,
+    /// The heading, for the table of contents.
+    pub(super) title: String,
+    /// How deep it is below the document in the table of contents.
+    pub(super) depth: usize,
+    pub(super) text: String,
+}
+
+impl Page {
+    /// The places in it that links can lead to.
+    pub(super) fn anchors(&self) -> BTreeSet<String> {
+        let mut anchors = BTreeSet::new();
+        for (line, is_code) in lines(&self.text) {
+            if !is_code {
+                anchors.extend(heading(line).map(|(_, title)| slug(title)));
+                let ids = line.split("<a id=\"").skip(1);
+                anchors.extend(ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+            }
+        }
+        anchors
+    }
+}
+
+/// Splits a document at its headings of the second level if it is long, and long sections at those of the third.
+pub(super) fn split(path: &str, text: &str) -> Vec<Page> {
+    let whole = Page { path: path.to_owned(), title: String::new(), depth: 0, text: text.to_owned() };
+    let mut pages = Vec::new();
+    for section in parts(path, whole) {
+        if section.depth == 0 { pages.push(section) } else { pages.extend(parts(path, section)) }
+    }
+    pages
+}
+
+/// A page, and one for each of its sections if it is too long.
+fn parts(document: &str, page: Page) -> Vec<Page> {
+    if page.text.split_whitespace().count() <= LONGEST {
+        return vec![page];
+    }
+    let depth = page.depth + 1;
+    let stem = document.strip_suffix(".md").unwrap_or(document);
+    let mut pages = vec![Page { text: String::new(), ..page.clone() }];
+    for (line, is_code) in lines(&page.text) {
+        // Each page begins with a heading of the first level.
+        if let Some((2, title)) = heading(line).filter(|_| !is_code) {
+            let path = format!("{stem}-{}.md", slug(title));
+            let text = pages.last_mut().map_or_else(String::new, |before| taken_anchors(&mut before.text));
+            pages.push(Page { path, title: title.to_owned(), depth, text });
+        }
+        if let Some(page) = pages.last_mut() {
+            let is_raised = page.depth == depth && !is_code && line.starts_with("##");
+            page.text += if is_raised { &line[1..] } else { line };
+            page.text.push('\n');
+        }
+    }
+    list_sections(&mut pages);
+    pages
+}
+
+/// Takes the anchors at the end of a text, which belong to the heading behind it.
+fn taken_anchors(text: &mut String) -> String {
+    let mut at = text.trim_end().len();
+    while let Some(line) =
+        text[..at].lines().last().filter(|line| line.starts_with("<a id=") && line.ends_with("</a>"))
+    {
+        at = text[..at].len() - line.len();
+        at = text[..at].trim_end().len();
+    }
+    let taken = text.split_off(at);
+    text.push('\n');
+    taken.trim_start().to_owned()
+}
+
+/// Ends the first page with a list of the others.
+fn list_sections(pages: &mut [Page]) {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let others: Vec<_> =
+        pages.iter().skip(1).map(|page| format!("- [{}]({})\n", page.title, name(&page.path))).collect();
+    if let (Some(first), false) = (pages.first_mut(), others.is_empty()) {
+        first.text = format!("{}\n\nIn this chapter:\n\n{}", first.text.trim_end(), others.concat());
+    }
+}
+
+/// The lines of a text, each with true inside of a fenced block and at its fences.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut is_fenced = false;
+    text.lines().map(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        (line, is_fenced || is_fence)
+    })
+}
+
+/// The level and the text of a heading.
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    title.strip_prefix(' ').filter(|_| level > 0).map(|title| (level, title.trim()))
+}
+
+/// A heading as the address of its place, as mdBook and GitHub make it.
+pub(super) fn slug(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_document_is_one_page() {
+        let text = "# A\n\n## B\n\ntext\n";
+        let pages = split("docs/a.md", text);
+        assert_eq!(pages.len(), 1);
+        assert_eq!(pages[0].text, text);
+        assert_eq!(pages[0].anchors().into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_long_document_is_split_at_its_sections_and_long_sections_at_theirs() {
+        let long = "word ".repeat(LONGEST);
+        let text = format!(
+            "# A\nintro\n\n<a id=\"x\"></a>\n## One `b`\n```\n## no\n```\n### C\n{long}\n## Two\nend\n"
+        );
+        let pages = split("docs/a.md", &text);
+        let found: Vec<_> = pages.iter().map(|page| (page.path.as_str(), page.depth)).collect();
+        assert_eq!(
+            found,
+            [("docs/a.md", 0), ("docs/a-one-b.md", 1), ("docs/a-c.md", 2), ("docs/a-two.md", 1)]
+        );
+        assert_eq!(
+            pages[0].text,
+            "# A\nintro\n\nIn this chapter:\n\n- [One `b`](a-one-b.md)\n- [Two](a-two.md)\n"
+        );
+        assert!(
+            pages[1].text.starts_with("<a id=\"x\"></a>\n# One `b`\n```\n## no\n```\n"),
+            "{}",
+            pages[1].text
+        );
+        assert!(pages[2].text.starts_with("# C\nword"));
+        assert!(pages[1].anchors().contains("x") && !pages[1].anchors().contains("no"));
+    }
+}
