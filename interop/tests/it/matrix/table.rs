@@ -31,10 +31,14 @@ other and with rakwire, and current clients of the game do not use them.
 The tests run over loopback. `cargo xtask test --only interop` runs every cell of [the matrix](#the-matrix) and fails if the results
 differ from it; with `UPDATE_INTEROP=1` it rewrites this page.
 
-A cell passes if every echo has the right content, none arrives twice, all reliable messages arrive, ordered ones in
-order, sequenced ones never after newer ones, the newest reliable sequenced message arrives, and each message arrives
-at our end with the reliability that its sender chose. Both sides use the same reliability; receipts are local and
-change nothing on the wire. \"5 % loss\" is a proxy that drops that share of the datagrams in each direction, by a
+A cell passes if
+
+- every echo has the right content, and none arrives twice;
+- all reliable messages arrive, ordered ones in order;
+- sequenced messages never arrive after newer ones, and the newest reliable one arrives;
+- each message arrives at our end with the reliability that its sender chose.
+
+Both sides use the same reliability; receipts are local and change nothing on the wire. \"5 % loss\" is a proxy that drops that share of the datagrams in each direction, by a
 seed. \"server\" is the other implementation with our client, \"client\" the other implementation with our server.
 
 A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
