@@ -1,4 +1,4 @@
-//! A server that adds numbers, for clients over UDP and over TCP alike, and one of each; over real sockets.
+//! A server that adds numbers for clients over both UDP and TCP, and one client of each kind, over real sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use rakwire_native::tcp::PluginConnection;
 use rakwire_native::{raknet, tcp};
 use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 
-/// How long an answer may take.
+/// The time limit of an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn std::error::Error>;
@@ -26,7 +26,7 @@ impl Function for Add {
     type Answer<'a> = u32;
 }
 
-/// How many sums there were, over both.
+/// The number of sums over both transports.
 type Sums = Arc<AtomicU32>;
 
 impl Handler<Self, Sums> for Add {
@@ -50,7 +50,7 @@ fn add(calls: &mut Calls<()>, to: ConnectionId) -> Result<(), rakwire_plugins::c
     calls.call::<Add>(to, &(40, 2), TIMEOUT, Delivery::RELIABLE_ORDERED).map(|_| ())
 }
 
-/// An endpoint over UDP with the plugin.
+/// Binds a UDP endpoint with the plugin.
 async fn bind<C: Send + 'static>(
     options: raknet::Options,
     calls: &SharedHook<Calls<C>>,
@@ -60,7 +60,7 @@ async fn bind<C: Send + 'static>(
     Ok(raknet::Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
 }
 
-/// Over UDP one plugin has all connections of an endpoint, which drives it.
+/// Over UDP, one plugin handles all connections of an endpoint, and the endpoint drives it.
 async fn over_udp(sums: &Sums) -> Result<u32, Failure> {
     let server = bind(raknet::Options::server(8)?, &SharedHook::new(adding(sums)?)).await?;
     let calls = SharedHook::new(Calls::new(()));
@@ -72,7 +72,7 @@ async fn over_udp(sums: &Sums) -> Result<u32, Failure> {
     Ok(calls.next(RemoteCalls::poll_finished).await.answer::<Add>()?)
 }
 
-/// Over TCP each connection has a plugin of its own, which acts while somebody receives.
+/// Over TCP, each connection has its own plugin, which runs while the application receives from it.
 async fn over_tcp(sums: &Sums) -> Result<u32, Failure> {
     let server = tcp::Endpoint::bind("127.0.0.1:0", tcp::Options::server(8)).await?;
     let client = tcp::Endpoint::bind("127.0.0.1:0", tcp::Options::client()).await?;

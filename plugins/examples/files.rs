@@ -1,4 +1,4 @@
-//! A server that has files, and a client that fetches them; both in one program and in memory, over real sockets.
+//! A server with files and a client that fetches them, in one program and in memory, over real sockets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rakwire_plugins::files::{
 };
 use sha2::{Digest, Sha256};
 
-/// A map of a game, with the SHA-256 of each file.
+/// A game map, with the SHA-256 of each file.
 struct Map(Vec<(&'static str, Vec<u8>, [u8; 32])>);
 
 impl Map {
@@ -43,7 +43,7 @@ impl Source for Map {
     }
 }
 
-/// What has been downloaded.
+/// The downloaded files.
 #[derive(Default)]
 struct Downloads {
     coming: BTreeMap<u32, (String, Vec<u8>)>,
@@ -82,7 +82,7 @@ impl Store for Downloads {
     }
 }
 
-/// An endpoint with a plugin.
+/// Binds an endpoint with a plugin.
 async fn bind<T: Plugin<RakNet> + Send + 'static>(
     options: Options,
     plugin: &SharedHook<T>,
@@ -115,7 +115,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
             ReceiverEvent::Ended(result) => break result?,
         }
     };
-    println!("{} files are here:", progress.done.files);
+    println!("{} files have arrived:", progress.done.files);
     downloads.with(|downloads| {
         for (path, bytes) in &downloads.store.complete {
             println!("  {path}, {} bytes", bytes.len());

@@ -1,5 +1,5 @@
-//! A game without a server: four players, each connected to every other one, of whom one is the host and counts the rounds. When
-//! the host leaves, the player who has been there longest goes on with the state of the game; over real sockets.
+//! A game without a server: four players, all connected to each other. One is the host and counts the rounds. When it
+//! leaves, the player that joined next continues the game from its state. Uses real sockets.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use rakwire_plugins::mesh::{JoinStatus, Mesh};
 use tokio::sync::mpsc;
 
 const PLAYERS: usize = 4;
-/// A host leaves after so many rounds, so that everybody is the host once.
+/// The number of rounds after which a host leaves, so that each player is the host once.
 const ROUNDS: u32 = 10;
 const STATE: u8 = 0x86;
-/// How long the players may take for a step.
+/// The time limit of each step.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often a player reads what has come, and the host says the next round.
+/// The interval at which a player reads messages and the host announces the next round.
 const TICK: Duration = Duration::from_millis(5);
 
 type Failure = Box<dyn std::error::Error>;
@@ -26,7 +26,7 @@ struct Player {
     endpoint: Endpoint,
     mesh: SharedHook<Mesh<8>>,
     connections: Vec<Connection>,
-    /// Connections that this player opened.
+    /// The connections that this player has opened.
     opened: (mpsc::UnboundedSender<Connection>, mpsc::UnboundedReceiver<Connection>),
     /// The state of the game.
     round: u32,
@@ -47,7 +47,7 @@ impl Player {
         Ok(Self { number, endpoint, mesh, connections, opened: mpsc::unbounded_channel(), round: 0 })
     }
 
-    /// Connects to those of whom the mesh has heard, and accepts the others, until there is a connection to so many.
+    /// Connects to the peers that the mesh returns, and accepts others, until there are `others` connections.
     async fn meet_others(mut self, others: usize) -> Self {
         while !self.has_joined() || self.connections.len() < others {
             let is_waiting = !self.has_joined();
@@ -56,7 +56,7 @@ impl Player {
                 target = self.mesh.next(Mesh::poll_connect) => {
                     let (endpoint, opened) = (self.endpoint.clone(), self.opened.0.clone());
                     tokio::spawn(async move {
-                        // If it fails, the mesh names the peer again.
+                        // If it fails, the mesh returns the peer again.
                         if let Ok(connection) = endpoint.connect(target.address).await {
                             let _ = opened.send(connection);
                         }
@@ -74,9 +74,10 @@ impl Player {
         self.mesh.with(|mesh| mesh.join_status()) == JoinStatus::Complete
     }
 
-    /// Hears what the host says, or is the host. True when this player has played its rounds as the host.
+    /// Applies the host's messages, or plays as the host. Returns true when this player has finished its rounds as the
+    /// host.
     fn play(&mut self) -> bool {
-        // Whoever is the host now has all that the last one said in its queues.
+        // A new host first reads all that its predecessor sent, which is still in its queues.
         let is_host = self.mesh.with(|mesh| mesh.is_host());
         for connection in &self.connections {
             while let Ok(message) = connection.try_recv() {
@@ -94,7 +95,7 @@ impl Player {
         self.round += 1;
         let state = [&[STATE][..], &self.round.to_be_bytes()].concat();
         for connection in &self.connections {
-            // Who leaves just now needs no state.
+            // A player that is leaving does not need the state.
             let _ = connection.try_send(&state, Delivery::RELIABLE_ORDERED);
         }
         println!("player {} is the host; round {}", self.number, self.round);
@@ -102,7 +103,7 @@ impl Player {
     }
 }
 
-/// One player after the other joins by whoever came last.
+/// Lets the players join one after the other, each through the one before.
 async fn gather() -> Result<Vec<Player>, Failure> {
     let mut players: Vec<Player> = Vec::new();
     for number in 0..PLAYERS {
@@ -117,7 +118,7 @@ async fn gather() -> Result<Vec<Player>, Failure> {
             }
         }
         println!("player {number} has met all others");
-        // Who joins by a member has come after it, and everybody hears so.
+        // A player that joins through a member is younger than it. Wait until all members agree on that.
         let host = players[0].endpoint.guid();
         for player in &players {
             let agrees = |mesh: &mut Mesh<8>| (mesh.host() == Some(host)).then_some(());
@@ -127,7 +128,7 @@ async fn gather() -> Result<Vec<Player>, Failure> {
     Ok(players)
 }
 
-/// Returns who was the host, with the round in which each of them left.
+/// Returns the hosts in order, each with the round in which it left.
 async fn play(mut players: Vec<Player>) -> Vec<(usize, u32)> {
     let (mut hosts, mut ticks) = (Vec::new(), tokio::time::interval(TICK));
     while !players.is_empty() {
@@ -150,6 +151,6 @@ pub(crate) async fn main() -> Result<(), Failure> {
     if hosts != expected {
         return Err(format!("the hosts were {hosts:?}").into());
     }
-    println!("everybody was the host once, and no round was lost");
+    println!("each player was the host once, and no round was lost");
     Ok(())
 }

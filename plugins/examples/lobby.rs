@@ -1,5 +1,5 @@
-//! A lobby with two teams: players ask a server for a place, one of them when others are ready already, and the round begins
-//! once both teams are ready; over real sockets.
+//! A lobby with two teams, over real sockets. Players ask a server for a place, and one of them joins when others are
+//! already ready. The round begins when both teams are ready.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use rakwire_native::raknet::{Connection, Delivery, Endpoint, Options, RakNet};
 use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 use rakwire_plugins::ready::{EventId, ReadyEvents};
 
-/// Each team has an event, of which the server waits for the players of that team, and each player for the server.
+/// The events of the teams. The server waits for the players of each team, and each player waits for the server.
 const TEAMS: [EventId; 2] = [EventId(1), EventId(2)];
-/// How long an answer may take.
+/// The time limit of an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn std::error::Error>;
 type Ready = SharedHook<ReadyEvents<4, 8>>;
 type Calls<C> = SharedHook<RemoteCalls<RakNet, C, 4, 16, 256>>;
 
-/// Gives the caller a place in the smaller team, and answers which one that is.
+/// Gives the caller a place in the smaller team, and answers with the number of that team.
 struct Join;
 
 impl Function for Join {
@@ -28,14 +28,14 @@ impl Function for Join {
     type Answer<'a> = u8;
 }
 
-/// Which team each player is in.
+/// The team of each player.
 struct Lobby {
     teams: HashMap<ConnectionId, u8>,
     ready: Ready,
 }
 
 impl Lobby {
-    /// Leaves out who has gone, whom the event of the team no longer waits for.
+    /// Removes the players that have left. The events of their teams do not wait for them any more.
     fn forget_gone(&mut self) {
         let Self { teams, ready } = self;
         let is_here = |id: ConnectionId, team: u8| {
@@ -68,7 +68,7 @@ impl Handler<Self, Lobby> for Join {
     }
 }
 
-/// An endpoint with both plugins.
+/// Binds an endpoint with both plugins.
 async fn bind<C: Send + 'static>(
     options: Options,
     ready: &Ready,
@@ -84,7 +84,7 @@ struct Player {
     endpoint: Endpoint,
     ready: Ready,
     team: EventId,
-    /// Both ends, which are open as long as the player is there.
+    /// Both ends of its connection, which keep it open as long as the player exists.
     _connections: [Connection; 2],
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn main() -> Result<(), Failure> {
     for _ in 0..4 {
         players.push(Player::join(&server).await?);
     }
-    // The server itself is ready as soon as there are players.
+    // The server itself is ready from the start.
     for team in TEAMS {
         ready.with(|ready| ready.set(team, true))?;
     }
@@ -136,9 +136,9 @@ pub(crate) async fn main() -> Result<(), Failure> {
     println!("the first team is ready, and the second one is: {}", completed(second));
 
     let late = Player::join(&server).await?;
-    println!("somebody has come late; the first team is ready: {}", completed(late.team));
+    println!("a player has joined late; the first team is ready: {}", completed(late.team));
     if late.team != first || completed(first) {
-        return Err("who comes late is waited for".into());
+        return Err("a late player must be waited for".into());
     }
     late.is_ready()?;
     for player in players.iter().filter(|player| player.team == second) {

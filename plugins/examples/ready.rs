@@ -1,4 +1,4 @@
-//! Three players that wait for each other, each with a connection to one server that waits for all; over real sockets.
+//! Three players that wait for each other, each connected to one server that waits for all, over real sockets.
 
 use rakwire::endpoint::PluginHost;
 use rakwire_native::endpoint::SharedHook;
@@ -10,7 +10,7 @@ const PLAYERS: usize = 3;
 
 type Ready = SharedHook<ReadyEvents<4, 8>>;
 
-/// An endpoint whose plugin waits for all whom it is connected with.
+/// Binds an endpoint with a plugin that waits for all its connections.
 async fn bind(options: Options) -> Result<(Endpoint, Ready), Box<dyn std::error::Error>> {
     let ready = Ready::new(ReadyEvents::new());
     ready.with(|ready| ready.wait_for_all(START))?;

@@ -1,4 +1,4 @@
-//! A server that adds numbers, and a client that calls it; both in one program, over real sockets.
+//! A server that adds numbers and a client that calls it, in one program over real sockets.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Function for Add {
     type Answer<'a> = u32;
 }
 
-/// What the server works on: it counts.
+/// The context of the server's handlers, which counts sums.
 #[derive(Default)]
 struct Calculator {
     sums: u32,
@@ -36,7 +36,7 @@ impl Handler<Self, Calculator> for Add {
 
 type Calls<C> = SharedHook<RemoteCalls<RakNet, C, 4, 16, 256>>;
 
-/// An endpoint with the plugin.
+/// Binds an endpoint with the plugin.
 async fn bind<C: Send + 'static>(
     options: Options,
     calls: &Calls<C>,

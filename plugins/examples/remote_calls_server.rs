@@ -1,5 +1,5 @@
-//! A server for programs in other languages: it adds numbers for its clients, asks each of them for a square, and signals what
-//! it was told.
+//! A server for clients in other languages. It adds numbers for them, asks each for a square, and signals the answer
+//! back.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Function for Square {
     type Answer<'a> = u64;
 }
 
-/// A signal to the client: what it has answered.
+/// A signal to the client, with the square that it has answered.
 struct Squared;
 
 impl Function for Squared {
@@ -50,7 +50,7 @@ impl Function for Squared {
 
 type Calls = SharedHook<RemoteCalls<RakNet, (), 4, 16, 256>>;
 
-/// Asks a client, and tells it what it has answered.
+/// Asks a client for a square, and signals its answer back.
 async fn ask(
     calls: &Calls,
     endpoint: &Endpoint,

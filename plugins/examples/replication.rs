@@ -1,5 +1,5 @@
-//! A server with entities that move, and a client that sees those near it and says where its own is; both in one program, over
-//! real sockets.
+//! A server with moving entities and a client that sees those near it and controls one, in one program over real
+//! sockets.
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use rakwire_plugins::replication::{
     ReplicasConfig, Scope,
 };
 
-/// Where something is, by the centimetre.
+/// A position in centimetres.
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(8), Field::new(16).or_short(8)] }];
 const NEAR: u32 = 2_000;
 const TICK: Duration = Duration::from_millis(20);
 
-/// Everybody sees what is near the west end; the nearer it is, the more it matters.
+/// A scope around the west end: nearer entities have a higher priority.
 struct WestEnd;
 
 impl Scope for WestEnd {
@@ -54,7 +54,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = authority.with(|authority| authority.spawn(0, 2, &[100, 100]))?;
     authority.with(|authority| authority.set_owner(own, Some(accepted.id())));
     let (mut east, mut ticks) = (500, tokio::time::interval(TICK));
-    // The walker leaves the scope of the client in the end.
+    // The walker finally leaves the scope of the client.
     while east < NEAR + 200 {
         tokio::select! {
             _ = ticks.tick() => {

@@ -1,5 +1,5 @@
-//! What 200 players cost: full snapshots beside replication, over the simulator. Every run says the same. With the name of a file it
-//! draws instead, as SVG, which fields of the players take how much of the bandwidth.
+//! Compares full snapshots with replication for 200 players in the simulator. Every run has the same result. With a
+//! file name as an argument, it draws instead an SVG graph of the bandwidth of each field.
 
 #[path = "replication_bandwidth/graph.rs"]
 mod graph;
@@ -21,16 +21,16 @@ use rakwire_plugins::replication::{
 const PLAYERS: usize = 200;
 const TICK: Duration = Duration::from_millis(50);
 const WARM_UP: u32 = 60;
-/// A message fits into a datagram.
+/// The maximum length of a message, which fits into a datagram.
 const BYTES: usize = 1_200;
-/// The field is so many centimetres long and wide.
+/// The length and width of the field, in centimetres.
 const FIELD: u32 = 40_000;
-/// A player sees what is nearer than this, which is about a tenth of the others.
+/// The distance up to which a player sees others, which is about a tenth of them.
 const NEAR: u32 = 7_500;
 const WIDTHS: [u8; 9] = [16, 16, 8, 10, 12, 7, 6, 4, 12];
 const SNAPSHOT: u8 = 0x86;
 
-/// East and south by the centimetre; pitch and yaw; up; health, flags, what is in the hand, and the score.
+/// East and south in centimetres; pitch and yaw; up; health, flags, item in hand, and score.
 static CLASSES: [Class; 1] = [Class {
     fields: &[
         Field::new(16).or_short(7),
@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-/// A player who walks for a while, turns or stands, and now and then throws and is hit.
+/// A player that walks for a while, turns or stands still, and sometimes throws and is hit.
 #[derive(Clone, Copy, Default)]
 struct Player {
     values: Values,
@@ -83,7 +83,7 @@ impl Player {
             self.ticks_left = 20 + random.below(60);
             let yaw = random.below(1_024);
             let angle = f64::from(yaw) * core::f64::consts::TAU / 1_024.0;
-            // Three of four walk, at five metres in a second.
+            // Three of four walk, at five metres a second.
             let speed = if random.below(4) == 0 { 0.0 } else { 25.0 };
             self.step = [(angle.sin() * speed) as i32, (angle.cos() * speed) as i32];
             self.values[3] = yaw;
@@ -106,7 +106,7 @@ impl Player {
     }
 }
 
-/// The player 0 sees those near it.
+/// A scope around the position of player 0.
 struct NearFirst([u32; 2]);
 
 impl Scope for NearFirst {
@@ -119,11 +119,11 @@ fn distance(a: &[u32], b: &[u32]) -> f64 {
     a.iter().zip(b).take(2).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
 }
 
-/// What of an update takes bandwidth: the fields of [`CLASSES`], and what stands before them.
+/// The parts of an update that take bandwidth: the fields of [`CLASSES`], and the headers.
 pub(crate) const PARTS: [&str; WIDTHS.len() + 1] =
     ["east", "south", "pitch", "yaw", "up", "health", "flags", "hand", "score", "headers"];
 
-/// Everybody sees everything, and the bits of each part are counted in each tick.
+/// A scope with all players, which counts the bits of each part in each tick.
 #[derive(Default)]
 struct Watching {
     ticks: Vec<[u32; PARTS.len()]>,
@@ -146,11 +146,11 @@ impl Scope for Watching {
     }
 }
 
-/// How the players reach a client.
+/// A method of sending the players to a client.
 trait Way {
     type Scope: Scope;
     fn scope() -> Self::Scope;
-    /// The scope, for where the player of the client is.
+    /// Moves the scope to the position of the client's player.
     fn look(_: &mut Self::Scope, _: [u32; 2]) {}
     const IS_SNAPSHOT: bool = false;
 }
@@ -195,9 +195,9 @@ impl Way for Watched {
     }
 }
 
-/// Snapshots in messages that fit into datagrams.
+/// Encodes a snapshot as messages that fit into datagrams.
 fn snapshot(tick: u32, players: &[Player]) -> Result<Vec<Vec<u8>>, WireError> {
-    // 91 bits of fields and an index of 8 bits for each.
+    // Each player takes 91 bits of fields and an index of 8 bits.
     let in_message = (BYTES - 5) * 8 / 99;
     let mut messages = Vec::new();
     for (chunk, first) in players.chunks(in_message).zip((0..).step_by(in_message)) {
@@ -216,7 +216,7 @@ fn snapshot(tick: u32, players: &[Player]) -> Result<Vec<Vec<u8>>, WireError> {
     Ok(messages)
 }
 
-/// What a client has of a player: as of which tick, and how it was.
+/// The players that a client shows, each with its tick and values.
 type Shown = Vec<Option<(u32, Values)>>;
 
 fn read_snapshot(message: &[u8], shown: &mut Shown) -> Result<(), WireError> {
@@ -275,7 +275,7 @@ impl<W: Way> Game<W> {
         links.into_iter().chain([self.pair.a.poll_timeout(), self.pair.b.poll_timeout()]).flatten().min()
     }
 
-    /// Both peers, until the next tick.
+    /// Runs both peers until the next tick.
     fn run(&mut self) -> Result<(), Failure> {
         let end = self.pair.now + TICK;
         while self.next().is_some_and(|next| next <= end) {
@@ -315,7 +315,8 @@ impl<W: Way> Game<W> {
         self.run()
     }
 
-    /// How far players are on average from where the client shows them, and how many it shows.
+    /// Returns the average distance between the players and the positions that the client shows, and the number of
+    /// players shown.
     fn error(&mut self) -> (f64, usize) {
         let client = self.pair.a.hook.get_mut(self.client);
         for replica in client.iter().flat_map(|client| client.iter()) {
@@ -326,7 +327,7 @@ impl<W: Way> Game<W> {
         let shown: Vec<f64> = (self.players.iter().zip(&mut self.shown))
             .filter_map(|(player, shown)| {
                 let (tick, values) = (*shown)?;
-                // What has left the scope is not shown the next time.
+                // A player that has left the scope is not shown the next time.
                 *shown = Some((tick, values)).filter(|_| W::IS_SNAPSHOT);
                 Some(distance(&player.values, &values))
             })
@@ -335,7 +336,8 @@ impl<W: Way> Game<W> {
     }
 }
 
-/// Bytes a second to each client and from it, how far off players are shown in centimetres, and how many.
+/// Returns the bytes a second to and from each client, the position error in centimetres, and the number of players
+/// shown.
 fn measure<W: Way>(loss: f64, ticks: u32) -> Result<[f64; 4], Failure> {
     let conditions = Conditions { loss, latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<W>::new(conditions)?;
@@ -358,7 +360,7 @@ fn measure<W: Way>(loss: f64, ticks: u32) -> Result<[f64; 4], Failure> {
     Ok([bytes(down), bytes(up), off / ticks, count as f64 / ticks])
 }
 
-/// [What it costs](measure) by full snapshots, by replication of all, and by replication of what is near.
+/// Returns the [costs](measure) of full snapshots, of replication of all players, and of replication of near ones.
 pub(crate) fn compare(loss: f64, ticks: u32) -> Result<[[f64; 4]; 3], Failure> {
     Ok([
         measure::<Snapshots>(loss, ticks)?,
@@ -367,7 +369,7 @@ pub(crate) fn compare(loss: f64, ticks: u32) -> Result<[[f64; 4]; 3], Failure> {
     ])
 }
 
-/// A graph of the bytes a second that each part takes, without loss.
+/// Draws a graph of the bytes a second of each part, without loss.
 pub(crate) fn bandwidth_graph(ticks: u32) -> Result<String, Failure> {
     let conditions = Conditions { latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<Watched>::new(conditions)?;

@@ -1,5 +1,6 @@
-//! A server for programs in other languages, of RakNet or, with the argument `game`, of the Game Protocol: a walker walks, flares
-//! rise and go out, and each client has an entity of its own, which the others see. It prints where these are.
+//! A server for clients in other languages, over RakNet or, with the argument `game`, the Game Protocol. A walker
+//! moves, flares appear and vanish, and each client controls an entity that the others see. The server prints the
+//! positions of these.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use rakwire_plugins::replication::{
 type Failure = Box<dyn std::error::Error>;
 type World<P> = HeapAuthority<P, EverythingInScope>;
 
-/// Where a player is, by the centimetre, and how bright a flare is.
+/// A player's position in centimetres, and a flare's brightness.
 static CLASSES: [Class; 2] = [
     Class { fields: &[Field::new(16).or_short(6), Field::new(16).or_short(6)] },
     Class { fields: &[Field::new(8)] },
@@ -24,11 +25,11 @@ const FLARE: u8 = 1;
 const WALKER: u32 = 0;
 const TICK: Duration = Duration::from_millis(50);
 const STEP: u32 = 5;
-/// A flare has an entity for so many of as many ticks.
+/// The period of flares, in ticks.
 const FLARE_TICKS: u32 = 20;
 const FLARE_LIFE: u32 = 10;
 
-/// A client, and what is its own.
+/// A client and its entity.
 struct Player<P: Protocol> {
     connection: Connection<P>,
     id: NetworkId,
@@ -43,7 +44,7 @@ impl<P: Protocol> Player<P> {
         Ok(Self { connection, id, values })
     }
 
-    /// Prints where it is, if that is elsewhere; false if it has left.
+    /// Prints the position if it has changed; returns false if the client has left.
     fn look(&mut self, world: &mut World<P>) -> bool {
         if self.connection.closed_reason().is_some() {
             world.despawn(self.id);
@@ -58,7 +59,7 @@ impl<P: Protocol> Player<P> {
     }
 }
 
-/// What goes on without the clients.
+/// Moves the entities that no client controls.
 fn go_on<P: Protocol>(world: &mut World<P>, walker: NetworkId, tick: u32) -> Result<(), Failure> {
     world.set(walker, 0, tick * STEP)?;
     let flare = world.iter().find(|entity| entity.class == FLARE).map(|entity| entity.id);

@@ -1,5 +1,5 @@
-//! A shop whose functions and signals are those of RPC4, so that clients with the original's plugin reach it too; and a client.
-//! Both in one program, over real sockets.
+//! A shop with RPC4 functions and signals, which clients with C++ RakNet's plugin can reach too, and one client. Both
+//! run in one program over real sockets.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Delivery, Endpoint, Options, RakNet};
 use rakwire_plugins::calls::rpc4::Rpc4;
 
-/// How long an answer may take.
+/// The time limit of an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn std::error::Error>;
 type Calls<C> = SharedHook<Rpc4<C, 4, 16, 256>>;
 
-/// What the server works on.
+/// The context of the server's handlers.
 #[derive(Default)]
 struct Shop {
     coins: u32,
@@ -33,7 +33,7 @@ fn buy(
     answer.write(shop.coins)
 }
 
-/// The chime sounds before anybody greets.
+/// The chime sounds before any greeting.
 fn chime(shop: &mut Shop, _: ConnectionId, _: &mut BitStreamReader<'_>) -> Result<(), WireError> {
     shop.heard.push("the chime".to_owned());
     Ok(())
@@ -54,7 +54,7 @@ fn shop() -> Result<Rpc4<Shop, 4, 16, 256>, Failure> {
     Ok(shop)
 }
 
-/// An endpoint with the plugin.
+/// Binds an endpoint with the plugin.
 async fn bind<C: Send + 'static>(options: Options, calls: &Calls<C>) -> Result<Endpoint, Failure> {
     let mut host = PluginHost::<_, 1>::new();
     host.attach::<RakNet>(calls.clone())?;
@@ -79,6 +79,6 @@ pub(crate) async fn main() -> Result<(), Failure> {
     at_client.with(|calls| calls.call(id, "Steal", |_| Ok(()), delivery))?;
     client.wake();
     let (_, name) = at_client.next(Rpc4::poll_unknown).await;
-    println!("nobody may call {}", String::from_utf8_lossy(&name));
+    println!("no client may call {}", String::from_utf8_lossy(&name));
     Ok(())
 }

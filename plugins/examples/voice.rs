@@ -1,4 +1,4 @@
-//! A tone of two seconds from one machine to another, over real sockets and with Opus: what is heard must be what was said.
+//! Sends a tone of two seconds through Opus over real sockets, and checks that the received tone is the same.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ type Plugin = SharedHook<Voice<8, 16, MAX_FRAME>>;
 
 const FRAMES: usize = 100;
 const FRAME: Duration = Duration::from_millis(20);
-/// After so much silence the speaker has ended.
+/// The number of silent frames after which the speaker has finished.
 const SILENCE: usize = 10;
 const MESSAGE_ID: u8 = 0x90;
 const BITS_PER_SECOND: u32 = 24_000;
 
-/// A sample of a tone of 440 Hz.
+/// Returns a sample of a 440 Hz tone.
 fn tone(at: usize) -> f32 {
     0.25 * (f64::sin(std::f64::consts::TAU * 440.0 * at as f64 / f64::from(SAMPLE_RATE)) as f32)
 }
@@ -32,14 +32,14 @@ async fn endpoint(options: Options) -> Result<(Endpoint, Plugin), Failure> {
     Ok((Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?, voice))
 }
 
-/// Ticks as frames are due. After a pause they go on from then, as a microphone and a loudspeaker do.
+/// Returns ticks in the frame interval. After a delay they continue from then on, as a microphone and a loudspeaker do.
 fn frames() -> Interval {
     let mut ticks = tokio::time::interval(FRAME);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// Says the tone, a frame each 20 ms.
+/// Sends the tone, one frame every 20 ms.
 async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
     let (mut encoder, mut buffer) = (Encoder::new(BITS_PER_SECOND)?, [0; MAX_FRAME]);
     let mut ticks = frames();
@@ -49,7 +49,7 @@ async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
         let frame = encoder.encode(&samples, &mut buffer)?;
         let is_last = number + 1 == FRAMES;
         match voice.with(|voice| if is_last { voice.talk_last(frame) } else { voice.talk(frame) }) {
-            // A frame that finds the driver busy is left out, which the listener conceals.
+            // If the driver is busy the frame is dropped, and the listener conceals it.
             Ok(()) | Err(TalkError::Full) => {}
             Err(error) => return Err(error.into()),
         }
@@ -58,7 +58,7 @@ async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a loudspeaker plays, until all was said and silence follows.
+/// Returns the samples for a loudspeaker, until the speech is over and silence follows.
 async fn listen(
     endpoint: &Endpoint,
     voice: &Plugin,
@@ -107,7 +107,7 @@ pub(crate) async fn main() -> Result<(), Failure> {
     );
     connection.disconnect().await;
 
-    // On a busy machine some of it is missing, but what was played is the tone.
+    // On a busy machine some frames are missing, but the samples that were played must be the tone.
     let seconds = heard.len() as f64 / f64::from(SAMPLE_RATE);
     let rises = heard.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
     let frequency = rises as f64 / seconds;

@@ -1,5 +1,5 @@
-//! A server for talkers: what one says all others hear, one at a time, and a tone of the server ends it, as over a radio. It
-//! says how loud each was.
+//! A radio server for talkers. It relays one speaker at a time to all others, ends each transmission with a tone, and
+//! reports how loud the speaker was.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const MESSAGE_ID: u8 = 0x90;
 const BITS_PER_SECOND: u32 = 24_000;
 const TONE_FRAMES: usize = 25;
 
-/// Who speaks, and what is known of it.
+/// The current speaker and its measurements.
 struct Speaker {
     id: ConnectionId,
     decoder: Decoder,
@@ -28,18 +28,18 @@ struct Speaker {
 }
 
 impl Speaker {
-    /// How loud it was in decibels, 0 for the loudest there is.
+    /// Returns the loudness in decibels, relative to the maximum.
     fn level(&self) -> f64 {
         let samples = f64::from(self.frames.max(1)) * FRAME_SAMPLES as f64;
         10.0 * (self.energy / samples).max(1e-10).log10()
     }
 }
 
-/// What goes on now.
+/// The state of the radio.
 enum State {
     Free,
     Speech(Box<Speaker>),
-    /// The frame of the server's tone that is due.
+    /// The next frame of the server's tone.
     Tone(usize),
 }
 
@@ -49,7 +49,7 @@ struct Radio {
 }
 
 impl Radio {
-    /// One frame more; the report of somebody who has finished.
+    /// Advances by one frame; returns the report on a speaker that has finished.
     fn advance(&mut self, now: Instant, voice: &mut Plugin) -> Result<Option<String>, Failure> {
         let talkers: Vec<_> = voice.speakers().collect();
         if let (State::Free, Some(id)) = (&self.state, talkers.first()) {
@@ -60,7 +60,7 @@ impl Radio {
             State::Speech(speaker) => Some(speaker.id),
             State::Free | State::Tone(_) => None,
         };
-        // What others say meanwhile nobody hears.
+        // The frames of others are discarded meanwhile.
         for id in talkers.iter().filter(|id| Some(**id) != current) {
             voice.play(now, *id);
         }
@@ -85,7 +85,7 @@ impl Radio {
     }
 }
 
-/// Has all but the speaker hear its next frame.
+/// Relays the next frame to all but the speaker.
 fn pass_on(now: Instant, voice: &mut Plugin, speaker: &mut Speaker) -> Result<(), Failure> {
     let Playback::Frame(bytes) = voice.play(now, speaker.id) else { return Ok(()) };
     let frame = bytes.to_vec();
@@ -97,7 +97,7 @@ fn pass_on(now: Instant, voice: &mut Plugin, speaker: &mut Speaker) -> Result<()
     unless_full(voice.talk(&frame))
 }
 
-/// A frame that finds the driver busy is left out, which those who listen conceal.
+/// Ignores a full queue. If the driver is busy the frame is dropped, and the listeners conceal it.
 fn unless_full(said: Result<(), TalkError>) -> Result<(), Failure> {
     match said {
         Ok(()) | Err(TalkError::Full) => Ok(()),
@@ -105,7 +105,7 @@ fn unless_full(said: Result<(), TalkError>) -> Result<(), Failure> {
     }
 }
 
-/// A frame of 440 Hz, to all.
+/// Sends a frame of a 440 Hz tone to all.
 fn say_tone(frame: usize, encoder: &mut Encoder, voice: &mut Plugin) -> Result<(), Failure> {
     let periods = |at: usize| 440.0 * (frame * FRAME_SAMPLES + at) as f64 / f64::from(SAMPLE_RATE);
     let samples = std::array::from_fn(|at| 0.25 * f64::sin(std::f64::consts::TAU * periods(at)) as f32);

@@ -1,8 +1,8 @@
-//! Short messages in one piece.
+//! Copies short messages, which may arrive in several pieces, into one buffer.
 
 use rakwire::{Chunks, Piece};
 
-/// Copies a message to the front of a buffer; nothing if it is longer.
+/// Copies a message to the front of a buffer; returns `None` if it does not fit.
 pub(crate) fn copy<'b>(message: &dyn Chunks, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let (mut length, mut next) = (0_usize, Some(Piece::FIRST));
     while let Some(at) = next {
@@ -14,7 +14,7 @@ pub(crate) fn copy<'b>(message: &dyn Chunks, buffer: &'b mut [u8]) -> Option<&'b
     buffer.get(..length)
 }
 
-/// Copies the first bytes of a message; nothing if it is shorter.
+/// Returns the first `N` bytes of a message, or `None` if it is shorter.
 pub(crate) fn first<const N: usize>(message: &dyn Chunks) -> Option<[u8; N]> {
     let (mut bytes, mut length, mut next) = ([0; N], 0_usize, Some(Piece::FIRST));
     while let Some(at) = next {

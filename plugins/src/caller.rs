@@ -1,4 +1,4 @@
-//! Calls that are awaited, with the driver `rakwire-native`.
+//! Awaitable remote calls for the driver `rakwire-native`.
 
 use core::future::{self, Future as _};
 use core::pin::pin;
@@ -10,7 +10,7 @@ use rakwire_native::endpoint::{Endpoint, SharedHook};
 
 use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 
-/// Calls functions of other peers, each awaited by the one that calls. Clones share the plugin.
+/// Calls functions of remote peers and awaits each answer. Clones share the plugin.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,16 +66,16 @@ use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 pub struct Caller<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     endpoint: Endpoint<P>,
     calls: SharedHook<RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>>,
-    /// How long an answer is waited for.
+    /// The time after which a call without an answer fails.
     pub timeout: Duration,
-    /// How a call travels, and its answer.
+    /// The delivery of each call and of its answer.
     pub delivery: P::Delivery,
 }
 
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
     Caller<P, C, FUNCTIONS, CALLS, BYTES>
 {
-    /// Calls by a plugin that is attached to this endpoint.
+    /// Creates a caller that uses a plugin attached to `endpoint`.
     #[must_use]
     pub fn new(
         endpoint: &Endpoint<P>,
@@ -86,13 +86,14 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         Self { endpoint: endpoint.clone(), calls: calls.clone(), timeout, delivery }
     }
 
-    /// Calls a function of another peer, and waits until the call has ended; [`Finished::answer`] has the answer. Where as many calls
-    /// are under way as there may be, it waits for a place first. Nothing else can take the answer. If the future is dropped, the
-    /// call is cancelled.
+    /// Calls a function of a remote peer and waits until the call has ended.
+    ///
+    /// [`Finished::answer`] returns the answer. If the maximum number of calls is already under way, the future first
+    /// waits for a free place. No other poll can take the answer. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] once the endpoint has ended, which counts the
-    /// time of no call any more.
+    /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] once the endpoint is closed,
+    /// because a closed endpoint no longer times calls out.
     pub async fn call<F: Function>(
         &self,
         to: ConnectionId,
@@ -130,7 +131,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 }
 
-/// A call that is waited for.
+/// A call that is being awaited.
 struct UnderWay<'c, P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
     caller: &'c Caller<P, C, FUNCTIONS, CALLS, BYTES>,
     id: CallId,

@@ -1,17 +1,18 @@
-//! Plugins: what games do over and over again with messages, ready to be attached to a peer of rakwire.
+//! Plugins for rakwire peers: game features that are built from ordinary messages.
 //!
-//! | plugin | what | protocol | documentation |
+//! | plugin | purpose | protocol | documentation |
 //! |---|---|---|---|
-//! | [`ready`] | several peers agree that all of them are ready, on the wire as the original's | RakNet | `docs/plugins/ready.md` |
-//! | [`calls`] | functions of another peer by name, with answers and deadlines; signals; [`calls::rpc4`] is on the wire as the original's | both, RPC4 RakNet | `docs/plugins/calls.md` |
-//! | [`files`] | a directory of one peer, as another peer has it afterwards | both | `docs/plugins/files.md` |
-//! | [`mesh`] | who is connected to whom, peers that all connect to each other, and which of them is the host | RakNet | `docs/plugins/mesh.md` |
-//! | [`nat`] | two peers behind routers connect, by a third one that both can reach | RakNet | `docs/plugins/nat.md` |
-//! | [`replication`] | the entities of a server, as its clients have them: what has changed, in scope, within a budget | both | `docs/plugins/replication.md` |
-//! | [`voice`] | frames of sound from each to all others, and buffers that adapt to how unevenly they arrive | RakNet | `docs/plugins/voice.md` |
+//! | [`ready`] | peers agree that all of them are ready; wire-compatible with C++ RakNet | RakNet | `docs/plugins/ready.md` |
+//! | [`calls`] | remote functions by name, with answers and deadlines; signals; [`calls::rpc4`] is wire-compatible with C++ RakNet | both, RPC4 RakNet | `docs/plugins/calls.md` |
+//! | [`files`] | copies a directory from one peer to another | both | `docs/plugins/files.md` |
+//! | [`mesh`] | the connection graph, fully connected meshes, and the choice of a host | RakNet | `docs/plugins/mesh.md` |
+//! | [`nat`] | connects two peers behind routers, with the help of a third that both can reach | RakNet | `docs/plugins/nat.md` |
+//! | [`replication`] | replicates the entities of a server to its clients: changes only, in scope, within a budget | both | `docs/plugins/replication.md` |
+//! | [`voice`] | voice frames from each peer to all others, with adaptive jitter buffers | RakNet | `docs/plugins/voice.md` |
 //!
-//! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
-//! needs no allocator: its sizes are parameters of its type. [`registry`] says which message ids are whose.
+//! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every
+//! driver. It needs no allocator: its sizes are parameters of its type. [`registry`] lists the owner of each message
+//! id.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,11 +32,11 @@ extern crate alloc;
 #[cfg(feature = "directory")]
 extern crate std;
 
-/// The driver for tokio, so that a program needs no other dependency of rakwire (feature `native`).
+/// The tokio driver, re-exported so that a program needs no other rakwire dependency (feature `native`).
 #[cfg(feature = "native")]
 pub use rakwire_native as native;
 
-/// The core: what the plugins are attached to.
+/// The core, which contains the peers that plugins are attached to.
 pub use rakwire;
 
 mod bytes;

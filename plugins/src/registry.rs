@@ -1,38 +1,38 @@
-//! Which message ids, that is first bytes of messages, are whose.
+//! The owners of message ids. A message id is the first byte of a message.
 //!
-//! The ids of RakNet's own plugins keep their meaning: what of them speaks the same wire here has the original's ids, what
-//! does not has ids that the original keeps free. An application's ids begin at [`FIRST_OF_APPLICATIONS`].
+//! Plugins that are wire-compatible with a plugin of C++ RakNet use its ids. The other plugins use ids that C++ RakNet
+//! leaves free. Applications start at [`FIRST_OF_APPLICATIONS`].
 
-/// The first id that applications use for messages of their own; the original's `ID_USER_PACKET_ENUM`.
+/// The first id for messages of applications; `ID_USER_PACKET_ENUM` in C++ RakNet.
 pub const FIRST_OF_APPLICATIONS: u8 = 134;
 
-/// Whose an id is.
+/// The owner of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// RakNet itself.
     RakNet,
-    /// A plugin of the original, whose wire is spoken here.
+    /// A plugin of C++ RakNet with which this crate is wire-compatible.
     Original,
-    /// A plugin of the original that is not here: nothing else may use its ids.
+    /// A plugin of C++ RakNet that this crate does not implement. Nothing else may use its ids.
     OriginalOnly,
-    /// A plugin of this crate, with a wire of its own.
+    /// A plugin of this crate with its own wire format.
     Rakwire,
-    /// Nobody: free for plugins of this crate to come.
+    /// Unassigned: reserved for future plugins of this crate.
     Free,
     /// The application.
     Application,
 }
 
-/// Ids that follow each other and have one meaning.
+/// Consecutive ids that have one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The first id.
     pub first: u8,
     /// The last id.
     pub last: u8,
-    /// Whose they are.
+    /// The owner of these ids.
     pub owner: Owner,
-    /// What they are for.
+    /// The purpose of these ids.
     pub purpose: &'static str,
 }
 
@@ -40,7 +40,7 @@ const fn claim(first: u8, last: u8, owner: Owner, purpose: &'static str) -> Clai
     Claim { first, last, owner, purpose }
 }
 
-/// Every id, in order.
+/// Every id, in ascending order.
 pub const REGISTRY: [Claim; 35] = [
     claim(0, 30, Owner::RakNet, "RakNet itself"),
     claim(31, 33, Owner::Original, "connection graph"),
@@ -79,7 +79,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(FIRST_OF_APPLICATIONS, 255, Owner::Application, "messages of the application"),
 ];
 
-/// What an id is for.
+/// Returns the claim that covers an id.
 ///
 /// ```
 /// use rakwire_plugins::registry::{Owner, lookup};

@@ -357,6 +357,6 @@ function read(schema: ValueSchema, bytes: Uint8Array): unknown {
   try {
     return encodingOf(schema).unpack(bytes);
   } catch (cause) {
-    throw new RakwireError("bad-answer", "what came is no answer of this function", { cause });
+    throw new RakwireError("bad-answer", "the reply is not an answer of this function", { cause });
   }
 }

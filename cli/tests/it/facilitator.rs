@@ -209,7 +209,7 @@ fn without_forwarding_machines_are_told_why_not() {
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
     assert!(
-        error.ends_with(": nothing gets through between the two, and the facilitator does not forward\n"),
+        error.ends_with(": the two peers cannot reach each other, and the facilitator does not forward\n"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! A graph of areas on each other, as SVG.
+//! A stacked area graph as SVG.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const COLOURS: [&str; PARTS.len()] = [
     "#aaaaaa",
 ];
 
-/// Bytes a second of each part in each tick, from the left to the right.
+/// Draws the bytes a second of each part in each tick, from left to right.
 pub(super) fn draw(ticks: &[[f64; PARTS.len()]], tick: Duration) -> String {
     let most = ticks.iter().map(|parts| parts.iter().sum::<f64>()).fold(1.0, f64::max);
     let step = (WIDTH - LEFT - RIGHT) / (ticks.len().max(2) - 1) as f64;
@@ -38,7 +38,7 @@ pub(super) fn draw(ticks: &[[f64; PARTS.len()]], tick: Duration) -> String {
         let lower =
             lower.iter().enumerate().rev().map(|(at, bytes)| format!("{:.1},{:.1}", x(at), y(*bytes)));
         let points: Vec<String> = upper.chain(lower).collect();
-        // A `String` takes everything.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(svg, "<polygon fill=\"{colour}\" points=\"{}\"/>", points.join(" "));
         let (row, legend) = (HEIGHT - BOTTOM - 18.0 * part as f64, WIDTH - RIGHT + 12.0);
         let _ = writeln!(

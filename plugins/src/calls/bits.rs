@@ -1,4 +1,4 @@
-//! Functions and signals whose arguments and answers are bit streams of any form, in place of values in Rabbit.
+//! Functions and signals with arguments and answers as bit streams instead of Rabbit values.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use rakwire::wire::WireError;
 use super::function::{HandleBits, Registered, Run};
 use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls, is_name};
 
-/// The arguments of who is called so: a bit stream at the front of a buffer.
+/// Returns the bit stream that `write` produces, at the front of a buffer.
 pub(super) fn written<'b>(
     buffer: &'b mut [u8],
     name: &str,
@@ -23,8 +23,10 @@ pub(super) fn written<'b>(
     Ok(writer.finish())
 }
 
-/// Functions and signals with bit streams. They share names, places and bounds with those in Rabbit; both sides must agree which
-/// of both a name has.
+/// Functions and signals with bit streams.
+///
+/// They share names, places and limits with those in Rabbit. Both peers must agree which of the two encodings a name
+/// uses.
 ///
 /// ```
 /// use core::time::Duration;
@@ -42,7 +44,7 @@ pub(super) fn written<'b>(
 ///     })
 /// }
 ///
-/// /// At a client. `Finished::answer_bits` reads what comes of it.
+/// /// At a client. `Finished::answer_bits` reads its answer.
 /// fn steer(calls: &mut Calls<()>, server: ConnectionId) -> Result<CallId, CallError> {
 ///     let delivery = Delivery::RELIABLE_ORDERED;
 ///     calls.call_bits(server, "steer", |arguments| arguments.bits().bits(512, 10), Duration::from_secs(5), delivery)
@@ -55,7 +57,8 @@ pub(super) fn written<'b>(
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
     RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
 {
-    /// As [`register`](Self::register). `is_allowed` is asked before the arguments are looked at.
+    /// Registers a function with bit streams, like [`register`](Self::register). `is_allowed` is called before the
+    /// arguments are read.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -74,7 +77,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         })
     }
 
-    /// As [`connect`](Self::connect).
+    /// Connects a handler of bit streams to a signal, like [`connect`](Self::connect).
     ///
     /// # Errors
     /// [`RegisterError::Full`] and [`RegisterError::BadName`].
@@ -88,7 +91,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.insert(Registered { name, order: Some(order), schema: None, is_allowed, run: Run::Bits(handle) })
     }
 
-    /// As [`call`](Self::call), with a bit stream that `write` writes; [`Finished::answer_bits`] is its answer.
+    /// Calls a function like [`call`](Self::call), with the bit stream that `write` produces. [`Finished::answer_bits`]
+    /// returns its answer.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -105,7 +109,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.begin(to, name, arguments, timeout, delivery)
     }
 
-    /// As [`signal`](Self::signal), with a bit stream that `write` writes.
+    /// Sends a signal like [`signal`](Self::signal), with the bit stream that `write` produces.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -123,10 +127,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 }
 
 impl<const BYTES: usize> Finished<BYTES> {
-    /// The bit stream that the function has answered.
+    /// Returns the bit stream that the function answered.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub fn answer_bits(&self) -> Result<BitStreamReader<'_>, CallFailure> {
         self.outcome.as_ref().map(|bytes| BitStreamReader::new(bytes)).map_err(|failure| *failure)
     }

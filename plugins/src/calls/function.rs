@@ -1,4 +1,4 @@
-//! What can be called, and who does what is called.
+//! Functions and signals that can be called, and their handlers.
 
 use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::codec::rabbit::{Pack, Unpack, pack, unpack};
@@ -8,25 +8,25 @@ use rakwire::wire::WireError;
 use super::schema::Schema;
 use super::wire::Refusal;
 
-/// A function or a signal as both peers know it: its name, and the types of what is passed. The module has an example.
+/// A function or a signal as both peers know it: its name and its types. The module documentation has an example.
 pub trait Function {
     /// The name, 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
     const NAME: &'static str;
-    /// What it is called with.
+    /// The type of the arguments.
     type Arguments<'a>: Pack + Unpack<'a>;
-    /// What it answers; `()` of a signal.
+    /// The type of the answer; `()` for a signal.
     type Answer<'a>: Pack + Unpack<'a>;
 }
 
-/// What does the work when a function is called or a signal is given. `C` is what the application lets it work on.
+/// The handler of a function or a signal. `C` is the context that the application provides.
 pub trait Handler<F: Function, C> {
-    /// Whether a peer may call this. It is asked before the arguments are looked at.
+    /// Returns whether a peer may call this. It runs before the arguments are read.
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Does what was asked for. It runs while the peer waits, so it should be short.
+    /// Handles a call or a signal. It blocks the peer, so it should be short.
     ///
     /// # Errors
-    /// A [`Refusal`], by custom [`Refusal::Failed`] with a code. The caller learns of it, except of that of a signal.
+    /// A [`Refusal`], by convention [`Refusal::Failed`] with a code. It is sent to the caller, except for a signal.
     fn handle<'c>(
         context: &'c mut C,
         caller: ConnectionId,
@@ -34,16 +34,16 @@ pub trait Handler<F: Function, C> {
     ) -> Result<F::Answer<'c>, Refusal>;
 }
 
-/// What begins the work of a function whose answer comes later: by
-/// [`RemoteCalls::answer`](super::RemoteCalls::answer) or [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the pending call.
+/// The handler of a function that is answered later, by [`RemoteCalls::answer`](super::RemoteCalls::answer) or
+/// [`RemoteCalls::refuse`](super::RemoteCalls::refuse) with the pending call.
 pub trait LaterHandler<F: Function, C> {
-    /// As [`Handler::is_allowed`].
+    /// Returns whether a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Begins what was asked for, and keeps the pending call. It runs while the peer waits, so it should be short.
+    /// Begins to handle a call, and keeps the pending call. It blocks the peer, so it should be short.
     ///
     /// # Errors
-    /// A [`Refusal`], if it is clear already that nothing comes of it.
+    /// A [`Refusal`] if the call is already known to fail.
     fn begin(context: &mut C, pending: PendingCall, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
 }
 
@@ -55,16 +55,17 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    /// Whose call it is.
+    /// Returns the connection of the caller.
     #[must_use]
     pub const fn caller(self) -> ConnectionId {
         self.caller
     }
 }
 
-/// Reads the arguments of a call or a signal, does what it asks for, and writes the answer; what it writes for a signal goes
-/// nowhere. It runs while the peer waits, so it should be short. [`WireError::NoRoom`] becomes [`Refusal::AnswerTooLong`], any other
-/// error [`Refusal::BadArguments`], by whichever of both it is: what the writer refuses of an answer is better mapped to
+/// Reads the arguments of a call or a signal, handles it, and writes the answer. The answer of a signal is discarded.
+///
+/// It blocks the peer, so it should be short. [`WireError::NoRoom`] becomes [`Refusal::AnswerTooLong`] and any other
+/// error [`Refusal::BadArguments`], whether the reader or the writer returned it. Map other errors of the writer to
 /// [`Refusal::Failed`].
 pub type HandleBits<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), Refusal>;
@@ -75,13 +76,13 @@ impl From<WireError> for Refusal {
     }
 }
 
-/// Runs a handler with packed arguments, and gives the length of its packed answer.
+/// Runs a handler with packed arguments, and returns the length of its packed answer.
 type HandlePacked<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
 
-/// Runs a handler with packed arguments that is answered later.
+/// Runs a handler with packed arguments that answers later.
 type BeginPacked<C> = fn(&mut C, PendingCall, &[u8]) -> Result<(), Refusal>;
 
-/// What runs.
+/// The kinds of handlers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run<C> {
     Rabbit(HandlePacked<C>),
@@ -89,7 +90,7 @@ pub(super) enum Run<C> {
     Later(BeginPacked<C>),
 }
 
-/// What has come of a call at once.
+/// The immediate result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
     /// The length of the answer.
@@ -97,12 +98,12 @@ pub(super) enum Ran {
     Later,
 }
 
-/// What is registered under a name. Several signal handlers may have one name.
+/// A handler and its name. Several signal handlers may share a name.
 #[derive(Debug)]
 pub(super) struct Registered<C> {
     pub(super) name: &'static str,
     pub(super) order: Option<i32>,
-    /// What callers with fingerprints must have; `None` if everything is accepted.
+    /// The fingerprint that callers must have if they send one; `None` accepts every fingerprint.
     pub(super) schema: Option<Schema>,
     pub(super) is_allowed: fn(&C, ConnectionId) -> bool,
     pub(super) run: Run<C>,
@@ -126,10 +127,10 @@ impl<C> Registered<C> {
         Self { name: F::NAME, order: None, schema, is_allowed: H::is_allowed, run }
     }
 
-    /// The arguments in a message, without a fingerprint.
+    /// Returns the arguments of a message without the fingerprint.
     ///
     /// # Errors
-    /// [`Refusal::OtherSchema`] if the caller has another one.
+    /// [`Refusal::OtherSchema`] if the caller sent another fingerprint.
     pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
         let Some(own) = self.schema else { return Ok(arguments) };
         match Schema::split(self.name.as_bytes(), arguments) {
@@ -142,7 +143,7 @@ impl<C> Registered<C> {
         matches!(self.run, Run::Later(_))
     }
 
-    /// Runs the handler, whose answer is at the front of the buffer then, or comes later.
+    /// Runs the handler. Its answer is written to the front of the buffer, or is given later.
     pub(super) fn run(
         &self,
         context: &mut C,
@@ -172,7 +173,7 @@ fn run<C, F: Function, H: Handler<F, C>>(
     pack(&value, answer).map(<[u8]>::len).map_err(|_| Refusal::AnswerTooLong)
 }
 
-/// Calls a handler that is answered later with packed arguments.
+/// Calls a handler that answers later with packed arguments.
 fn begin<C, F: Function, H: LaterHandler<F, C>>(
     context: &mut C,
     pending: PendingCall,
@@ -181,7 +182,7 @@ fn begin<C, F: Function, H: LaterHandler<F, C>>(
     H::begin(context, pending, unpack(arguments).map_err(|_| Refusal::BadArguments)?)
 }
 
-/// Calls a handler of bit streams, and gives the length of its answer.
+/// Calls a handler of bit streams, and returns the length of its answer.
 fn run_bits<C>(
     handle: HandleBits<C>,
     context: &mut C,

@@ -1,8 +1,8 @@
-//! Remote calls: functions of another peer by name, with arguments and answers in Rabbit or as bit streams; and signals to
-//! several handlers.
+//! Remote calls: functions of a remote peer by name, with arguments and answers in Rabbit or as bit streams, and
+//! signals with several handlers.
 //!
-//! Nothing can be called that was not registered, and only by those whom its handler allows. A call ends in one way: with an
-//! answer, a refusal, the end of its time or that of its connection. `docs/plugins/calls.md` has the messages.
+//! Only registered functions can be called, and only by peers that their handler allows. A call ends exactly once: with
+//! an answer, a refusal, a timeout or the end of its connection. `docs/plugins/calls.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::{ConnectionId, PluginHost};
@@ -41,8 +41,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A client has a [`RemoteCalls`] too, calls with [`RemoteCalls::call`] and asks [`RemoteCalls::poll_finished`] what became of
-//! it: `plugins/examples/remote_calls.rs`. [`rpc4`] speaks with peers that have the original's plugin.
+//! A client has a [`RemoteCalls`] too. It calls with [`RemoteCalls::call`] and gets results from
+//! [`RemoteCalls::poll_finished`]: `plugins/examples/remote_calls.rs`. [`rpc4`] is for peers that use C++ RakNet's
+//! plugin.
 
 mod bits;
 mod function;
@@ -70,65 +71,67 @@ pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCal
 pub use self::outcome::{CallError, CallFailure, CallId, CallStats, Finished, Mismatch, RegisterError};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
-/// Whether a function or a signal may be called so.
+/// Returns whether a function or a signal may have this name.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
 }
 
-/// A call whose answer is waited for.
+/// A call that waits for its answer.
 #[derive(Debug)]
 struct OpenCall {
     id: CallId,
     timeout: Duration,
-    /// From the first attempt to send it on.
+    /// Set at the first attempt to send the call.
     deadline: Option<Instant>,
     waiter: Waiter,
 }
 
-/// Where the end of a call goes.
+/// The consumer of the result of a call.
 #[derive(Debug)]
 enum Waiter {
-    /// To whichever caller of [`RemoteCalls::poll_finished`] comes first.
+    /// The next caller of [`RemoteCalls::poll_finished`].
     Anyone,
-    /// To the caller of [`RemoteCalls::poll_call`] alone, which is woken if it has asked.
+    /// Only [`RemoteCalls::poll_call`], which is woken if it has registered a waker.
     Claimed(Option<Waker>),
 }
 
-/// A call that has ended, and whether [`RemoteCalls::poll_call`] alone may take it.
+/// A call that has ended, and whether only [`RemoteCalls::poll_call`] may take it.
 #[derive(Debug)]
 struct Ended<const BYTES: usize> {
     finished: Finished<BYTES>,
     is_claimed: bool,
 }
 
-/// A call that is answered later, or refused: it does not take the room of a message.
+/// A call to be answered later, or to be refused. It does not take up a message buffer.
 #[derive(Debug)]
 struct Unanswered<P: Protocol> {
     pending: PendingCall,
     delivery: P::Delivery,
 }
 
-/// The plugin. `C` is what handlers work on. It has room for `FUNCTIONS` functions and signal handlers; for `CALLS` calls that
-/// are under way, as many messages that wait to be sent, and as many answers, of which one caller may have half; a message has
-/// up to `BYTES` bytes. The module has an example.
+/// The remote calls plugin. `C` is the context of the handlers.
 ///
-/// A call and its answer travel with the same delivery. In the Game Protocol, which knows no order, calls may run in another
-/// order than they were made in.
+/// It has room for `FUNCTIONS` functions and signal handlers. It also has room for `CALLS` calls that are under way, as
+/// many queued messages, and as many answers, of which one caller may use half. A message has up to `BYTES` bytes. The
+/// module documentation has an example.
+///
+/// A call and its answer are sent with the same delivery. The Game Protocol is unordered, so calls may run in another
+/// order than they were made.
 #[derive(Debug)]
 pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
-    /// What handlers work on.
+    /// The context of the handlers.
     pub context: C,
     registered: Vec<Registered<C>, FUNCTIONS>,
     open: Vec<OpenCall, CALLS>,
     finished: Deque<Ended<BYTES>, CALLS>,
-    /// Calls whose handlers answer later.
+    /// Calls that are answered later.
     later: Vec<Unanswered<P>, CALLS>,
-    /// Refusals of calls for which there was no room, to be sent.
+    /// Queued refusals of calls for which there was no room.
     refusals: SendQueue<P, CALLS, REFUSAL_BYTES>,
     outgoing: SendQueue<P, CALLS, BYTES>,
     answers: SendQueue<P, CALLS, BYTES>,
     next_number: u32,
-    /// The last one that was not polled.
+    /// The last mismatch that was not polled.
     mismatch: Option<Mismatch>,
     stats: CallStats,
 }
@@ -136,7 +139,7 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
     RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
 {
-    /// A plugin that lets nothing be called.
+    /// Creates a plugin without functions.
     #[must_use]
     pub fn new(context: C) -> Self {
         Self {
@@ -154,7 +157,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Lets a function be called.
+    /// Registers a function that peers may call.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -162,14 +165,14 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::new::<F, H>(None))
     }
 
-    /// Lets a function be called whose answer comes later, of which one caller may have half of the places.
+    /// Registers a function that is answered later. One caller may use half of the places.
     ///
     /// ```
     /// use rakwire::endpoint::ConnectionId;
     /// use rakwire::raknet::RakNet;
     /// use rakwire_plugins::calls::{Function, LaterHandler, Refusal, RemoteCalls, PendingCall};
     ///
-    /// /// Loads how many coins a player has.
+    /// /// Loads the number of coins of a player.
     /// struct Coins;
     ///
     /// impl Function for Coins {
@@ -178,7 +181,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     ///     type Answer<'a> = u64;
     /// }
     ///
-    /// /// What the database is asked for.
+    /// /// The pending queries of the database.
     /// #[derive(Default)]
     /// struct Queries(Vec<(PendingCall, u32)>);
     ///
@@ -208,8 +211,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.register_function(Registered::later::<F, H>())
     }
 
-    /// Answers a call whose handler has left that for later; have the driver run afterwards. False if the call does not wait: it was
-    /// answered, or its caller has gone.
+    /// Answers a call that its handler left for later; run the driver afterwards.
+    ///
+    /// Returns false if the call is not pending: it was already answered, or its caller has disconnected.
     pub fn answer<F: Function>(&mut self, pending: PendingCall, answer: &F::Answer<'_>) -> bool {
         let mut packed = [0; BYTES];
         let Some(call) = self.take_later(pending) else { return false };
@@ -220,7 +224,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         true
     }
 
-    /// As [`answer`](Self::answer), with a refusal, by custom [`Refusal::Failed`] with a code.
+    /// Refuses a call that its handler left for later, by convention with [`Refusal::Failed`] and a code. See
+    /// [`answer`](Self::answer).
     pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
         let call = self.take_later(pending);
         call.map(|call| self.reply(call, Err(refusal))).is_some()
@@ -231,7 +236,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         Some(self.later.swap_remove(at))
     }
 
-    /// Has the answer of a call sent, or a refusal.
+    /// Queues the answer of a call, or a refusal.
     fn reply(&mut self, call: Unanswered<P>, answer: Result<Vec<u8, BYTES>, Refusal>) {
         let Unanswered { pending, delivery } = call;
         if answer.is_err() {
@@ -248,7 +253,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Drops an answer of the caller that has most of them, which learns that.
+    /// Drops an answer of the caller with the most answers, and notifies that caller.
     fn drop_answer(&mut self) {
         let Some(Queued { to: caller, delivery, bytes, .. }) = self.answers.pop_of_fullest() else { return };
         self.stats.busy = self.stats.busy.saturating_add(1);
@@ -260,8 +265,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Refuses a call for which there is no room. Where there is none for refusals either, those for the caller with most of them are
-    /// dropped: a flood costs no other caller its refusals.
+    /// Refuses a call for which there is no room. If the refusals are full too, those for the caller with the most are
+    /// dropped, so a flood costs no other caller its refusals.
     fn refuse_shortly(&mut self, call: Unanswered<P>, refusal: Refusal) {
         let Unanswered { pending: PendingCall { number, caller: to }, delivery } = call;
         let Some(bytes) = encoded(&Message::Refusal { number, refusal }) else { return };
@@ -278,8 +283,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.insert(function)
     }
 
-    /// Connects a handler to a signal. Those with the highest `order` run first, those with the same in the order in which
-    /// they were connected.
+    /// Connects a handler to a signal. Handlers with the highest `order` run first; those with the same order run in
+    /// the order in which they were connected.
     ///
     /// # Errors
     /// [`RegisterError::Full`] and [`RegisterError::BadName`].
@@ -297,20 +302,21 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             .map_err(|_| RegisterError::Full)
     }
 
-    /// Lets a function no longer be called, and disconnects all handlers of a signal of its name. False if there was nothing.
+    /// Unregisters a function, and disconnects all handlers of a signal with its name. Returns false if there were
+    /// none.
     pub fn unregister<F: Function>(&mut self) -> bool {
         self.unregister_name(F::NAME)
     }
 
-    /// As [`unregister`](Self::unregister), by a name.
+    /// Unregisters like [`unregister`](Self::unregister), by name.
     pub fn unregister_name(&mut self, name: &str) -> bool {
         let before = self.registered.len();
         self.registered.retain(|other| other.name != name);
         self.registered.len() < before
     }
 
-    /// Calls a function of another peer. [`poll_finished`](Self::poll_finished) tells what became of it, after `timeout` at the
-    /// latest, which begins when the call is first tried to be sent.
+    /// Calls a function of a remote peer. [`poll_finished`](Self::poll_finished) returns the result, after `timeout` at
+    /// the latest. The timeout starts at the first attempt to send the call.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -356,7 +362,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         Ok(id)
     }
 
-    /// Gives a signal to another peer. Nobody answers.
+    /// Sends a signal to a remote peer. Signals have no answer.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -396,27 +402,28 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
 
-    /// Waits no longer for an answer. What was not sent yet is not sent at all; what was may run all the same. False if the call
-    /// is not under way.
+    /// Stops waiting for an answer. A call that was not sent yet is not sent; one that was sent may still run. Returns
+    /// false if the call is not under way.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.outgoing.retain(|message| message.call != Some(id.number));
         self.close(id).is_some()
     }
 
-    /// A call that has ended since, but none that is [claimed](Self::claim).
+    /// Returns a call that has ended and is not [claimed](Self::claim).
     pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
         self.take_finished(|ended| !ended.is_claimed)
     }
 
-    /// Keeps the end of a call for [`poll_call`](Self::poll_call): nothing else takes it. False if the call is not under way. A
-    /// claimed call keeps its place until its end is taken or it is [forgotten](Self::forget).
+    /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not under way.
+    ///
+    /// A claimed call keeps its place until its result is taken or the call is [forgotten](Self::forget).
     pub fn claim(&mut self, id: CallId) -> bool {
         let open = self.open.iter_mut().find(|open| open.id == id);
         open.map(|open| open.waiter = Waiter::Claimed(None)).is_some()
     }
 
-    /// The end of a call that was [claimed](Self::claim); `None` if there is no such call any more. While it is under way, `waker` is
-    /// woken when it ends. A future awaits a call by this.
+    /// Returns the result of a call that was [claimed](Self::claim); `None` if the call does not exist any more. While
+    /// the call is under way, `waker` is registered to be woken when it ends, so a future can await the call.
     pub fn poll_call(&mut self, id: CallId, waker: &Waker) -> Poll<Option<Finished<BYTES>>> {
         if let Some(finished) = self.take_finished(|ended| ended.finished.id == id) {
             return Poll::Ready(Some(finished));
@@ -430,7 +437,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Forgets a call that nothing waits for any more: it is cancelled, or its end is dropped.
+    /// Forgets a claimed call: it is cancelled, or its result is dropped.
     pub fn forget(&mut self, id: CallId) {
         if !self.cancel(id) {
             drop(self.take_finished(|ended| ended.finished.id == id));
@@ -444,15 +451,17 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             if taken.is_none() && is_wanted(&ended) {
                 taken = Some(ended.finished);
             } else {
-                // It was there before.
+                // Cannot fail: the entry was just removed.
                 let _ = self.finished.push_back(ended);
             }
         }
         taken
     }
 
-    /// A call or a signal, since the last poll, whose types are not the same at both peers: another version of the game. It has
-    /// not run. Peers compare fingerprints of the types, unless one of them knows none; of several the last is reported.
+    /// Returns the latest call or signal since the last poll that has other types at the remote, which means
+    /// different versions of the game.
+    ///
+    /// The call has not run. Peers compare fingerprints of the types unless one of them has none.
     pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
         self.mismatch.take()
     }
@@ -462,13 +471,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.mismatch = Some(Mismatch { peer, name });
     }
 
-    /// How many calls are under way.
+    /// Returns the number of calls under way.
     #[must_use]
     pub fn open_calls(&self) -> usize {
         self.open.len()
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> CallStats {
         self.stats
@@ -485,7 +494,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             return;
         };
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
-        // Together with the open calls there are never more than fit.
+        // Cannot fail: finished and open calls together never exceed the capacity.
         let is_claimed = matches!(open.waiter, Waiter::Claimed(_));
         let _ = self.finished.push_back(Ended { finished: Finished { id, outcome }, is_claimed });
         if let Waiter::Claimed(Some(waker)) = open.waiter {
@@ -508,7 +517,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             self.refuse_shortly(call, Refusal::Busy);
             return;
         }
-        // Before it runs: what was done and is not answered would be done again.
+        // Checked before the function runs: if it ran without an answer, the caller would repeat it.
         if self.answers.is_full() {
             self.drop_answer();
         }
@@ -516,7 +525,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let ran = self.run(pending, name, arguments, &mut answer);
         let bytes = match ran {
             Ok(Ran::Later) => {
-                // There was room before it ran.
+                // Cannot fail: the room was checked before the function ran.
                 let _ = self.later.push(call);
                 return;
             }
@@ -531,7 +540,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.reply(call, bytes);
     }
 
-    /// Whether there is no place for the answer of a function, now or later: one caller has half of them.
+    /// Returns whether there is no place for the answer of a function, now or later. One caller may use half of the
+    /// places.
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
         let half = CALLS.div_ceil(2);
         if self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name) {
@@ -591,7 +601,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 }
 
-/// The arguments of a call or a signal at the front of a buffer, with the fingerprint of its schema.
+/// Packs the arguments of a call or a signal to the front of a buffer, with the fingerprint of the schema.
 fn packed<'b, F: Function>(
     arguments: &F::Arguments<'_>,
     schema: Option<Schema>,
@@ -601,7 +611,7 @@ fn packed<'b, F: Function>(
     Schema::append(schema, F::NAME, buffer, length).ok_or(CallError::TooLong)
 }
 
-/// The bytes of a message, if it is no longer than messages may be.
+/// Encodes a message; returns `None` if it is too long.
 fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
     let mut bytes = Vec::new();
     bytes.resize(BYTES, 0).ok()?;
@@ -610,7 +620,7 @@ fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> 
     Some(bytes)
 }
 
-/// What is said in place of an answer that is longer than the connection can take.
+/// Returns the refusal that replaces an answer which is too long for the connection.
 fn refusal_of<const BYTES: usize>(answer: &[u8]) -> Option<Vec<u8, BYTES>> {
     let Some(Message::Answer { number, .. }) = Message::decode(answer) else { return None };
     encoded(&Message::Refusal { number, refusal: Refusal::AnswerTooLong })
@@ -682,7 +692,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
-                // There is an entry for each call at the most.
+                // Cannot fail: there is at most one entry for each call.
                 Some(number) => drop(unsent.push((number, error))),
                 None => stats.unsent = stats.unsent.saturating_add(1),
             }

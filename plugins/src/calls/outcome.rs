@@ -1,4 +1,4 @@
-//! Names of calls, and how calls end.
+//! Identifiers of calls, and the ways in which calls end.
 
 use heapless::Vec;
 use rakwire::codec::rabbit::unpack;
@@ -8,18 +8,18 @@ use super::{Function, Refusal};
 
 const BAD_NAME: &str = "a name has 1 to 64 bytes";
 
-/// Names a call. A name comes again after four billion others.
+/// The identifier of a call. It is reused after four billion other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
     pub(super) number: u32,
     pub(super) to: ConnectionId,
 }
 
-/// Why something was not registered.
+/// The reason why a function or a handler was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// There is no room for another one: give the plugin more.
+    /// There is no room for another one: give the plugin more room.
     Full,
     /// A function of this name is registered.
     NameTaken,
@@ -30,8 +30,8 @@ pub enum RegisterError {
 impl core::fmt::Display for RegisterError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::Full => "there is no room for another function; give the plugin more",
-            Self::NameTaken => "a function of this name is registered",
+            Self::Full => "there is no room for another function; give the plugin more room",
+            Self::NameTaken => "a function of this name is already registered",
             Self::BadName => BAD_NAME,
         })
     }
@@ -39,17 +39,17 @@ impl core::fmt::Display for RegisterError {
 
 impl core::error::Error for RegisterError {}
 
-/// Why a call or a signal was not begun.
+/// The reason why a call or a signal was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// As many calls are under way, or have ended without the application knowing, as there may be.
+    /// The maximum number of calls is under way or has ended without being polled.
     TooManyCalls,
-    /// The message would be longer than messages may be.
+    /// The message exceeds the maximum length.
     TooLong,
     /// A name has 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
     BadName,
-    /// The endpoint of the plugin is closed, so that nothing is sent any more.
+    /// The endpoint of the plugin is closed, so nothing is sent any more.
     EndpointClosed,
 }
 
@@ -58,7 +58,7 @@ impl core::fmt::Display for CallError {
         f.write_str(match self {
             Self::TooManyCalls => "too many calls are under way; wait until some have ended",
             Self::TooLong => {
-                "the message is longer than messages may be; pass less, or give the plugin more bytes"
+                "the message exceeds the maximum length; pass less data, or give the plugin more bytes"
             }
             Self::BadName => BAD_NAME,
             Self::EndpointClosed => "the endpoint is closed",
@@ -68,17 +68,17 @@ impl core::fmt::Display for CallError {
 
 impl core::error::Error for CallError {}
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFailure {
-    /// The other peer has refused it.
+    /// The remote peer has refused it.
     Refused(Refusal),
     /// No answer came in time. The function may have run.
     TimedOut,
     /// The connection has ended. The function may have run.
     Disconnected,
-    /// What came is no answer of this function.
+    /// The reply is not an answer of this function.
     BadAnswer,
     /// It could not be sent.
     NotSent(SendError),
@@ -90,7 +90,7 @@ impl core::fmt::Display for CallFailure {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::TimedOut => f.write_str("no answer came in time"),
             Self::Disconnected => f.write_str("the connection has ended"),
-            Self::BadAnswer => f.write_str("what came is no answer of this function"),
+            Self::BadAnswer => f.write_str("the reply is not an answer of this function"),
             Self::NotSent(error) => error.fmt(f),
         }
     }
@@ -107,16 +107,16 @@ pub struct Finished<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Finished<BYTES> {
-    /// The end of a call of which nothing else is known.
+    /// The result of a call after its plugin was dropped.
     #[cfg(feature = "native")]
     pub(crate) const fn lost(id: CallId) -> Self {
         Self { id, outcome: Err(CallFailure::Disconnected) }
     }
 
-    /// What the function has answered. `F` must be what was called.
+    /// Returns the answer of the function. `F` must be the function that was called.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
         let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
         unpack(bytes).map_err(|_| CallFailure::BadAnswer)
@@ -126,33 +126,34 @@ impl<const BYTES: usize> Finished<BYTES> {
 /// Counters of [`RemoteCalls`](super::RemoteCalls) and of [`Rpc4`](super::rpc4::Rpc4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// Functions that were run for others.
+    /// Functions that ran for remote peers.
     pub calls: u64,
-    /// Signals that came.
+    /// Signals that arrived.
     pub signals: u64,
-    /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
+    /// Calls that were refused for any reason, and signals that their sender was not allowed to send.
     pub refused: u64,
-    /// Calls that were refused ([`Refusal::Busy`]), since too many answers for the caller wait to be sent or to be given, and answers
-    /// that were dropped ([`Refusal::AnswerDropped`]), since others need their places.
+    /// Calls that were refused ([`Refusal::Busy`]) because too many answers for the caller were queued or pending, and
+    /// answers that were dropped ([`Refusal::AnswerDropped`]) to make room for those of others.
     pub busy: u64,
-    /// Answers, refusals and signals that the connection does not take, now or later: it has ended, a hook drops them, or they are
-    /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`], and in RPC4, which has no word
-    /// for it, by an empty answer. There calls without an answer count here, too.
+    /// Answers, refusals and signals that the connection does not accept: it has ended, a hook drops them, or they
+    /// exceed its maximum length. In the last case the caller gets [`Refusal::AnswerTooLong`], or an empty answer in
+    /// RPC4, which has no such error. In RPC4, calls without an answer count here too.
     pub unsent: u64,
-    /// Messages that say nothing, or are longer than messages may be.
+    /// Messages that are malformed or too long.
     pub malformed: u64,
-    /// Answers to calls that nobody waits for: they are late, or nobody has called.
+    /// Answers to calls that are not under way: late or never requested.
     pub unexpected: u64,
-    /// Calls and signals whose types are not the same at both peers ([`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch)).
-    /// They have not run. RPC4 knows no types.
+    /// Calls and signals with types that differ between the peers
+    /// ([`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch)). They have not run. RPC4 does not compare
+    /// types.
     pub mismatched: u64,
 }
 
-/// Another peer passes other values to a function or a signal, or takes others, than this one.
+/// A difference between the peers in the types of a function or a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The other peer.
+    /// The remote peer.
     pub peer: ConnectionId,
-    /// What it has called or given, if that is registered here; `None` if it has refused a call.
+    /// The function or signal that it called, if it is registered here; `None` if it has refused a call.
     pub name: Option<&'static str>,
 }

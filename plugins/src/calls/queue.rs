@@ -1,9 +1,9 @@
-//! Messages that wait to be sent.
+//! Queued messages.
 
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{ConnectionId, MessageSender, Protocol, SendError};
 
-/// A message, and the number of the call that it is, if it is one.
+/// A message, and the number of its call if it is a call.
 #[derive(Debug)]
 pub(super) struct Queued<P: Protocol, const BYTES: usize> {
     pub(super) to: ConnectionId,
@@ -12,7 +12,7 @@ pub(super) struct Queued<P: Protocol, const BYTES: usize> {
     pub(super) bytes: Vec<u8, BYTES>,
 }
 
-/// Up to `N` messages. Those for a connection without room wait, and those for others go on.
+/// A queue of up to `N` messages. Those for a connection without room wait without blocking those for others.
 #[derive(Debug)]
 pub(super) struct SendQueue<P: Protocol, const N: usize, const BYTES: usize> {
     messages: Deque<Queued<P, BYTES>, N>,
@@ -31,7 +31,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.len()
     }
 
-    /// How many messages wait for one connection.
+    /// Returns the number of messages queued for one connection.
     pub(super) fn waiting_for(&self, to: ConnectionId) -> usize {
         self.messages.iter().filter(|message| message.to == to).count()
     }
@@ -40,12 +40,12 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.is_full()
     }
 
-    /// False if there is no room.
+    /// Queues a message; returns false if there is no room.
     pub(super) fn push(&mut self, message: Queued<P, BYTES>) -> bool {
         self.messages.push_back(message).is_ok()
     }
 
-    /// Takes out the oldest message of the connection for which most are waiting.
+    /// Removes the oldest message of the connection with the most messages.
     pub(super) fn pop_of_fullest(&mut self) -> Option<Queued<P, BYTES>> {
         let counted = self.messages.iter().map(|message| (self.waiting_for(message.to), message.to));
         let (_, fullest) = counted.max_by_key(|(count, _)| *count)?;
@@ -61,7 +61,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         popped
     }
 
-    /// Drops the messages for which `keep` says no; the others stay in order.
+    /// Drops the messages for which `keep` returns false; the others stay in order.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Queued<P, BYTES>) -> bool) {
         for _ in 0..self.messages.len() {
             let Some(message) = self.messages.pop_front() else { return };
@@ -71,7 +71,8 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         }
     }
 
-    /// Sends what there is room for. `failed` is told of what cannot be sent at all, and says what is sent instead.
+    /// Sends messages as long as there is room. `failed` receives those that can never be sent, and returns a
+    /// replacement to send instead.
     pub(super) fn send(
         &mut self,
         sender: &mut dyn MessageSender<P>,
@@ -88,7 +89,7 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
             match sent {
                 Ok(()) => {}
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
-                    // There is an entry for each message at the most.
+                    // Cannot fail: there is at most one entry for each message.
                     let _ = blocked.push(message.to);
                     self.push(message);
                 }

@@ -1,15 +1,15 @@
-//! Fingerprints of what is passed (docs/plugins/calls.md#schemas).
+//! Fingerprints of the argument and answer types (docs/plugins/calls.md#schemas).
 
 use rakwire::codec::rabbit::{Fingerprint, Pack};
 
 use super::wire::MAX_SCHEMA;
 
-/// The fingerprint of a schema: of the arguments and the answer of a function, or the arguments of a signal.
+/// The fingerprint of a schema: the arguments and the answer of a function, or the arguments of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schema(u32);
 
 impl Schema {
-    /// That of a function with arguments `A` and the answer `B`; `None` if a type has no description.
+    /// Returns the fingerprint of a function with arguments `A` and answer `B`; `None` if a type has no description.
     pub(super) fn of_function<A: Pack, B: Pack>() -> Option<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.nested::<A>();
@@ -18,7 +18,7 @@ impl Schema {
         fingerprint.finish().map(Self::of)
     }
 
-    /// That of a signal with arguments `A`.
+    /// Returns the fingerprint of a signal with arguments `A`; `None` if a type has no description.
     pub(super) fn of_signal<A: Pack>() -> Option<Self> {
         let mut fingerprint = Fingerprint::new();
         fingerprint.nested::<A>();
@@ -31,7 +31,7 @@ impl Schema {
         Self(u32::from_be_bytes([a, b, c, d]))
     }
 
-    /// What follows the arguments: the fingerprint, and four bytes by which it is known as one.
+    /// Returns the trailer of the arguments: the fingerprint, and four bytes that identify it as one.
     fn trailer(self, name: &[u8]) -> [u8; MAX_SCHEMA] {
         let [a, b, c, d] = self.0.to_be_bytes();
         let mut check = Fingerprint::new();
@@ -42,7 +42,7 @@ impl Schema {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Appends it to the arguments at the front of a buffer, and returns both; `None` without room.
+    /// Appends the trailer to the arguments at the front of a buffer, and returns both; `None` if there is no room.
     pub(super) fn append<'b>(
         schema: Option<Self>,
         name: &str,
@@ -55,7 +55,7 @@ impl Schema {
         buffer.get(..end)
     }
 
-    /// Splits the arguments of a message from the fingerprint behind them, if there is one.
+    /// Splits the arguments of a message from the fingerprint after them, if there is one.
     pub(super) fn split<'m>(name: &[u8], arguments: &'m [u8]) -> (&'m [u8], Option<Self>) {
         let Some((rest, trailer)) = arguments.split_last_chunk::<MAX_SCHEMA>() else {
             return (arguments, None);

@@ -1,14 +1,14 @@
-//! The bytes of remote calls (docs/plugins/calls.md).
+//! The wire format of remote calls (docs/plugins/calls.md).
 
 /// The first byte of every message of this plugin.
 pub const MESSAGE_ID: u8 = 127;
-/// The longest name of a function or signal in bytes.
+/// The maximum length of the name of a function or signal, in bytes.
 pub const MAX_NAME: usize = 64;
-/// The most bytes of a message beside arguments or an answer.
+/// The maximum length of a message without its arguments or answer, in bytes.
 pub const MAX_HEADER: usize = 7 + MAX_NAME + MAX_SCHEMA;
-/// The bytes of a refusal.
+/// The length of a refusal, in bytes.
 pub(super) const REFUSAL_BYTES: usize = 8;
-/// The bytes of a fingerprint behind arguments.
+/// The length of a fingerprint after arguments, in bytes.
 pub(super) const MAX_SCHEMA: usize = 8;
 
 const CALL: u8 = 0;
@@ -16,28 +16,28 @@ const ANSWER: u8 = 1;
 const REFUSAL: u8 = 2;
 const SIGNAL: u8 = 3;
 
-/// Why a call was refused at the other peer.
+/// The reason why the remote peer refused a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
     /// No function of this name is registered.
     Unknown,
-    /// The caller may not call it.
+    /// The caller is not allowed to call it.
     Forbidden,
     /// The arguments are not those of the function.
     BadArguments,
-    /// The answer is longer than an answer may be.
+    /// The answer exceeds the maximum length.
     AnswerTooLong,
     /// The function failed, with a code of its own.
     Failed(u8),
-    /// Too many answers for the caller, or answers to give later, wait at the other peer. The function has not run: try again a
-    /// little later, or have fewer calls under way.
+    /// Too many answers for the caller, or answers to be given later, are queued at the remote. The function has not
+    /// run: retry later, or have fewer calls under way.
     Busy,
-    /// The function has run, and its answer had to make room for that of another caller.
+    /// The function has run, but its answer was dropped to make room for that of another caller.
     AnswerDropped,
     /// The function is registered with other types of arguments or answers, and has not run.
     OtherSchema,
-    /// Another reason, which this version does not know.
+    /// A reason that this version does not know.
     Other(u8),
 }
 
@@ -75,55 +75,55 @@ impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Unknown => f.write_str("the other peer has no function of this name"),
-            Self::Forbidden => f.write_str("the other peer does not let this one call the function"),
+            Self::Forbidden => f.write_str("this peer is not allowed to call the function"),
             Self::BadArguments => f.write_str("the arguments are not those of the function"),
             Self::AnswerTooLong => f.write_str("the answer does not fit into a message"),
             Self::Failed(code) => write!(f, "the function failed with code {code}"),
             Self::Busy => {
-                f.write_str("the other peer has too many calls to answer; try again a little later")
+                f.write_str("the other peer has too many calls to answer; retry later")
             }
             Self::AnswerDropped => {
-                f.write_str("the function has run, and its answer was dropped for want of room")
+                f.write_str("the function has run, but its answer was dropped for lack of room")
             }
             Self::OtherSchema => f.write_str(
-                "the other peer has this function with other arguments or another answer; run the same version there",
+                "the other peer registered this function with other argument or answer types; run the same version on both",
             ),
-            Self::Other(kind) => write!(f, "the call was refused for a reason unknown here, {kind}"),
+            Self::Other(kind) => write!(f, "the call was refused with the unknown code {kind}"),
         }
     }
 }
 
 impl core::error::Error for Refusal {}
 
-/// A message. Numbers are big-endian; what follows a header is in Rabbit.
+/// A message. Numbers are big-endian; the data after the header are in Rabbit or a bit stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'m> {
-    /// A function is called, and its answer is wanted under a number.
+    /// Calls a function and requests its answer under a number.
     Call {
-        /// The number, of the caller's choice.
+        /// The number, chosen by the caller.
         number: u32,
-        /// Whose function, up to [`MAX_NAME`] bytes.
+        /// The name of the function, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
         /// The arguments.
         arguments: &'m [u8],
     },
-    /// What a call has come to.
+    /// Answers a call.
     Answer {
         /// The number of the call.
         number: u32,
         /// The answer.
         answer: &'m [u8],
     },
-    /// Why a call has come to nothing.
+    /// Refuses a call.
     Refusal {
         /// The number of the call.
         number: u32,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A signal is given, to which nobody answers.
+    /// Sends a signal, which has no answer.
     Signal {
-        /// Which signal, up to [`MAX_NAME`] bytes.
+        /// The name of the signal, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
         /// The arguments.
         arguments: &'m [u8],
@@ -131,7 +131,7 @@ pub enum Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; nothing if it does not fit.
+    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut at = 0;
@@ -169,7 +169,7 @@ impl<'m> Message<'m> {
         Some(at)
     }
 
-    /// What the bytes say; nothing if they say nothing.
+    /// Decodes a message; returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &'m [u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;

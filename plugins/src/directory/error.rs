@@ -1,4 +1,4 @@
-//! Why a directory cannot be used.
+//! Errors of directories.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use super::shown;
 use super::usage::DirectoryLimit;
 
-/// Why a directory cannot be sent, or not be received in.
+/// The reason why a directory cannot be sent or cannot receive files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryError {
     /// A file or a directory cannot be read.
     CannotRead(PathBuf, io::Error),
-    /// A file cannot be written, or the directory not be made.
+    /// A file cannot be written, or a directory cannot be created.
     CannotWrite(PathBuf, io::Error),
-    /// The directory that files are received in has more than it may, or would have with what is to come.
+    /// The receiving directory exceeds a limit, or would exceed it with the files to come.
     Exceeds(PathBuf, DirectoryLimit),
-    /// It has a symbolic link, which may lead elsewhere.
+    /// The directory contains a symbolic link, which may lead elsewhere.
     Link(PathBuf),
-    /// It has something that is neither a file nor a directory.
+    /// The directory contains an entry that is neither a file nor a directory.
     NoFile(PathBuf),
-    /// A file has a name that other systems may not have (see [`check_path`](crate::files::check_path) and
+    /// A file has a name that other systems do not allow (see [`check_path`](crate::files::check_path) and
     /// [`is_portable_path`](rakwire_udp::is_portable_path)).
     BadName(PathBuf),
     /// There are more than 4,294,967,295 files.
@@ -35,11 +35,11 @@ impl core::fmt::Display for DirectoryError {
             Self::CannotWrite(path, error) => write!(f, "cannot write to {}: {error}", shown(path)),
             Self::Exceeds(path, limit) => write!(
                 f,
-                "{} may have {limit} in all, with what was in it before, and more does not fit",
+                "{} may hold at most {limit} including existing contents, and the transfer exceeds that",
                 shown(path)
             ),
             Self::Link(path) => write!(f, "{} is a symbolic link, {not_sent}", shown(path)),
-            Self::NoFile(path) => write!(f, "{} is no file and no directory, {not_sent}", shown(path)),
+            Self::NoFile(path) => write!(f, "{} is neither a file nor a directory, {not_sent}", shown(path)),
             Self::BadName(path) => write!(
                 f,
                 "{} has a name that cannot be sent: up to 255 bytes of UTF-8 without control characters, and none \

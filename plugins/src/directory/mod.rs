@@ -1,8 +1,9 @@
 //! Directories on a disk, for [file transfer](crate::files) (feature `directory`).
 //!
-//! A [`DirectorySource`] reads the files of a directory once and sends them as they were then, or patches in the format of
-//! bsdiff 4 to receivers that have an older version. A [`DirectoryStore`] puts each file in its place when it is complete and
-//! right, goes on where an earlier transfer ended, and writes through no link. `rakwire push` and `rakwire pull` use both.
+//! A [`DirectorySource`] reads the files of a directory once and sends them as they were then. It sends bsdiff 4
+//! patches to receivers that have an older version. A [`DirectoryStore`] moves each file to its place when it is
+//! complete and verified, resumes earlier transfers, and writes through no link. `rakwire push` and `rakwire pull` use
+//! both.
 //!
 //! ```
 //! use std::time::Duration;
@@ -41,10 +42,10 @@ pub use self::source::DirectorySource;
 pub use self::store::DirectoryStore;
 pub use self::usage::{DirectoryLimit, DirectoryLimits};
 
-/// The directory for parts of files in the directory that files are received in.
+/// The subdirectory for partial files in a receiving directory.
 const PARTS: &str = ".rakwire-part";
 
-/// A path as text that is safe to print.
+/// Returns a path as text that is safe to print.
 fn shown(path: &Path) -> String {
     rakwire_udp::printable(&path.to_string_lossy())
 }

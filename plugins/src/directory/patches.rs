@@ -6,49 +6,50 @@ use std::prelude::rust_2024::*;
 use bzip2::read::BzDecoder;
 use qbsdiff::Bsdiff;
 
-/// The longest file that is patched: both versions are in memory while the patch is made.
+/// The maximum size of a file to patch: both versions are in memory while the patch is made.
 pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
 
-/// How a patch begins, and the length of its header, which has the lengths of its parts.
+/// The magic number of a patch, and the length of its header, which holds the lengths of its parts.
 const MAGIC: &[u8] = b"BSDIFF40";
 const HEADER: usize = 32;
 
-/// How many bytes are made in one go.
+/// The size of the buffers, in bytes.
 const PIECE: usize = 4_096;
 
-/// The length of an entry of the control part: bytes to add to those of the older version, bytes to copy, and how far to move
-/// in the older version.
+/// The length of an entry in the control part: bytes to add to those of the older version, bytes to copy, and the
+/// distance to move in the older version.
 const ENTRY: usize = 24;
 
-/// A lower bound of the bytes of the newer version that an entry of bsdiff makes on average: it begins another one only where
-/// more than 8 bytes are the same elsewhere.
+/// A lower bound of the bytes of the newer version that a bsdiff entry makes on average. bsdiff begins another entry
+/// only where more than 8 bytes are the same elsewhere.
 const BYTES_PER_ENTRY: u64 = 8;
 
-/// How many entries more a patch may have, such as those at its ends, which may write nothing.
+/// The allowance for further entries, such as those at the ends of a patch, which may write nothing.
 const FURTHER_ENTRIES: u64 = 1_024;
 
-/// The patch between two versions.
+/// Makes a patch between two versions.
 pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
     let mut patch = Vec::new();
     Bsdiff::new(old, new).compare(Cursor::new(&mut patch))?;
     Ok(patch)
 }
 
-/// Makes the newer version step by step. Only pieces of it, of the older version and of the patch are in memory.
+/// Applies a patch step by step. Only pieces of the two versions and of the patch are in memory.
 pub(super) struct Patcher<R: Read, O> {
     control: BzDecoder<Take<R>>,
     difference: BzDecoder<Take<R>>,
     extra: BzDecoder<Take<R>>,
-    /// Read without a buffer: where entries are short and far from each other, a buffer would read far more than they make.
+    /// Read without a buffer: with short entries that are far apart, a buffer would read far more than they make.
     old: O,
-    /// Where the older version is read next, and where the entry under way wants it to be read.
+    /// The position in the older version, and the position that the current entry requires.
     old_at: i64,
     wanted_at: i64,
-    /// What the entry under way still has to do.
+    /// The remaining work of the current entry.
     entry: Entry,
-    /// Bytes of the newer version that are not made yet.
+    /// The bytes of the newer version that are still to be made.
     left: u64,
-    /// How many more entries the patch may have. Compressed, a few bytes can hold entries without end that write nothing.
+    /// The remaining number of entries. Without a limit, a few compressed bytes could hold endless entries that write
+    /// nothing.
     entries_left: u64,
 }
 
@@ -60,7 +61,7 @@ struct Entry {
     step: i64,
 }
 
-/// Why a step failed: by what is read, which is then worth nothing, or because what it makes cannot be written.
+/// The error of a step, and whether the writer caused it. If the writer did not, the patch is unusable.
 #[derive(Debug)]
 pub(super) struct StepError {
     pub(super) error: io::Error,
@@ -80,8 +81,11 @@ impl From<io::Error> for StepError {
 }
 
 impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
-    /// From a patch, each of whose parts is read by a reader of its own, and an older version, both from their beginnings on.
-    /// A patch that makes another size is an error.
+    /// Creates a patcher from a patch and an older version, both read from the beginning. Each part of the patch gets a
+    /// reader of its own.
+    ///
+    /// # Errors
+    /// The patch is malformed, or makes a file of another size.
     pub(super) fn new(open_patch: impl Fn() -> io::Result<R>, old: O, size: u64) -> io::Result<Self> {
         let mut header = [0; HEADER];
         open_patch()?.read_exact(&mut header)?;
@@ -113,8 +117,8 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         })
     }
 
-    /// Makes up to so many bytes more, of which entries take some too, and reads no more of the older version. False once all
-    /// are made.
+    /// Makes up to `bytes` more bytes, and reads no more of the older version. Entries count toward the limit too.
+    /// Returns false once the file is complete.
     pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> Result<bool, StepError> {
         let mut budget = bytes;
         while self.left > 0 && budget > 0 {
@@ -138,7 +142,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         self.wanted_at = self.wanted_at.checked_add(self.entry.step).ok_or_else(outside)?;
         let mut entry = [0; ENTRY];
         self.control.read_exact(&mut entry)?;
-        // A negative number has the highest bit, so it is more than any size.
+        // A negative number has its highest bit set, so it exceeds every size.
         let [add, copy, step] = [0, 8, 16].map(|at| number(&entry, at));
         if add.checked_add(copy).is_none_or(|made| made > self.left) {
             return Err(another_size());
@@ -147,7 +151,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         Ok(())
     }
 
-    /// Bytes that differ from those of the older version by as much as the patch says.
+    /// Makes bytes by adding those of the patch to those of the older version.
     fn add(&mut self, new: &mut impl Write, budget: u64) -> Result<u64, StepError> {
         let (mut buffer, mut old) = ([0; PIECE], [0; PIECE]);
         let bytes = piece(&mut buffer, self.entry.add.min(budget));
@@ -163,7 +167,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         Ok(made)
     }
 
-    /// Bytes that are in the patch.
+    /// Copies bytes from the patch.
     fn copy(&mut self, new: &mut impl Write, budget: u64) -> Result<u64, StepError> {
         let mut buffer = [0; PIECE];
         let bytes = piece(&mut buffer, self.entry.copy.min(budget));
@@ -186,10 +190,10 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
     }
 }
 
-/// The beginning of a buffer, no longer than so many bytes.
+/// Returns the first `length` bytes of a buffer, or all of it if it is shorter.
 fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
-    // It is no longer than the buffer.
+    // The length is at most that of the buffer.
     buffer.get_mut(..length).unwrap_or_default()
 }
 
@@ -197,7 +201,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.iter().skip(at).take(8).rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// A number whose highest bit is its sign.
+/// Converts a number that has its sign in the highest bit.
 fn signed(number: u64) -> i64 {
     let magnitude = (number & i64::MAX as u64) as i64;
     if number >> 63 == 0 { magnitude } else { -magnitude }
@@ -223,7 +227,7 @@ mod tests {
         [old, new]
     }
 
-    /// Writes the newer version in steps of so many bytes, and returns how many it took.
+    /// Writes the newer version in steps of `bytes` bytes, and returns the number of steps.
     fn apply_by(old: &[u8], patch: &[u8], size: u64, mut new: impl Write, bytes: u64) -> io::Result<usize> {
         let mut patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(old), size)?;
         let mut steps = 1;
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_short_and_makes_the_newer_version() {
+    fn patch_is_small_and_makes_the_newer_version() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         assert!(patch.len() < 1_000, "{}", patch.len());
@@ -248,9 +252,9 @@ mod tests {
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
     }
 
-    /// What one step makes is bounded, whatever the entries are.
+    /// The output of one step is bounded for any entries.
     #[test]
-    fn a_file_is_made_in_steps_of_bounded_length() {
+    fn file_is_made_in_steps_of_bounded_length() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         let size = new.len() as u64;
@@ -265,13 +269,13 @@ mod tests {
             }
             assert_eq!(made, new);
         }
-        // Entries that make nothing take their part of a step.
+        // Entries that make nothing use up their part of a step.
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
         assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
     }
 
-    /// An older version that counts the bytes which are read of it.
+    /// An older version that counts the bytes read from it.
     struct Counted<'v> {
         version: Cursor<&'v [u8]>,
         read: &'v Cell<u64>,
@@ -291,9 +295,9 @@ mod tests {
         }
     }
 
-    /// Entries of one byte that are far from each other have a step read no more of the older version than others.
+    /// One-byte entries that are far apart do not make a step read more of the older version.
     #[test]
-    fn what_a_step_reads_is_bounded() {
+    fn each_step_reads_a_bounded_number_of_bytes() {
         const FAR: u64 = 30_000;
         let (old, read) = (vec![7; 40_000], Cell::new(0));
         let there_and_back = [[1, 0, FAR], [1, 0, (FAR + 2) | 1 << 63]];
@@ -307,9 +311,9 @@ mod tests {
         assert_eq!(made, [7; 1_000]);
     }
 
-    /// A full disk is no fault of the patch.
+    /// A full disk does not mean that the patch is wrong.
     #[test]
-    fn errors_of_the_writer_are_told_from_those_of_the_patch() {
+    fn writer_errors_are_distinguished_from_patch_errors() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         let is_of_writer = |patch: &[u8], mut writer: &mut dyn Write| {
@@ -324,9 +328,9 @@ mod tests {
         assert!(!is_of_writer(&patch[..patch.len() / 2], &mut io::sink()));
     }
 
-    /// The newer version may begin with bytes from elsewhere, so an entry may do nothing but move.
+    /// The newer version may begin with bytes from elsewhere, so an entry may only move.
     #[test]
-    fn versions_with_their_parts_exchanged_are_patched() {
+    fn patch_handles_swapped_halves() {
         let [old, _] = versions();
         let blocks: Vec<&[u8]> = old.chunks(20).collect();
         for new in
@@ -339,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A patch of these entries, and of parts to add and to copy that are zeros.
+    /// Makes a patch with these entries; its add and copy parts are zeros.
     fn patch_of(entries: impl Iterator<Item = [u64; 3]>, size: u64) -> Vec<u8> {
         let compress = |bytes: &mut dyn Read| {
             let mut part = Vec::new();
@@ -356,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_do_nothing_end_a_patch() {
+    fn patch_with_too_many_empty_entries_is_refused() {
         let old = [7; 1_000];
         let apply = |patch: &[u8]| apply(&old, patch, 1_000, io::sink()).map_err(|error| error.to_string());
         assert_eq!(apply(&patch_of([[0, 0, 5], [990, 10, 0]].into_iter(), 1_000)), Ok(()));
@@ -365,7 +369,7 @@ mod tests {
         assert!(bomb.len() < 5_000, "48 MB in {} bytes", bomb.len());
         let too_many = Err("the patch has too many entries".to_owned());
         assert_eq!(apply(&bomb), too_many);
-        // What follows when all bytes are made is not read.
+        // Entries after the last byte are not read.
         assert_eq!(apply(&patch_of([[1_000, 0, 0]].into_iter().chain(nothing), 1_000)), Ok(()));
         let another_size = Err("the patch makes another size".to_owned());
         for entry in
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_version_is_read_within_its_bounds() {
+    fn older_version_is_read_within_its_bounds() {
         let old = [7; 1_000];
         let apply = |entries: [[u64; 3]; 2]| {
             let mut made = Vec::new();
@@ -397,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_whose_sum_overflows_are_an_error() {
+    fn overflowing_entry_lengths_are_refused() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         for (at, length) in [(8, u64::MAX - 40), (8, 1 << 63 | 1), (16, u64::MAX - 20), (16, 1 << 63 | 30)] {
@@ -407,9 +411,9 @@ mod tests {
         }
     }
 
-    /// Whatever a sender says, what is made has no more bytes than it may.
+    /// Whatever a sender sends, the output never exceeds the size of the file.
     #[test]
-    fn changed_patches_are_errors_or_make_other_bytes() {
+    fn corrupted_patches_fail_or_stay_within_the_size() {
         let [old, new] = versions();
         let patch = make(&old, &new).expect("a patch");
         let mut random = 7_u32;
@@ -420,7 +424,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut changed = patch.clone();
             for _ in 0..=next(3) {
-                // The header has the lengths, so most changes are there.
+                // The header holds the lengths, so most changes are made there.
                 let at = if next(2) == 0 { next(32) } else { next(patch.len()) };
                 changed[at] ^= 1 << next(8);
             }

@@ -1,4 +1,4 @@
-//! A directory that is sent.
+//! The source directory of transfers.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::error::DirectoryError;
 use super::{PARTS, patches, shown};
 
-/// How much of a file is read at once.
+/// The number of bytes of a file read at once.
 const PIECE: usize = 64 * 1_024;
 
 /// The files of a directory, as they were when it was read. The module has an example.
@@ -23,11 +23,11 @@ pub struct DirectorySource {
     totals: Totals,
     patches: Vec<Patch>,
     open: Option<(u32, File)>,
-    /// Why a file could not be read, which has ended a transfer.
+    /// The reason why a file could not be read, which has ended a transfer.
     pub error: Option<String>,
 }
 
-/// What makes a file from an older version.
+/// A patch that makes a file from an older version.
 #[derive(Debug)]
 struct Patch {
     file: u32,
@@ -44,11 +44,11 @@ struct SourceFile {
 }
 
 impl DirectorySource {
-    /// Reads every file of a directory and the directories in it, for their SHA-256: it takes as long as the disk does. Parts
-    /// that a [`DirectoryStore`](super::DirectoryStore) has left are not sent.
+    /// Reads all files of a directory and its subdirectories to compute their SHA-256, which takes as long as the disk
+    /// needs. Parts that a [`DirectoryStore`](super::DirectoryStore) has left are skipped.
     ///
     /// # Errors
-    /// A [`DirectoryError`], also for links: they may lead elsewhere.
+    /// A [`DirectoryError`], also for links, because they may lead elsewhere.
     pub fn read(root: impl AsRef<Path>) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         let mut files = Vec::new();
@@ -78,11 +78,12 @@ impl DirectorySource {
         Ok(Self { files, totals, patches: Vec::new(), open: None, error: None })
     }
 
-    /// Makes patches from the files of an older version of the directory, which are kept in memory. Files of more than 128 MiB get
-    /// none, and both versions of a file are in memory while its patch is made.
+    /// Makes patches from the files of an older version of the directory, and keeps them in memory.
+    ///
+    /// Files above 128 MiB get none. Both versions of a file are in memory while its patch is made.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// See [`read`](Self::read).
     pub fn add_previous(&mut self, root: impl AsRef<Path>) -> Result<(), DirectoryError> {
         let previous = Self::read(root)?;
         for (number, file) in (0..).zip(&self.files) {
@@ -102,13 +103,13 @@ impl DirectorySource {
         Ok(())
     }
 
-    /// How many patches there are, and their bytes.
+    /// Returns the number of patches and their total bytes.
     #[must_use]
     pub fn patches(&self) -> (usize, usize) {
         (self.patches.len(), self.patches.iter().map(|patch| patch.bytes.len()).sum())
     }
 
-    /// A patch by its number, which is beyond those of the files.
+    /// Returns a patch by its number, which is above those of the files.
     fn patch_at(&self, number: u32) -> Option<&Patch> {
         let index = number.checked_sub(self.totals.files)?;
         self.patches.get(usize::try_from(index).ok()?)
@@ -140,20 +141,20 @@ impl SourceFile {
 }
 
 impl SourceFile {
-    /// The patch from this version to another.
+    /// Makes the patch from this version to another.
     fn patch_to(&self, other: &Self) -> io::Result<Vec<u8>> {
         patches::make(&fs::read(&self.file)?, &fs::read(&other.file)?)
     }
 }
 
-/// The path of a file below the directory, with `/` between its parts.
+/// Returns the path of a file relative to the directory, with `/` between its parts.
 fn relative(root: &Path, file: &Path) -> Option<String> {
     let parts = file.strip_prefix(root).ok()?.iter().map(|part| part.to_str());
     let path = parts.collect::<Option<Vec<_>>>()?.join("/");
     check_path(path.as_bytes()).filter(|path| is_portable_path(path)).map(str::to_owned)
 }
 
-/// Opens a file that is not a link.
+/// Opens a file unless it is a link.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file any more"));
@@ -161,7 +162,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// By what a patch names the version that it starts from.
+/// Returns the identifier of the version from which a patch starts.
 fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
     array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! A directory that files are received in.
+//! A directory that receives files.
 
 use std::collections::{HashMap, HashSet};
 use std::format;
@@ -16,16 +16,16 @@ use super::patches::{self, Patcher, StepError};
 use super::usage::{DirectoryLimit, DirectoryLimits, Usage};
 use super::{PARTS, shown};
 
-/// The most directories inside each other.
+/// The maximum nesting of directories.
 const MAX_DEPTH: usize = 32;
 
-/// A directory. A file comes to its place when it is complete and right; until then it is a part beside the others. Nothing
-/// is written through a link. The module has an example.
+/// A directory that receives files. A file moves to its place when it is complete and verified; until then it is in a
+/// separate directory of parts. Nothing is written through a link. The module has an example.
 pub struct DirectoryStore {
     root: PathBuf,
     usage: Usage,
     open: HashMap<u32, OpenFile>,
-    /// Why a file could not be written, which has ended a transfer.
+    /// The reason why a file could not be written, which has ended a transfer.
     pub error: Option<DirectoryError>,
 }
 
@@ -33,15 +33,15 @@ struct OpenFile {
     path: PathBuf,
     part: PathBuf,
     file: File,
-    /// Whether it is the file in its place, which is looked at, and not the part.
+    /// Whether this is the file in its final place, opened for reading, and not the part.
     is_in_place: bool,
-    /// Whether its part counts as one of the files; one that replaces a file does not.
+    /// Whether its part counts as a file; a part that replaces a file does not.
     is_counted: bool,
     size: u64,
-    /// The older version that is in place.
+    /// The older version in the final place.
     base: Option<File>,
     patch: Option<File>,
-    /// The patch is being applied, and makes this.
+    /// The patcher being applied, and the file that it makes.
     making: Option<(Patcher<File, File>, File)>,
 }
 
@@ -55,13 +55,14 @@ impl core::fmt::Debug for DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// A directory, which is made if it does not exist, and holds no more than this in all. While a file is replaced, its older
-    /// version counts as well, and so does a patch for it; parts of earlier attempts are removed when they take the place of
-    /// what comes. Names have at most 255 bytes, which do not count.
+    /// Opens a directory that may hold no more than `limits` in all, and creates it if necessary.
+    ///
+    /// While a file is replaced, its older version and the patch for it count as well. Parts of earlier attempts are
+    /// removed when their room is needed. Names have at most 255 bytes, which do not count.
     ///
     /// # Errors
-    /// [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and [`DirectoryError::Exceeds`] if there is more in it
-    /// already.
+    /// [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and [`DirectoryError::Exceeds`] if the
+    /// directory already exceeds a limit.
     pub fn new(root: impl AsRef<Path>, limits: DirectoryLimits) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         fs::create_dir_all(root).map_err(|error| DirectoryError::CannotWrite(root.to_owned(), error))?;
@@ -81,7 +82,7 @@ impl DirectoryStore {
         }
     }
 
-    /// Counts what is there, and makes room if it is too much only with the parts.
+    /// Measures the directory, and removes parts if only they exceed a limit.
     fn measure(&mut self) -> io::Result<()> {
         self.usage.add_tree(&self.root)?;
         let parts = self.root.join(PARTS);
@@ -94,7 +95,7 @@ impl DirectoryStore {
         Ok(self.usage.check()?)
     }
 
-    /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
+    /// Closes the files of a transfer that has ended. Their parts stay for the next attempt.
     pub fn close(&mut self) {
         let open: Vec<OpenFile> = self.open.drain().map(|(_, open)| open).collect();
         for open in open {
@@ -105,7 +106,7 @@ impl DirectoryStore {
     /// Leaves the part of a file for the next attempt, and counts it.
     fn leave(&mut self, mut open: OpenFile) {
         if open.making.take().is_some() {
-            // Whoever removes the parts removes it as well.
+            // If this fails, the file is removed together with the parts.
             let _ = fs::remove_file(open.made());
             self.usage.shrink(open.size);
         }
@@ -113,7 +114,7 @@ impl DirectoryStore {
         self.usage.leave(u32::from(is_new) + u32::from(open.patch_path().exists()));
     }
 
-    /// Removes the parts that no open file needs: attempts before have left them.
+    /// Removes the parts of earlier attempts that no open file uses.
     fn remove_unused(&mut self) -> io::Result<()> {
         let parts = self.root.join(PARTS);
         if !metadata(&parts)?.is_some_and(|found| found.is_dir()) {
@@ -133,7 +134,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Takes the room for something more, if need be that of parts which no open file needs.
+    /// Reserves room, and removes unused parts if that is necessary.
     fn take(&mut self, add: impl Fn(&mut Usage) -> Result<(), DirectoryLimit>) -> io::Result<()> {
         if add(&mut self.usage).is_err() {
             self.remove_unused()?;
@@ -142,10 +143,10 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Removes what is left of earlier attempts, when everything is here.
+    /// Removes all parts, when every file is complete.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn remove_parts(&mut self) -> io::Result<()> {
         self.close();
         self.remove_unused()?;
@@ -155,9 +156,9 @@ impl DirectoryStore {
 
     fn try_begin(&mut self, number: u32, entry: &Entry<'_>) -> io::Result<u64> {
         let name = core::str::from_utf8(entry.path).map_err(io::Error::other)?;
-        // Not every system tells letters of either case apart.
+        // Some file systems ignore case.
         if name.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case(PARTS)) {
-            return Err(io::Error::other("the name is kept for parts of files"));
+            return Err(io::Error::other("the name is reserved for parts of files"));
         }
         if !is_portable_path(name) {
             return Err(io::Error::other("Windows gives the name another meaning"));
@@ -175,7 +176,7 @@ impl DirectoryStore {
             self.take(Usage::add_file)?;
             is_counted = true;
         } else if self.usage.check().is_err() {
-            // Parts that were to replace files count once they are left.
+            // Parts that were to replace files count as files once they are left.
             self.remove_unused()?;
         }
         let file = if is_in_place { File::open(&path)? } else { open_part(&part)? };
@@ -194,7 +195,7 @@ impl DirectoryStore {
         Ok(present)
     }
 
-    /// Where a file belongs. None of the directories on the way that are there is a link.
+    /// Returns the place of a file. No existing directory on the way is a link.
     fn place(&self, name: &str) -> io::Result<PathBuf> {
         let directories = self.directories(name)?;
         for directory in &directories {
@@ -205,7 +206,7 @@ impl DirectoryStore {
         Ok(self.root.join(name))
     }
 
-    /// The directories that a file is in, from the outermost on, but for the root.
+    /// Returns the directories that contain a file, outermost first, without the root.
     fn directories(&self, name: &str) -> io::Result<Vec<PathBuf>> {
         let names = name.split('/').count() - 1;
         if names > MAX_DEPTH {
@@ -219,7 +220,8 @@ impl DirectoryStore {
         Ok(name.split('/').take(names).map(enter).collect())
     }
 
-    /// Makes the directories of a file, once all of it is here: whoever sends makes no more than its files need.
+    /// Creates the directories of a file once the file is complete, so that a sender creates no directories without
+    /// files.
     fn make_directories(&mut self, name: &str) -> io::Result<()> {
         for directory in self.directories(name)? {
             if metadata(&directory)?.is_none() {
@@ -284,7 +286,7 @@ impl DirectoryStore {
         let open = self.file(number)?;
         let (size, kept) = (open.size, open.kept());
         if open.making.is_none() {
-            // What is made of it is no longer.
+            // The resulting file is not longer than that.
             self.take(|usage| usage.grow(size))?;
         }
         let open = self.file(number)?;
@@ -304,7 +306,7 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Remembers why something failed.
+    /// Stores the reason for a failure.
     fn failed(&mut self, path: &Path, error: io::Error) -> StorageError {
         self.error = Some(match limit_of(&error) {
             Some(limit) => DirectoryError::Exceeds(self.root.clone(), limit),
@@ -319,29 +321,29 @@ impl DirectoryStore {
     }
 }
 
-/// The limit that an error is about.
+/// Returns the limit that an error reports.
 fn limit_of(error: &io::Error) -> Option<DirectoryLimit> {
     error.get_ref()?.downcast_ref().copied()
 }
 
-/// How much longer a file becomes by bytes at a place in it.
+/// Returns by how much writing `bytes` at `offset` lengthens a file.
 fn growth(file: Option<&File>, offset: u64, bytes: &[u8]) -> io::Result<u64> {
     let length = file.map_or(Ok(0), |file| file.metadata().map(|found| found.len()))?;
     let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     Ok(end.saturating_sub(length))
 }
 
-/// The length of a file, if it is there.
+/// Returns the length of a file; 0 if it does not exist.
 fn length(path: &Path) -> u64 {
     fs::symlink_metadata(path).map_or(0, |found| found.len())
 }
 
-/// Bytes as hex digits.
+/// Formats bytes as hex digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is there; links are not followed, and are an error.
+/// Returns the metadata of a path, if it exists. A link is not followed and is an error.
 fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
@@ -353,7 +355,7 @@ fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// What is in the place of a file is one, if anything is.
+/// Checks that a path is a file if it exists.
 fn check_file(path: &Path) -> io::Result<()> {
     match metadata(path)? {
         Some(found) if !found.is_file() => Err(io::Error::other(format!("{} is no file", shown(path)))),
@@ -395,7 +397,7 @@ impl OpenFile {
         self.file.write_all(bytes)
     }
 
-    /// The size of the version that is in place, if a patch may start from it.
+    /// Returns the size of the version in the final place, if a patch may start from it.
     fn base(&mut self) -> io::Result<Option<u64>> {
         let Some(found) = metadata(&self.path)? else { return Ok(None) };
         if !found.is_file() || found.len().max(self.size) > patches::LONGEST {
@@ -420,12 +422,12 @@ impl OpenFile {
         self.part.with_extension("patch")
     }
 
-    /// The bytes of its part and of the patch.
+    /// Returns the bytes of the part and of the patch.
     fn kept(&self) -> u64 {
         length(&self.part).saturating_add(length(&self.patch_path()))
     }
 
-    /// What the patch makes.
+    /// Returns the path of the file that the patch makes.
     fn made(&self) -> PathBuf {
         self.part.with_extension("new")
     }
@@ -440,14 +442,14 @@ impl OpenFile {
         drop(patcher);
         match stepped {
             Ok(_) => {
-                // It has its length, so what it has to become is checked as of any other part.
+                // It has the right length now, so it is checked like any other part.
                 (self.file, self.is_in_place) = (file, false);
                 fs::rename(self.made(), &self.part)?;
                 self.end_patch(PatchStep::Applied)
             }
             Err(StepError { error, is_of_writer: true }) => {
                 drop(file);
-                // The reason is that the disk is full, perhaps of this.
+                // The disk may be full because of this file.
                 let _ = fs::remove_file(self.made());
                 Err(error)
             }
@@ -459,13 +461,13 @@ impl OpenFile {
         }
     }
 
-    /// Removes the patch, which has done what it can.
+    /// Removes the patch, which is used up.
     fn end_patch(&self, step: PatchStep) -> io::Result<PatchStep> {
         fs::remove_file(self.patch_path())?;
         Ok(step)
     }
 
-    /// What applies the patch and what it makes: those of the step before, or at first new ones. None if the patch is none.
+    /// Returns the patcher and its output: those of the previous step, or new ones. `None` if the patch is malformed.
     fn making(&mut self) -> io::Result<Option<(Patcher<File, File>, File)>> {
         if let Some(making) = self.making.take() {
             return Ok(Some(making));
@@ -509,7 +511,7 @@ impl Store for DirectoryStore {
     }
 
     fn base(&mut self, file: u32) -> Option<u64> {
-        // What cannot be read is fetched.
+        // A file that cannot be read is fetched.
         self.file(file).and_then(OpenFile::base).ok().flatten()
     }
 
@@ -538,7 +540,7 @@ impl Store for DirectoryStore {
 mod tests {
     use super::*;
 
-    /// A store in a new directory, which may make so many others.
+    /// Creates a store in a new directory, with a limit of directories.
     fn store(name: &str, directories: u32) -> DirectoryStore {
         let root = std::env::temp_dir().join(format!("rakwire-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -553,14 +555,14 @@ mod tests {
         store.begin(number, &Entry { path: path.as_bytes(), size: 0, digest: [0; 32] })
     }
 
-    /// A peer that only begins files makes no directories, and one that finishes them makes a bounded number.
+    /// A peer that only begins files creates no directories, and one that finishes files creates a limited number.
     #[test]
-    fn directories_are_made_for_complete_files_and_counted() {
+    fn directories_are_created_only_for_complete_files() {
         let mut store = store("counted", 3);
         for (number, path) in ["a/b/1", "a/b/2", "c/3", "d/4"].iter().enumerate() {
             begin(&mut store, number as u32, path).expect("a part");
         }
-        assert_eq!(fs::read_dir(&store.root).expect("a directory").count(), 1, "that of parts");
+        assert_eq!(fs::read_dir(&store.root).expect("a directory").count(), 1, "the directory of parts");
         for number in 0..3 {
             store.finish(number).expect("three directories");
         }
@@ -572,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_of_parts_takes_no_file_in_either_case() {
+    fn parts_directory_name_is_reserved_in_any_case() {
         let mut store = store("letters", 3);
         for path in [".rakwire-part/a", ".RAKWIRE-Part/a", ".rakwire-part"] {
             assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
@@ -581,9 +583,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// What is received here may go on to another system, and its directory may be that of one.
+    /// Received files may be passed on to another system, or the directory may be mounted from one.
     #[test]
-    fn names_that_windows_gives_another_meaning_are_refused_on_every_system() {
+    fn windows_reserved_names_are_refused_on_all_systems() {
         let mut store = store("windows", 3);
         for path in ["aux.txt", "maps/NUL", "ice.", "a /b", "what?", "a|b", ".. /up"] {
             assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
@@ -592,7 +594,7 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// A store in which a file is to be patched whose older version is in its place, and what it has to become.
+    /// Creates a store with an older version in its place, and returns it with the newer version.
     fn patched_store(name: &str) -> (DirectoryStore, Vec<u8>) {
         let old: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
         let new = [&old[..300_000], b"a change", &old[300_000..]].concat();
@@ -620,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_makes_a_file_step_by_step() {
+    fn patch_makes_a_file_step_by_step() {
         let (mut store, new) = patched_store("patched");
         assert_eq!(store.apply_patch(0, 256 * 1_024), Ok(PatchStep::Unfinished));
         assert_eq!(apply_all(&mut store), PatchStep::Applied);
@@ -633,9 +635,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// However the program ends, what a patch has begun to make is not taken for the beginning of the file.
+    /// Even after a crash, a partly patched file is not mistaken for the beginning of the file.
     #[test]
-    fn a_patch_that_is_interrupted_leaves_no_part() {
+    fn interrupted_patch_leaves_no_part() {
         let (mut store, new) = patched_store("interrupted");
         assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
         let mut next = DirectoryStore::new(&store.root, limits(0, 1 << 30)).expect("a directory");
@@ -647,9 +649,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// What a patch has made as a whole need not be made again.
+    /// A completely patched file need not be made again.
     #[test]
-    fn a_file_that_a_patch_has_made_is_a_part_until_it_is_checked() {
+    fn patched_file_is_kept_as_a_part_until_verified() {
         let (mut store, new) = patched_store("made");
         assert_eq!(apply_all(&mut store), PatchStep::Applied);
         let made = store.file(0).expect("it is open").made();
@@ -659,9 +661,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// What comes in place of a file that a patch has made wrong is a part as any other.
+    /// A file that replaces a wrongly patched one is an ordinary part.
     #[test]
-    fn a_file_that_a_patch_has_made_wrong_is_fetched_as_a_part() {
+    fn wrongly_patched_file_is_fetched_as_a_part() {
         let (mut store, new) = patched_store("wrong");
         assert_eq!(apply_all(&mut store), PatchStep::Applied);
         let made = store.file(0).expect("it is open").made();
@@ -673,9 +675,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// What cannot be written is no fault of the patch: the file would be fetched as bytes, and not be written either.
+    /// A full disk does not mean that the patch is wrong: fetching the whole file would fail as well.
     #[test]
-    fn a_patch_that_finds_no_room_ends_the_transfer() {
+    fn patch_that_runs_out_of_room_ends_the_transfer() {
         let (mut store, _) = patched_store("full");
         assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
         let open = store.file(0).expect("it is open");
@@ -689,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_is_none_is_worthless() {
+    fn malformed_patch_is_reported_as_worthless() {
         let (mut store, _) = patched_store("worthless");
         store.write_patch(0, 0, b"BSDIFF50").expect("room");
         assert_eq!(apply_all(&mut store), PatchStep::Worthless);
@@ -698,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_inside_each_other_up_to_a_depth() {
+    fn directories_nest_up_to_the_maximum_depth() {
         let mut store = store("depth", 100);
         begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
         store.finish(0).expect("as deep as may be");
@@ -706,14 +708,14 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// The bytes of all files in a directory and in those inside it.
+    /// Returns the bytes of all files in a directory and its subdirectories.
     fn bytes_in(directory: &Path) -> u64 {
         let entries =
             fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
         entries.map(|path| if path.is_dir() { bytes_in(&path) } else { length(&path) }).sum()
     }
 
-    /// One attempt, which is cut off: of each file so many bytes come.
+    /// Runs one interrupted attempt, in which `of_each` bytes of each file arrive.
     fn attempt(store: &mut DirectoryStore, files: &[(&str, u64)], of_each: u64) -> Result<(), StorageError> {
         for (number, (path, size)) in files.iter().enumerate() {
             let number = number as u32;
@@ -736,9 +738,9 @@ mod tests {
         }
     }
 
-    /// A peer that names other files each time fills nothing, whether in one run of the program or in many.
+    /// A peer that names other files each time cannot fill the disk, within one run of the program or across many.
     #[test]
-    fn many_attempts_leave_no_more_than_the_limit() {
+    fn many_attempts_stay_within_the_byte_limit() {
         let mut store = store("attempts", 0);
         let limits = limits(0, 10_000);
         for is_new_run in [false, true] {
@@ -752,7 +754,7 @@ mod tests {
                 assert!(bytes_in(&store.root) <= 10_000);
             }
         }
-        // What is complete stays, and counts.
+        // Complete files stay and count.
         assert_eq!(attempt(&mut store, &[("c", 6_000)], 6_000), Ok(()));
         store.close();
         assert_eq!(attempt(&mut store, &[("d", 6_000)], 6_000), Err(StorageError));
@@ -763,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_files_leave_no_more_than_the_limit() {
+    fn many_small_files_stay_within_the_file_limit() {
         let mut store = store("small", 0);
         let count = |store: &DirectoryStore| {
             let parts = fs::read_dir(store.root.join(PARTS)).expect("a directory").count();
@@ -780,7 +782,7 @@ mod tests {
         }
         assert_eq!(attempt(&mut store, &[("c10", 0)], 0), Err(StorageError));
         assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Files(10)));
-        // Other versions of files that are there already.
+        // Other versions of files that already exist.
         for number in 0..50 {
             let digest = [number; 32];
             assert!(store.begin(0, &Entry { path: b"c0", size: 1, digest }).is_ok());
@@ -790,9 +792,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// What earlier runs have left is removed if it is parts, and refused otherwise.
+    /// Parts from earlier runs are removed; complete files that exceed the limit are refused.
     #[test]
-    fn a_limit_that_is_lowered_holds() {
+    fn lowered_limit_applies_when_reopened() {
         let mut store = store("lowered", 0);
         assert_eq!(attempt(&mut store, &[("a", 4_000)], 4_000), Ok(()));
         assert_eq!(attempt(&mut store, &[("b", 9_000)], 3_000), Ok(()));
@@ -804,9 +806,9 @@ mod tests {
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
-    /// A part that goes on is not counted twice, and a file that is replaced does not count any more.
+    /// A resumed part is not counted twice, and a replaced file does not count any more.
     #[test]
-    fn what_is_resumed_and_replaced_counts_once() {
+    fn resumed_and_replaced_files_count_once() {
         let mut store = store("once", 0);
         let limits = limits(0, 10_000);
         for of_each in [2_000, 4_000, 8_000, 10_000] {
@@ -830,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_counts_with_what_it_makes() {
+    fn patch_and_patched_file_count_toward_the_limit() {
         let (mut store, new) = patched_store("counted-patch");
         assert_eq!(apply_all(&mut store), PatchStep::Applied);
         store.finish(0).expect("a right file");

@@ -1,4 +1,4 @@
-//! What a directory that files are received in holds, however many transfers have put it there.
+//! The usage of a receiving directory, across all transfers.
 
 use std::fs;
 use std::io;
@@ -8,27 +8,27 @@ use std::vec;
 
 use super::PARTS;
 
-/// How much a directory that files are received in may hold in all. What was in it before counts, whoever has put it there,
-/// and so do the parts of files that attempts before have left.
+/// The maximum contents of a receiving directory. Files that were there before count too, regardless of their origin,
+/// and so do parts that earlier attempts have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryLimits {
-    /// How many files.
+    /// The maximum number of files.
     pub files: u32,
-    /// How many directories.
+    /// The maximum number of directories.
     pub directories: u32,
-    /// How many bytes all files have.
+    /// The maximum size of all files, in bytes.
     pub bytes: u64,
 }
 
-/// The limit that something more would have exceeded.
+/// The limit that an addition would have exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DirectoryLimit {
-    /// So many files.
+    /// The maximum number of files.
     Files(u32),
-    /// So many directories.
+    /// The maximum number of directories.
     Directories(u32),
-    /// So many bytes.
+    /// The maximum number of bytes.
     Bytes(u64),
 }
 
@@ -50,7 +50,7 @@ impl From<DirectoryLimit> for io::Error {
     }
 }
 
-/// What is in a directory, and what may be.
+/// The contents of a directory and their limits.
 #[derive(Debug)]
 pub(super) struct Usage {
     limits: DirectoryLimits,
@@ -60,13 +60,13 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Nothing is in it yet.
+    /// Creates the usage of an empty directory.
     pub(super) const fn new(limits: DirectoryLimits) -> Self {
         Self { limits, files: 0, directories: 0, bytes: 0 }
     }
 
-    /// Adds what a directory has in it, but for its parts. Links are not followed, and what cannot be entered is no work of a
-    /// transfer. Ends early when there is too much.
+    /// Adds the contents of a directory without its parts. Links are not followed, and unreadable directories are
+    /// skipped, because no transfer created them. Stops early if a limit is exceeded.
     pub(super) fn add_tree(&mut self, root: &Path) -> io::Result<()> {
         let mut waiting = vec![root.to_owned()];
         while let Some(directory) = waiting.pop() {
@@ -94,7 +94,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Adds the parts of files, which may be removed if they are too many.
+    /// Adds the parts of files, which may be removed if they exceed a limit.
     pub(super) fn add_parts(&mut self, parts: &Path) -> io::Result<()> {
         for entry in fs::read_dir(parts)? {
             let found = entry?.metadata()?;
@@ -104,7 +104,7 @@ impl Usage {
         Ok(())
     }
 
-    /// The limit that is exceeded, if one is.
+    /// Returns the first exceeded limit as an error.
     pub(super) const fn check(&self) -> Result<(), DirectoryLimit> {
         let DirectoryLimits { files, directories, bytes } = self.limits;
         match self {
@@ -115,7 +115,7 @@ impl Usage {
         }
     }
 
-    /// One more file, if it may be.
+    /// Adds a file, unless that exceeds the limit.
     pub(super) fn add_file(&mut self) -> Result<(), DirectoryLimit> {
         if self.files >= self.limits.files {
             return Err(DirectoryLimit::Files(self.limits.files));
@@ -124,7 +124,7 @@ impl Usage {
         Ok(())
     }
 
-    /// One more directory, if it may be.
+    /// Adds a directory, unless that exceeds the limit.
     pub(super) fn add_directory(&mut self) -> Result<(), DirectoryLimit> {
         if self.directories >= self.limits.directories {
             return Err(DirectoryLimit::Directories(self.limits.directories));
@@ -133,24 +133,24 @@ impl Usage {
         Ok(())
     }
 
-    /// So many bytes more, if they may be.
+    /// Adds bytes, unless that exceeds the limit.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), DirectoryLimit> {
         let grown = self.bytes.checked_add(bytes).filter(|grown| *grown <= self.limits.bytes);
         self.bytes = grown.ok_or(DirectoryLimit::Bytes(self.limits.bytes))?;
         Ok(())
     }
 
-    /// So many bytes are there no more.
+    /// Subtracts bytes that were removed.
     pub(super) const fn shrink(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// A file is there no more.
+    /// Subtracts a file that was removed.
     pub(super) const fn remove_file(&mut self) {
         self.files = self.files.saturating_sub(1);
     }
 
-    /// Files stay that a transfer has left, whatever the limit.
+    /// Adds files that a transfer has left, regardless of the limit.
     pub(super) const fn leave(&mut self, files: u32) {
         self.files = self.files.saturating_add(files);
     }

@@ -1,10 +1,10 @@
-//! File transfer: a directory of one peer, as another peer has it afterwards.
+//! File transfer: copies a directory of one peer to another peer.
 //!
-//! The [receiver](FileReceiver) asks for everything, and so decides how fast it comes and goes on where an earlier transfer has
-//! ended. Each file is checked against the SHA-256 in the manifest before the application is told that it is complete. Files
-//! are reached by the application's [`Source`] and [`Store`]; whole files that are here already are not sent again, and of one
-//! that has changed only a patch is, if both have the older version.
-//! `docs/plugins/files.md` has the messages.
+//! The [receiver](FileReceiver) requests everything, so it controls the rate and resumes where an earlier transfer
+//! ended. Each file is checked against the SHA-256 in the manifest before it is reported as complete. The application
+//! provides access to its files by a [`Source`] and a [`Store`]. Files that the receiver already has are not sent
+//! again. Of a changed file only a patch is sent, if both peers have the older version. `docs/plugins/files.md`
+//! describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -39,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `plugins/examples/files.rs` has both sides.
+//! `plugins/examples/files.rs` shows both sides.
 
 mod outcome;
 mod pacer;

@@ -1,42 +1,42 @@
-//! How far a transfer is, and how it ends.
+//! Progress and results of transfers.
 
-/// Why a transfer failed, as both peers are told.
+/// The reason why a transfer failed, as sent to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The application has ended it.
+    /// The application has cancelled it.
     Cancelled,
     /// The sender does not serve this peer.
     Forbidden,
-    /// There are more files than the receiver takes.
+    /// There are more files than the receiver accepts.
     TooManyFiles,
-    /// A file is longer than the receiver takes.
+    /// A file is longer than the receiver accepts.
     FileTooLong,
-    /// All files together are longer than the receiver takes.
+    /// All files together are longer than the receiver accepts.
     TooManyBytes,
-    /// A path is none that a file may have.
+    /// A path in the manifest is not allowed.
     BadPath,
     /// The pages of the manifest contradict each other, or its paths are not in order.
     BadManifest,
-    /// The bytes of a file are not those of its SHA-256.
+    /// The bytes of a file do not match its SHA-256.
     BadDigest,
     /// The application cannot read or write a file.
     Storage,
-    /// What was asked for is not in the manifest.
+    /// The requested item is not in the manifest.
     Unknown,
-    /// More requests were under way than the sender allows.
+    /// The receiver exceeded the sender's maximum number of open requests.
     TooManyRequests,
-    /// A message says nothing, or something else than what was asked for.
+    /// A message is malformed, or does not match the request.
     BadMessage,
-    /// A reply does not fit into the connection.
+    /// A reply exceeds the maximum message length of the connection.
     TooLong,
     /// No answer came in time.
     TimedOut,
-    /// Another reason, which this version does not know.
+    /// A reason that this version does not know.
     Other(u8),
 }
 
-/// The reasons by their codes on the wire.
+/// The reasons, indexed by their codes on the wire.
 const REASONS: [Reason; 14] = [
     Reason::Cancelled,
     Reason::Forbidden,
@@ -73,33 +73,33 @@ impl core::fmt::Display for Reason {
         f.write_str(match self {
             Self::Cancelled => "the transfer was cancelled",
             Self::Forbidden => "the sender does not serve this peer",
-            Self::TooManyFiles => "there are more files than the receiver takes",
-            Self::FileTooLong => "a file is longer than the receiver takes",
-            Self::TooManyBytes => "the files have more bytes than the receiver takes",
-            Self::BadPath => "a path is none that a file may have",
+            Self::TooManyFiles => "there are more files than the receiver accepts",
+            Self::FileTooLong => "a file is longer than the receiver accepts",
+            Self::TooManyBytes => "the files have more bytes than the receiver accepts",
+            Self::BadPath => "a path in the manifest is not allowed",
             Self::BadManifest => "the manifest contradicts itself",
-            Self::BadDigest => "the bytes of a file are not those of its SHA-256",
+            Self::BadDigest => "the bytes of a file do not match its SHA-256",
             Self::Storage => "a file cannot be read or written",
-            Self::Unknown => "something was asked for that is not in the manifest",
-            Self::TooManyRequests => "more requests were under way than the sender allows",
-            Self::BadMessage => "a message is not what was asked for",
-            Self::TooLong => "a reply does not fit into the connection",
+            Self::Unknown => "a requested item is not in the manifest",
+            Self::TooManyRequests => "there were more open requests than the sender allows",
+            Self::BadMessage => "a message is malformed or does not match the request",
+            Self::TooLong => "a reply exceeds the maximum message length",
             Self::TimedOut => "no answer came in time",
-            Self::Other(code) => return write!(f, "a reason unknown here, {code}"),
+            Self::Other(code) => return write!(f, "the unknown reason {code}"),
         })
     }
 }
 
 impl core::error::Error for Reason {}
 
-/// Why a transfer did not come to its end.
+/// The cause of a failed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// This peer has ended it, and has told the other one why.
+    /// This peer has ended it and has sent the reason to the remote.
     Here(Reason),
-    /// The other peer has ended it.
+    /// The remote peer has ended it.
     There(Reason),
-    /// The connection has ended. The receiver may begin again on another one, and resumes from what it has.
+    /// The connection has ended. The receiver may fetch again on another connection, and resumes from what it has.
     Disconnected,
 }
 
@@ -107,7 +107,7 @@ impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Here(reason) => reason.fmt(f),
-            Self::There(reason) => write!(f, "the other peer says: {reason}"),
+            Self::There(reason) => write!(f, "the other peer ended the transfer: {reason}"),
             Self::Disconnected => f.write_str("the connection has ended"),
         }
     }
@@ -115,7 +115,7 @@ impl core::fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// The application's storage failed. What it knows of that it keeps itself.
+/// A failure of the application's storage. The application keeps the details itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageError;
 
@@ -127,26 +127,26 @@ impl core::fmt::Display for StorageError {
 
 impl core::error::Error for StorageError {}
 
-/// So many files with so many bytes.
+/// A number of files and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// The number of files.
     pub files: u32,
-    /// The bytes of all of them.
+    /// The total bytes of these files.
     pub bytes: u64,
 }
 
-/// How far a receiver is.
+/// The progress of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What is to come in all, which is nothing until the first page of the manifest is here.
+    /// The whole transfer; zero until the first page of the manifest has arrived.
     pub total: Totals,
-    /// What is here: files whose SHA-256 was right, and bytes, also those from before that are to be checked yet.
+    /// Verified files, and all bytes that are here, including earlier ones that are still to be checked.
     pub done: Totals,
-    /// Of these files those whose bytes were all here before.
+    /// Of the complete files, those that were already here.
     pub unchanged: u32,
-    /// Of these files those that were made of an older version and a patch.
+    /// Of the complete files, those made from an older version and a patch.
     pub patched: u32,
-    /// The bytes that came over the connection.
+    /// The bytes received over the connection.
     pub received: u64,
 }

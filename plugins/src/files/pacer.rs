@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use rakwire::Instant;
 
-/// How much time that was not used may be made up for.
+/// How much unused time may be made up for.
 const BURST: Duration = Duration::from_millis(100);
 
-/// Says when the next bytes may travel.
+/// Decides when the next bytes may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     pub(super) bytes_per_second: Option<NonZeroU32>,

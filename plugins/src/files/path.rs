@@ -1,10 +1,12 @@
-//! Which paths a file may have.
+//! Checks the paths of files.
 
-/// The longest path in bytes.
+/// The maximum length of a path, in bytes.
 pub const MAX_PATH: usize = 255;
 
-/// The path, if a file may have it: relative, in UTF-8, 1 to [`MAX_PATH`] bytes, with `/` between parts of which none is empty,
-/// `.` or `..`, and without backslashes, colons and control characters, which mean something to some system.
+/// Returns the path if it is allowed, and `None` otherwise.
+///
+/// A path is relative, UTF-8, and has 1 to [`MAX_PATH`] bytes. Its parts are separated by `/`, and none is empty, `.`
+/// or `..`. It has no backslashes, colons or control characters, which have a special meaning on some systems.
 ///
 /// ```
 /// use rakwire_plugins::files::check_path;

@@ -1,4 +1,4 @@
-//! The side that has the files.
+//! The plugin of the peer that serves files.
 
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
@@ -17,44 +17,45 @@ use super::wire::{
 };
 use crate::bytes;
 
-/// The fewest bytes of a file that a reply carries, however slow the sender is to be.
+/// The minimum bytes of a file in a reply, even at a low rate.
 const MIN_CHUNK: usize = 256;
-/// A slow sender makes so many replies in a second at the least.
+/// The minimum number of replies a second at a low rate.
 const REPLIES_PER_SECOND: usize = 4;
 
-/// The application's files, which do not change while they are sent.
+/// The application's files, which must not change while they are sent.
 pub trait Source {
-    /// What there is in all.
+    /// Returns the number and the size of all files.
     fn totals(&self) -> Totals;
 
-    /// A file by its number, 0 and up in the order of the paths as bytes; nothing beyond the last.
+    /// Returns a file by its number. Files are numbered from 0 in the byte order of their paths; `None` ends them.
     fn entry(&self, file: u32) -> Option<Entry<'_>>;
 
-    /// Reads bytes of a file from an offset on, as many as the buffer has; they are within the file.
+    /// Reads bytes of a file from an offset until the buffer is full. The range is within the file.
     ///
     /// # Errors
     /// [`StorageError`], which ends the transfer.
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
-    /// The number of a patch that makes a file from the older version whose SHA-256 begins with these bytes. It is beyond the
-    /// numbers of the files, and [`read`](Self::read) reads the patch by it. The form of patches is the application's. None
-    /// unless the application has patches.
+    /// Returns the number of a patch for a file, from the older version with a SHA-256 that begins with `base`.
+    ///
+    /// The number is above those of the files, and [`read`](Self::read) reads the patch by it. The application chooses
+    /// the format of patches. The default returns `None`, for applications without patches.
     fn patch(&self, _file: u32, _base: &[u8; BASE_LENGTH]) -> Option<u32> {
         None
     }
 
-    /// How many bytes a patch has, by its number; nothing if there is no such patch.
+    /// Returns the size of a patch by its number, in bytes; `None` if there is no such patch.
     fn patch_size(&self, _patch: u32) -> Option<u64> {
         None
     }
 }
 
-/// What a sender tells the application of a receiver.
+/// An event of a sender about one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
-    /// So many bytes of files were sent to it since the connection began.
+    /// The bytes of files sent since the connection began.
     Progress(u64),
-    /// It has everything, or will not get it.
+    /// The receiver has everything, or the transfer has failed.
     Ended(Result<(), Failure>),
 }
 
@@ -63,18 +64,19 @@ pub enum SenderEvent {
 pub struct SenderStats {
     /// Replies that were sent.
     pub replies: u64,
-    /// Requests of peers that are not served.
+    /// Requests from peers that are not served.
     pub refused: u64,
-    /// Messages that say nothing, or are longer than requests are.
+    /// Messages that are malformed or longer than requests.
     pub malformed: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
 }
 
-/// The plugin of the side that has the files: up to `PEERS` connections, each with up to `WINDOW` requests under way, and
-/// messages of up to `BYTES` bytes. [The module](super) has an example.
+/// The plugin of the peer that serves files.
 ///
-/// Nobody is served who was not [named](Self::serve), unless [all are](Self::serve_all).
+/// It has room for `PEERS` connections, each with up to `WINDOW` open requests, and messages of up to `BYTES` bytes.
+/// [The module](super) has an example. No peer is served until [`serve`](Self::serve) names it, unless
+/// [`serve_all`](Self::serve_all) is called.
 #[derive(Debug)]
 pub struct FileSender<P: Protocol, S, const PEERS: usize, const WINDOW: usize, const BYTES: usize> {
     /// The application's files.
@@ -86,24 +88,24 @@ pub struct FileSender<P: Protocol, S, const PEERS: usize, const WINDOW: usize, c
     stats: SenderStats,
 }
 
-/// What a sender keeps of one receiver.
+/// The state of one receiver.
 #[derive(Debug, Default)]
 struct Receiver<const WINDOW: usize> {
     is_served: bool,
     requests: Deque<Request, WINDOW>,
     failed: Option<Reason>,
     sent: u64,
-    is_untold: bool,
+    is_progress_due: bool,
     ended: Option<Result<(), Failure>>,
     is_blocked: bool,
-    /// The connection has ended, and the application is to learn what became of the transfer.
+    /// The connection has ended, and the result of the transfer has yet to be reported.
     is_gone: bool,
-    /// It has asked for something, and has not ended since.
+    /// It has made a request and has not ended the transfer since.
     is_begun: bool,
 }
 
 impl<const WINDOW: usize> Receiver<WINDOW> {
-    /// Ends the transfer, of which the other peer is told.
+    /// Ends the transfer, and notifies the remote.
     fn fail(&mut self, reason: Reason) {
         self.end(Err(Failure::Here(reason)));
         self.failed = Some(reason);
@@ -128,23 +130,24 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
         }
     }
 
-    /// What the application is to be told.
+    /// Returns the next event for the application.
     fn poll_event(&mut self) -> Option<SenderEvent> {
-        if core::mem::take(&mut self.is_untold) {
+        if core::mem::take(&mut self.is_progress_due) {
             return Some(SenderEvent::Progress(self.sent));
         }
-        // Before it is sent, an application that closes the connection would keep it from the other peer.
+        // Reported only after the final message was sent: an application that closes the connection on this event would
+        // otherwise keep it from the remote.
         if self.failed.is_some() { None } else { self.ended.take().map(SenderEvent::Ended) }
     }
 
-    /// What became of the message that was sent, the reply to a request of so many bytes of files, or the failure.
+    /// Handles the result of sending a reply with this many bytes of files, or of sending a failure.
     fn on_sent(&mut self, sent: Result<(), SendError>, bytes: u64) {
         match sent {
             Ok(()) if self.failed.take().is_some() => {}
             Ok(()) => {
                 self.requests.pop_front();
                 self.sent = self.sent.saturating_add(bytes);
-                self.is_untold |= bytes > 0;
+                self.is_progress_due |= bytes > 0;
             }
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => self.is_blocked = true,
             Err(SendError::NotConnected) => {
@@ -160,7 +163,7 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
 impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTES: usize>
     FileSender<P, S, PEERS, WINDOW, BYTES>
 {
-    /// A sender that serves nobody, whose messages travel by the default delivery, which is reliable.
+    /// Creates a sender that serves no peers. Its messages use the default delivery, which is reliable.
     #[must_use]
     pub fn new(source: S) -> Self {
         const { assert!(BYTES >= MIN_BYTES && WINDOW > 1, "a page of the manifest needs room") };
@@ -174,18 +177,19 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         }
     }
 
-    /// The same with another delivery, which must be reliable.
+    /// Creates a sender that uses another delivery, which must be reliable.
     #[must_use]
     pub fn with_delivery(source: S, delivery: P::Delivery) -> Self {
         Self { delivery, ..Self::new(source) }
     }
 
-    /// Sends no more bytes in a second, to all receivers together; nothing is no limit.
+    /// Limits the bytes sent a second to all receivers together; `None` removes the limit.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Serves a peer. False if the connection is in a slot beyond `PEERS`. A peer that asks before ends its transfer by that.
+    /// Serves a peer. Returns false if the connection is in a slot beyond `PEERS`. A peer that sends a request before
+    /// this call is refused.
     pub fn serve(&mut self, id: ConnectionId) -> bool {
         if self.peers.get(id).is_none() && !self.peers.insert(id, Receiver::default()) {
             return false;
@@ -193,13 +197,13 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.peers.get_mut(id).map(|peer| peer.is_served = true).is_some()
     }
 
-    /// Serves whoever is connected and whoever will be.
+    /// Serves all connected peers, and those that connect later.
     pub fn serve_all(&mut self) {
         self.serves_all = true;
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_served = true);
     }
 
-    /// Serves a peer no longer, and tells it so; false if it was not served.
+    /// Stops serving a peer, and notifies it; returns false if it was not served.
     pub fn cancel(&mut self, id: ConnectionId) -> bool {
         let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.is_served) else { return false };
         peer.is_served = false;
@@ -207,20 +211,20 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         true
     }
 
-    /// What has become of a receiver since it was asked for last.
+    /// Returns an event of a receiver since the last call.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, SenderEvent)> {
         let event = self.peers.iter_mut().find_map(|(id, peer)| peer.poll_event().map(|event| (id, event)));
-        self.peers.retain(|_, peer| !peer.is_gone || peer.is_untold || peer.ended.is_some());
+        self.peers.retain(|_, peer| !peer.is_gone || peer.is_progress_due || peer.ended.is_some());
         event
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> SenderStats {
         self.stats
     }
 
-    /// How many bytes of a file a reply may carry.
+    /// Returns the maximum number of bytes of a file in a reply.
     fn chunk(&self) -> u32 {
         let longest = BYTES - DATA_HEADER;
         let paced = self
@@ -275,7 +279,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
                 break;
             }
         }
-        // A path that is longer than paths may be fits into no page.
+        // A path that exceeds the maximum length fits into no page.
         if writer.is_empty() && first < totals.files { Err(Reason::Storage) } else { Ok(writer.len()) }
     }
 
@@ -361,7 +365,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let mut buffer = [0; BYTES];
         self.peers.iter_mut().for_each(|(_, peer)| peer.is_blocked = false);
-        // One message for each receiver and then the next, so that nobody waits for what others ask.
+        // Round-robin, so that no receiver waits for the requests of others.
         loop {
             let mut ids: heapless::Vec<ConnectionId, PEERS> = heapless::Vec::new();
             ids.extend(self.peers.iter().map(|(id, _)| id));

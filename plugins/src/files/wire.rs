@@ -1,4 +1,4 @@
-//! The bytes of file transfer (docs/plugins/files.md).
+//! The wire format of file transfer (docs/plugins/files.md).
 
 use super::outcome::{Reason, Totals};
 use super::path::MAX_PATH;
@@ -7,19 +7,19 @@ use super::path::MAX_PATH;
 pub const REQUEST_ID: u8 = 128;
 /// The first byte of every message to a receiver.
 pub const REPLY_ID: u8 = 129;
-/// The bytes of a digest: SHA-256.
+/// The length of a digest (SHA-256), in bytes.
 pub const DIGEST_LENGTH: usize = 32;
-/// The bytes by which an older version of a file is named: the first ones of its SHA-256.
+/// The length of the identifier of an older version, in bytes: the beginning of its SHA-256.
 pub const BASE_LENGTH: usize = 16;
-/// The bytes of a data message before those of the file.
+/// The length of a data message before the bytes of the file.
 pub(super) const DATA_HEADER: usize = 6;
-/// The most bytes of an entry.
+/// The maximum length of an entry, in bytes.
 const MAX_ENTRY: usize = 1 + MAX_PATH + 8 + DIGEST_LENGTH;
-/// The bytes of a page before its entries.
+/// The length of a page before its entries, in bytes.
 const PAGE_HEADER: usize = 28;
-/// The bytes of the longest request.
+/// The length of the longest request, in bytes.
 pub(super) const MAX_REQUEST: usize = 10 + BASE_LENGTH;
-/// The fewest bytes that messages must be allowed to have: a page with the longest entry.
+/// The minimum size that messages must be allowed to have: a page with the longest entry.
 pub const MIN_BYTES: usize = PAGE_HEADER + MAX_ENTRY;
 
 const LIST: u8 = 0;
@@ -31,36 +31,36 @@ const DATA: u8 = 1;
 const PATCH: u8 = 2;
 const FAILED: u8 = 3;
 
-/// What a receiver says to a sender. Numbers are big-endian.
+/// A message from a receiver to a sender. Numbers are big-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Asks for a page of the manifest.
+    /// Requests a page of the manifest.
     List {
-        /// The number that the page is to have.
+        /// The request number, which the reply repeats.
         number: u32,
-        /// The first file that is wanted.
+        /// The first file to list.
         first: u32,
-        /// How many files at the most.
+        /// The maximum number of files.
         count: u16,
     },
-    /// Asks for bytes of a file.
+    /// Requests bytes of a file.
     Read {
-        /// The number that the data are to have.
+        /// The request number, which the reply repeats.
         number: u32,
-        /// Which file.
+        /// The file.
         file: u32,
-        /// From where.
+        /// The offset of the first byte.
         offset: u64,
-        /// How many bytes.
+        /// The number of bytes.
         length: u32,
     },
-    /// Asks for a patch that makes a file from an older version.
+    /// Requests a patch that makes a file from an older version.
     FindPatch {
-        /// The number that the answer is to have.
+        /// The request number, which the reply repeats.
         number: u32,
-        /// Which file.
+        /// The file.
         file: u32,
-        /// The older version.
+        /// The identifier of the older version.
         base: [u8; BASE_LENGTH],
     },
     /// The receiver has everything.
@@ -70,12 +70,12 @@ pub enum Request {
 }
 
 impl Request {
-    /// The bytes of files that the reply to it carries.
+    /// Returns the number of bytes of files in the reply.
     pub(super) fn bytes(&self) -> u64 {
         if let Self::Read { length, .. } = *self { length.into() } else { 0 }
     }
 
-    /// Writes the message to the front of a buffer, and returns its length; nothing if it does not fit.
+    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut writer = Writer { buffer, at: 0 };
@@ -105,7 +105,7 @@ impl Request {
         Some(writer.at)
     }
 
-    /// What the bytes say; nothing if they say nothing.
+    /// Decodes a message; returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;
@@ -132,14 +132,14 @@ impl Request {
     }
 }
 
-/// A file of the manifest.
+/// A file in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'m> {
-    /// Where it belongs; from another peer, a path only if [`check_path`](super::check_path) says so.
+    /// The path. If it comes from a remote peer, check it with [`check_path`](super::check_path).
     pub path: &'m [u8],
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
-    /// The SHA-256 of them.
+    /// The SHA-256 of the bytes.
     pub digest: [u8; DIGEST_LENGTH],
 }
 
@@ -151,12 +151,12 @@ impl<'m> Entry<'m> {
     }
 }
 
-/// Entries of the manifest, one behind the other.
+/// Consecutive entries of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries<'m>(&'m [u8]);
 
 impl Entries<'_> {
-    /// None.
+    /// No entries.
     pub const NONE: Self = Self(&[]);
 }
 
@@ -176,26 +176,26 @@ impl<'m> Iterator for Entries<'m> {
 pub struct Page<'m> {
     /// The number of the request.
     pub number: u32,
-    /// What the whole manifest has, the same on each page.
+    /// The totals of the whole manifest, the same on each page.
     pub totals: Totals,
-    /// How many bytes may be asked for at once.
+    /// The maximum bytes of one request.
     pub chunk: u32,
-    /// How many requests for bytes may be under way.
+    /// The maximum number of open requests for bytes.
     pub window: u16,
-    /// The file that the first entry is of.
+    /// The number of the file in the first entry.
     pub first: u32,
-    /// The entries, in the order of their paths as bytes.
+    /// The entries, in the byte order of their paths.
     pub entries: Entries<'m>,
 }
 
-/// Writes a page: first what it begins with, then entries while there is room.
+/// Writes a page: the header first, then entries while there is room.
 #[derive(Debug)]
 pub struct PageWriter<'b> {
     writer: Writer<'b>,
 }
 
 impl<'b> PageWriter<'b> {
-    /// Begins a page; the entries of `page` are not written. Nothing if the buffer is too short.
+    /// Begins a page with the header of `page`, without its entries. Returns `None` if the buffer is too short.
     #[must_use]
     pub fn new(buffer: &'b mut [u8], page: &Page<'_>) -> Option<Self> {
         let mut writer = Writer { buffer, at: 0 };
@@ -209,7 +209,7 @@ impl<'b> PageWriter<'b> {
         Some(Self { writer })
     }
 
-    /// Adds an entry; nothing if there is no room, or the path is too long.
+    /// Adds an entry; returns `None` if there is no room or the path is too long.
     pub fn push(&mut self, entry: &Entry<'_>) -> Option<()> {
         let before = self.writer.at;
         let pushed = self.put(entry);
@@ -226,20 +226,20 @@ impl<'b> PageWriter<'b> {
         self.writer.put(&entry.digest)
     }
 
-    /// The length of the page.
+    /// Returns the length of the page.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.writer.at
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.writer.at == PAGE_HEADER
     }
 }
 
-/// What a sender says to a receiver. Numbers are big-endian.
+/// A message from a sender to a receiver. Numbers are big-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'m> {
     /// A part of the manifest.
@@ -251,14 +251,14 @@ pub enum Reply<'m> {
         /// The bytes.
         bytes: &'m [u8],
     },
-    /// A patch that makes a file from an older version. It is read as a file with its number, which is beyond those of the
-    /// manifest.
+    /// A patch that makes a file from an older version. It is read like a file, by its number, which is above those of
+    /// the manifest.
     Patch {
         /// The number of the request.
         number: u32,
         /// The number of the patch.
         patch: u32,
-        /// How many bytes it has; 0 if there is none.
+        /// The size in bytes; 0 if there is no patch.
         size: u64,
     },
     /// The sender has ended the transfer.
@@ -266,7 +266,7 @@ pub enum Reply<'m> {
 }
 
 impl<'m> Reply<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; nothing if it does not fit.
+    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         match self {
@@ -299,7 +299,7 @@ impl<'m> Reply<'m> {
         }
     }
 
-    /// What the bytes say; nothing if they say nothing.
+    /// Decodes a message; returns `None` if it is malformed.
     #[must_use]
     pub fn decode(bytes: &'m [u8]) -> Option<Self> {
         let (&[id, kind], rest) = bytes.split_first_chunk()?;
@@ -334,7 +334,7 @@ fn decode_page<'m>(reader: &mut Reader<'m>) -> Option<Page<'m>> {
     Some(Page { number, totals, chunk, window, first, entries })
 }
 
-/// What a data message begins with.
+/// Returns the header of a data message.
 pub(super) const fn data_header(number: u32) -> [u8; DATA_HEADER] {
     let [a, b, c, d] = number.to_be_bytes();
     [REPLY_ID, DATA, a, b, c, d]

@@ -1,4 +1,4 @@
-//! The mesh: whom to connect to, and who is the host.
+//! The full mesh: which peers to connect to, and which member is the host.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,35 +14,35 @@ use super::targets::{Target, Targets};
 use super::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};
 use crate::bytes;
 
-/// The shortest time between two announcements, however often the others change what they say.
+/// The minimum interval between two announcements, however often other members announce changes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often this peer looks whom the others name in each [`LOOK_PERIOD`]: it compares everybody with everybody, and every
-/// message of a member may be a reason to look.
+/// The maximum number of scans for unconnected members in each [`LOOK_PERIOD`]. A scan compares all members with all
+/// others, and any message of a member may require one.
 const LOOKS: u8 = 5;
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How far this peer has got.
+/// The progress of connecting to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinStatus {
-    /// It is connected to nobody.
+    /// This peer has no connections.
     Alone,
-    /// Somebody is connected to a member that this one is not connected to yet.
+    /// Another member is connected to a member that this peer has not reached yet.
     Joining,
-    /// It is connected to every member to whom anybody is.
+    /// This peer is connected to every known member.
     Complete,
-    /// It is connected to every member but those that it could not reach in time.
+    /// This peer is connected to every known member except those that it could not reach in time.
     Partial,
 }
 
 /// Counters of the mesh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshStats {
-    /// Announcements that were none, or told of more members than there is room for.
+    /// Announcements that are malformed or list more members than fit.
     pub malformed: u64,
-    /// How often another member told of a peer that is not tried, since there was no room to remember it.
+    /// Peers announced by other members that are not tried, because there is no room to remember them.
     pub dropped: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
 }
 
@@ -50,11 +50,13 @@ pub struct MeshStats {
 struct Member<const PEERS: usize> {
     guid: Guid,
     said: Option<Announcement<PEERS>>,
-    is_untold: bool,
+    is_announcement_due: bool,
 }
 
-/// The plugin, for up to `PEERS` other members, which is the number of connections that the peer can have, 64 at most. All
-/// members should have the same number. The module has an example.
+/// The mesh plugin for up to `PEERS` other members.
+///
+/// `PEERS` is the number of connections that the peer can have, at most 64. All members should use the same number. The
+/// module documentation has an example.
 #[derive(Debug)]
 pub struct Mesh<const PEERS: usize> {
     own: Guid,
@@ -66,15 +68,15 @@ pub struct Mesh<const PEERS: usize> {
     is_leaving: bool,
     told_host: Option<Guid>,
     next_announcement: Instant,
-    /// When to look whom the others name, if they said something new since the last look.
+    /// When to scan for unconnected members, if an announcement has changed since the last scan.
     look_at: Option<Instant>,
-    /// Looks that are left until this time.
+    /// The remaining scans, and the end of the period to which they apply.
     looks: (u8, Instant),
     stats: MeshStats,
 }
 
 impl<const PEERS: usize> Mesh<PEERS> {
-    /// A mesh of this peer alone; `own` is the GUID of its configuration.
+    /// Creates a mesh of this peer alone; `own` is the GUID in its configuration.
     #[must_use]
     pub const fn new(own: Guid) -> Self {
         const { assert!(PEERS <= MAX_PEERS, "a mesh has 64 other members at most") };
@@ -94,20 +96,23 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// Counts this peer as a member from now on, and so as the host until it meets somebody who has been one for longer.
-    /// Without that it becomes a member when it meets the first one.
+    /// Makes this peer a member from now on. It is the host until it meets a member that joined earlier.
+    ///
+    /// Without this call the peer becomes a member when it meets the first one.
     pub const fn found(&mut self) {
         self.wants_to_found = true;
     }
 
-    /// Who is connected to whom.
+    /// Returns the graph of known connections.
     #[must_use]
     pub const fn graph(&self) -> &ConnectionGraph<PEERS> {
         &self.graph
     }
 
-    /// The next member to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise, by the next
-    /// of its addresses if the others know it by several.
+    /// Returns the next member to connect to.
+    ///
+    /// The mesh observes the result by itself. If the attempt fails it returns the peer again, with the next of its
+    /// addresses if other members know several.
     pub fn poll_connect(&mut self) -> Option<Target> {
         let (target, attempts) = self.targets.poll_due().filter(|_| !self.is_leaving)?;
         let addresses =
@@ -116,14 +121,14 @@ impl<const PEERS: usize> Mesh<PEERS> {
         Some(Target { address: addresses().nth(nth).unwrap_or(target.address), ..target })
     }
 
-    /// Names no peer to connect to any more: for whoever disconnects from all others to leave, whom the mesh would try to reach
-    /// again otherwise.
+    /// Stops returning peers from `poll_connect`. Call it before disconnecting from all others, because the mesh would
+    /// otherwise try to reconnect.
     pub const fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// The member that has been connected longest, of all to whom this peer or one that it is connected to is connected; nothing
-    /// before this peer is a member.
+    /// Returns the member that has been connected longest, among this peer, its neighbours and their neighbours.
+    /// Returns `None` before this peer is a member.
     #[must_use]
     pub fn host(&self) -> Option<Guid> {
         let own = Rank { joined: self.standing.as_ref()?.joined, guid: self.own };
@@ -133,25 +138,25 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.ranks().chain(heard).chain([own]).min().map(|rank| rank.guid)
     }
 
-    /// The host, when it is another one than was told last.
+    /// Returns the host if it has changed since the last call.
     pub fn poll_host(&mut self) -> Option<Guid> {
         let host = self.host()?;
         (self.told_host.replace(host) != Some(host)).then_some(host)
     }
 
-    /// Whether this peer is the host.
+    /// Returns whether this peer is the host.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.host() == Some(self.own)
     }
 
-    /// For how long this peer has been a member.
+    /// Returns how long this peer has been a member.
     #[must_use]
     pub fn connected_time(&self, now: Instant) -> Option<Duration> {
         self.standing.map(|standing| standing.age(now))
     }
 
-    /// How far this peer has got in connecting to everybody.
+    /// Returns the progress of connecting to all members.
     #[must_use]
     pub fn join_status(&self) -> JoinStatus {
         let mut missing = self.targets.reported().peekable();
@@ -166,13 +171,14 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// A member to which another one is connected and this one could not connect in time, once.
+    /// Returns a member to which another member is connected but which this peer could not reach in time. Each is
+    /// returned once.
     pub fn poll_out_of_reach(&mut self) -> Option<Guid> {
         self.targets.poll_out_of_reach()
     }
 
-    /// Who cannot reach whom: the pairs of members that are not connected to each other, this one among them. Those that may
-    /// still connect count too.
+    /// Returns the pairs of members that are not connected to each other, including pairs with this peer. Pairs that
+    /// may still connect are included.
     pub fn missing_pairs(&self) -> impl Iterator<Item = (Guid, Guid)> {
         let own = self.targets.reported().map(|(guid, _)| (self.own, guid));
         let members = || self.graph.peers().map(|(guid, _)| guid).filter(|guid| self.is_member(*guid));
@@ -180,7 +186,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         own.chain(others.filter(|(a, b)| !self.graph.are_connected(*a, *b)))
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> MeshStats {
         self.stats
@@ -190,7 +196,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.members.iter().any(|(_, member)| member.guid == guid && member.said.is_some())
     }
 
-    /// The members that are connected.
+    /// Returns the connected members.
     fn ranks(&self) -> impl Iterator<Item = Rank> {
         self.members.iter().filter_map(|(_, member)| {
             let (_, joined) = member.said.as_ref()?.joined?;
@@ -198,8 +204,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         })
     }
 
-    fn say_again(&mut self) {
-        self.members.iter_mut().for_each(|(_, member)| member.is_untold = true);
+    fn announce_again(&mut self) {
+        self.members.iter_mut().for_each(|(_, member)| member.is_announcement_due = true);
     }
 
     fn receive(&mut self, now: Instant, from: ConnectionId, message: &dyn Chunks) {
@@ -221,13 +227,13 @@ impl<const PEERS: usize> Mesh<PEERS> {
         let is_moved = member.said.as_ref().and_then(place) != place(&said);
         member.said = Some(said);
         if is_moved {
-            self.say_again();
+            self.announce_again();
         }
         self.look_soon(now);
     }
 
-    /// Learns the time of another member: of two epochs that of the lower founder counts, and if neither peer has been a member,
-    /// the lower GUID begins an epoch.
+    /// Adopts or merges the epoch of another member. Of two epochs, the one with the lower founder GUID wins. If
+    /// neither peer is a member yet, the one with the lower GUID begins an epoch.
     fn meet(&mut self, now: Instant, from: Guid, said: &Announcement<PEERS>) {
         let standing = match (self.standing, said.joined) {
             (None, None) if self.own < from => Standing::found(now, self.own),
@@ -236,15 +242,15 @@ impl<const PEERS: usize> Mesh<PEERS> {
             _ => return,
         };
         if let Some(before) = self.standing.replace(standing) {
-            // The order of those that this peer knows already stays as it is.
+            // Shifting all known members by the same amount keeps their order.
             let by = standing.joined.saturating_sub(before.joined);
             let members = self.members.iter_mut().filter_map(|(_, member)| member.said.as_mut());
             members.for_each(|said| said.move_to(standing.epoch(now), by));
         }
-        self.say_again();
+        self.announce_again();
     }
 
-    /// Looks whom the others name, later if that was done often just now.
+    /// Scans for unconnected members, at once or later if the scans of this period are used up.
     fn look_soon(&mut self, now: Instant) {
         if now >= self.looks.1 {
             self.looks = (LOOKS, now + LOOK_PERIOD);
@@ -259,8 +265,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.look_for_peers(now);
     }
 
-    /// Remembers the members to which others are connected and this one is not. Who is connected to others without being a
-    /// member, as a client is or a page, may be none that can be dialled.
+    /// Remembers the members to which others are connected and this peer is not. Peers that are connected to others but
+    /// are not members, such as clients and web pages, may not accept connections and are left out.
     fn look_for_peers(&mut self, now: Instant) {
         let address =
             |guid| self.graph.remotes().find(|remote| remote.guid == guid).map(|remote| remote.address);
@@ -287,14 +293,14 @@ impl<const PEERS: usize> Mesh<PEERS> {
     fn announce(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
         let mut buffer = [0; MAX_LENGTH];
         let Ok(bytes) = self.announcement(now).encode(&mut buffer) else { return };
-        for (id, member) in self.members.iter_mut().filter(|(_, member)| member.is_untold) {
-            member.is_untold = sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err();
+        for (id, member) in self.members.iter_mut().filter(|(_, member)| member.is_announcement_due) {
+            member.is_announcement_due = sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err();
         }
         self.next_announcement = now + PAUSE;
     }
 }
 
-/// Those whom other members name as members.
+/// Returns the members that other members list.
 fn announced<const PEERS: usize>(members: &BySlot<Member<PEERS>, PEERS>) -> impl Iterator<Item = Guid> {
     let said = members.iter().filter_map(|(_, member)| member.said.as_ref());
     said.flat_map(|said| &said.neighbours).map(|rank| rank.guid)
@@ -308,7 +314,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn on_connected(&mut self, now: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, side: Side) {
-        let member = Member { guid, said: None, is_untold: true };
+        let member = Member { guid, said: None, is_announcement_due: true };
         if self.members.get(id).is_none() && !self.members.insert(id, member) {
             self.stats.without_room = self.stats.without_room.saturating_add(1);
         }
@@ -322,7 +328,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         let address = member.and_then(|member| self.graph.peers().find(|(guid, _)| member.guid == *guid));
         self.graph.on_disconnected(now, id, reason);
         if self.members.remove(id).is_some() {
-            self.say_again();
+            self.announce_again();
         }
         if let Some((guid, address)) = address.filter(|(guid, _)| !self.graph.is_connected(*guid)) {
             let is_lost = !matches!(reason, DisconnectReason::Local | DisconnectReason::Remote);
@@ -352,14 +358,15 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
         if core::mem::take(&mut self.wants_to_found) && self.standing.is_none() {
             self.standing = Some(Standing::found(now, self.own));
-            self.say_again();
+            self.announce_again();
         }
         if self.look_at.is_some_and(|at| at <= now) {
             self.look_soon(now);
         }
         self.targets.update(now);
         self.graph.update(now, sender);
-        if now >= self.next_announcement && self.members.iter().any(|(_, member)| member.is_untold) {
+        if now >= self.next_announcement && self.members.iter().any(|(_, member)| member.is_announcement_due)
+        {
             self.announce(now, sender);
         }
     }
@@ -368,8 +375,8 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         if self.wants_to_found {
             return Some(Instant::ZERO);
         }
-        let is_untold = self.members.iter().any(|(_, member)| member.is_untold);
-        let announcement = is_untold.then_some(self.next_announcement);
+        let is_announcement_due = self.members.iter().any(|(_, member)| member.is_announcement_due);
+        let announcement = is_announcement_due.then_some(self.next_announcement);
         let graph = Plugin::<RakNet>::poll_timeout(&self.graph);
         [announcement, self.look_at, self.targets.poll_timeout(), graph].into_iter().flatten().min()
     }

@@ -1,4 +1,4 @@
-//! Who is connected to whom, by the messages of the original's connection graph.
+//! The connection graph, with the messages of the C++ RakNet plugin of that name.
 
 use core::net::SocketAddr;
 
@@ -12,41 +12,41 @@ use rakwire::{Chunks, Instant};
 
 use crate::bytes;
 
-/// The ids of the messages.
+/// The message ids of the connection graph.
 pub const GRAPH_IDS: [u8; 3] =
     [id::REMOTE_DISCONNECTION_NOTIFICATION, id::REMOTE_CONNECTION_LOST, id::REMOTE_NEW_INCOMING_CONNECTION];
 
-/// The round trip of a connection, when it is not known; so the original writes it too.
+/// The value for an unknown round-trip time, as in C++ RakNet.
 pub const UNKNOWN_PING: u16 = u16::MAX;
 
-/// The most connections that one message tells of here; more take several.
+/// The maximum number of connections in one sent message; more are split into several messages.
 const ENTRIES: usize = 16;
 
-/// The longest message that is read.
+/// The maximum length of a received message.
 const MAX_LENGTH: usize = 5 + 64 * RemotePeer::MAX_SIZE;
 
 /// Counters of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphStats {
-    /// Messages that were no such messages, or too long.
+    /// Messages that are malformed or too long.
     pub malformed: u64,
-    /// Connections of other peers that found no room.
+    /// Connections of other peers that are ignored for lack of room.
     pub dropped: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
 }
 
-/// What another peer was told of.
+/// A connection about which another peer was notified.
 #[derive(Clone, Copy, Debug)]
 struct Announced {
     id: ConnectionId,
     address: SocketAddr,
     guid: Guid,
-    /// It fell silent.
+    /// The connection timed out.
     is_lost: bool,
 }
 
-/// A peer that is connected.
+/// A connected peer.
 #[derive(Debug)]
 struct Node<const PEERS: usize> {
     guid: Guid,
@@ -55,8 +55,10 @@ struct Node<const PEERS: usize> {
     announced: Vec<Announced, PEERS>,
 }
 
-/// The plugin: tells each peer to whom this one is connected, and keeps what they say of theirs. `PEERS` is the number of
-/// connections that the peer can have, and of those that are kept of each other peer.
+/// The connection graph plugin.
+///
+/// It informs each peer about the other connections of this peer, and stores those that each peer reports. `PEERS` is
+/// the number of connections that the peer can have, and the number that are stored for each other peer.
 #[derive(Debug)]
 pub struct ConnectionGraph<const PEERS: usize> {
     nodes: BySlot<Node<PEERS>, PEERS>,
@@ -66,49 +68,49 @@ pub struct ConnectionGraph<const PEERS: usize> {
 }
 
 impl<const PEERS: usize> ConnectionGraph<PEERS> {
-    /// A graph of nobody, whose messages travel as the original's: reliably and in order on channel 0.
+    /// Creates an empty graph. Its messages are sent reliably and in order on channel 0, as C++ RakNet sends them.
     #[must_use]
     pub const fn new() -> Self {
         let stats = GraphStats { malformed: 0, dropped: 0, without_room: 0 };
         Self { nodes: BySlot::new(), delivery: Delivery::RELIABLE_ORDERED, is_due: false, stats }
     }
 
-    /// Who is connected to this peer, and at which address.
+    /// Returns the connected peers and their addresses.
     pub fn peers(&self) -> impl Iterator<Item = (Guid, SocketAddr)> {
         self.nodes.iter().map(|(_, node)| (node.guid, node.address))
     }
 
-    /// Whether a peer is connected to this one.
+    /// Returns whether a peer is connected to this one.
     #[must_use]
     pub fn is_connected(&self, guid: Guid) -> bool {
         self.nodes.iter().any(|(_, node)| node.guid == guid)
     }
 
-    /// To whom a peer that is connected to this one says that it is connected.
+    /// Returns the connections that a connected peer reports.
     #[must_use]
     pub fn connections_of(&self, guid: Guid) -> &[RemotePeer] {
         self.nodes.iter().find(|(_, node)| node.guid == guid).map_or(&[], |(_, node)| &node.remotes)
     }
 
-    /// Whether one of two other peers says that it is connected to the other one.
+    /// Returns whether at least one of two other peers reports a connection to the other.
     #[must_use]
     pub fn are_connected(&self, a: Guid, b: Guid) -> bool {
         let says = |a, b| self.connections_of(a).iter().any(|remote| remote.guid == b);
         says(a, b) || says(b, a)
     }
 
-    /// The connections that other peers say they have; one that both ends tell of comes twice.
+    /// Returns the connections that other peers report. A connection that both of its peers report appears twice.
     pub fn remotes(&self) -> impl Iterator<Item = &RemotePeer> {
         self.nodes.iter().flat_map(|(_, node)| &node.remotes)
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> GraphStats {
         self.stats
     }
 
-    /// Takes a message; returns a peer of which it says that it has disconnected.
+    /// Handles a message. Returns the peer that it reports as having disconnected, if any.
     pub(super) fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) -> Option<Guid> {
         let mut buffer = [0; MAX_LENGTH];
         let notice =
@@ -135,7 +137,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
 }
 
 impl<const PEERS: usize> Node<PEERS> {
-    /// Keeps a connection of this peer; false if there is no room for it.
+    /// Stores a connection of this peer; returns false if there is no room for it.
     fn learn(&mut self, remote: RemotePeer) -> bool {
         if let Some(known) = self.remotes.iter_mut().find(|known| known.guid == remote.guid) {
             *known = remote;
@@ -144,17 +146,18 @@ impl<const PEERS: usize> Node<PEERS> {
         self.remotes.push(remote).is_ok()
     }
 
-    /// Tells this peer what it does not know yet; false if that found no room.
+    /// Sends pending changes to this peer; returns false if some could not be sent.
     fn tell(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
         let mut is_sent = true;
-        self.announced.retain(|told| {
-            let is_open = peers.iter().any(|peer| peer.id == told.id);
-            let is_kept = is_open || !is_sent || !write(&told.end(), &mut send);
+        self.announced.retain(|notified| {
+            let is_open = peers.iter().any(|peer| peer.id == notified.id);
+            let is_kept = is_open || !is_sent || !write(&notified.end(), &mut send);
             is_sent &= is_open || !is_kept;
             is_kept
         });
         let mut fresh: Vec<Announced, PEERS> = Vec::new();
-        let unknown = peers.iter().filter(|peer| self.announced.iter().all(|told| told.id != peer.id));
+        let unknown =
+            peers.iter().filter(|peer| self.announced.iter().all(|notified| notified.id != peer.id));
         fresh.extend(unknown.take(PEERS).copied());
         for some in fresh.chunks(ENTRIES) {
             if !is_sent {
@@ -174,7 +177,7 @@ impl<const PEERS: usize> Node<PEERS> {
 }
 
 impl Announced {
-    /// What is said of its end.
+    /// Returns the notice for the end of this connection.
     const fn end(&self) -> Notice<'static> {
         let Self { address, guid, .. } = *self;
         if self.is_lost {

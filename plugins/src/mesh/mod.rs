@@ -1,11 +1,11 @@
-//! Meshes: peers without a server, each connected to every other one, that agree which of them is the host.
+//! Meshes: peers without a server, each connected to every other, that agree on a host.
 //!
-//! [`ConnectionGraph`] knows who is connected to whom, by the messages of the original's plugin of that name. [`Mesh`] contains
-//! one: it names the peers that this one should connect to, and the host: the member that has been connected longest. All
-//! members name the same, without a server and without a vote: `docs/plugins/mesh.md`.
+//! [`ConnectionGraph`] stores all known connections and uses the messages of the C++ RakNet plugin of that name.
+//! [`Mesh`] contains a graph. It lists the peers to connect to and chooses the host: the member that has been connected
+//! longest. All members choose the same one, without a server or a vote; see `docs/plugins/mesh.md`.
 //!
-//! A plugin has no socket. So the application takes the peers to connect to from [`Mesh::poll_connect`], and connects to
-//! them by its peer or endpoint.
+//! A plugin has no socket. The application therefore takes the peers to connect to from [`Mesh::poll_connect`], and
+//! opens the connections with its peer or endpoint.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};
@@ -17,7 +17,7 @@
 //! config.max_incoming = 8;
 //! let guid = config.guid;
 //! let mut mesh = Mesh::<8>::new(guid);
-//! mesh.found(); // who opens a game; whoever joins leaves it out
+//! mesh.found(); // only the player that opens the game calls this
 //! let mut host = PluginHost::<_, 1>::new();
 //! let key = host.attach::<RakNet>(mesh)?;
 //!
@@ -26,7 +26,7 @@
 //! let now = Instant::ZERO;
 //! peer.handle_timeout(now);
 //! let mesh = peer.hook.get_mut(key).ok_or("it is attached")?;
-//! assert_eq!(mesh.poll_host(), Some(guid), "there is nobody else");
+//! assert_eq!(mesh.poll_host(), Some(guid), "it is the only member");
 //! while let Some(target) = peer.hook.get_mut(key).and_then(Mesh::poll_connect) {
 //!     peer.peer.connect(now, target.address)?;
 //! }

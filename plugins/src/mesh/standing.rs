@@ -1,33 +1,33 @@
-//! How long the members have been connected, as numbers on which they agree without a common clock.
+//! Join times of members, as numbers on which all agree without a common clock.
 
 use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::Guid;
 
-/// Whose time comes first has been connected longest; of two equal times the lower GUID comes first.
+/// The age of a member for comparison: earlier times come first, and of two equal times the lower GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// When the member joined, in milliseconds of the epoch; before zero if it is older than the epoch.
+    /// When the member joined, in milliseconds of the epoch; negative if it joined before the epoch began.
     pub joined: i64,
     /// The member.
     pub guid: Guid,
 }
 
-/// What a member says of the common time.
+/// The common time of a mesh, as announced by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// Whose clock it is: the GUID of who began it.
+    /// The GUID of the member that began the epoch, which follows its clock.
     pub founder: Guid,
-    /// How late it is in the epoch, in milliseconds.
+    /// The current time in the epoch, in milliseconds.
     pub now: i64,
 }
 
-/// Since when this peer has been connected, in the epoch that it shares with the other members.
+/// When this peer joined, in the epoch that it shares with the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) founder: Guid,
-    /// What is added to this peer's clock to get the time in the epoch.
+    /// The offset that converts this peer's clock to the time in the epoch.
     offset: i64,
     pub(super) joined: i64,
 }
@@ -42,13 +42,13 @@ impl Standing {
         Self { founder: own, offset: millis(now).saturating_neg(), joined: 0 }
     }
 
-    /// Joins an epoch, behind all who are in it.
+    /// Joins an epoch as its newest member.
     pub(super) fn join(now: Instant, epoch: Epoch) -> Self {
         let offset = epoch.now.saturating_sub(millis(now));
         Self { founder: epoch.founder, offset, joined: epoch.now.saturating_add(1) }
     }
 
-    /// Takes over another epoch, and keeps the time for which this peer has been connected.
+    /// Switches to another epoch and keeps the age of this peer.
     pub(super) fn move_to(self, now: Instant, epoch: Epoch) -> Self {
         let age = self.now(now).saturating_sub(self.joined);
         let offset = epoch.now.saturating_sub(millis(now));

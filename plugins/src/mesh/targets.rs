@@ -1,4 +1,4 @@
-//! Peers of which this one knows without being connected to them, and when to try.
+//! Known peers without a connection, and when to try to connect to each.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -7,25 +7,25 @@ use heapless::Vec;
 use rakwire::Instant;
 use rakwire::raknet::Guid;
 
-/// How long a peer may take until it counts as out of reach.
+/// The time after which a peer that could not be connected counts as out of reach.
 pub const REACH_TIME: Duration = Duration::from_secs(12);
-/// How long a peer of which nobody tells any more is still tried, so that the halves of a mesh find each other again.
+/// How long to keep trying a peer that no member reports any more, so that the parts of a split mesh can rejoin.
 pub const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 const SHORT_PAUSE: Duration = Duration::from_secs(4);
 const LONG_PAUSE: Duration = Duration::from_secs(10);
-/// So often the time to reach a peer begins anew, or a member that tells of it in turns would have it tried at the short pause
-/// for ever.
+/// The maximum number of times that the reach time of a peer restarts. Without it, a member that reports and withdraws
+/// a peer in turns would have it tried at the short pause forever.
 const RESTARTS: u8 = 4;
-/// The lower GUID begins, so that two peers seldom dial each other at once.
+/// The delay of the peer with the higher GUID, so that two peers rarely dial each other at once.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// A peer to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where it is.
+    /// The address to connect to.
     pub address: SocketAddr,
-    /// Who it is said to be.
+    /// The GUID that other members report for it.
     pub guid: Guid,
 }
 
@@ -34,24 +34,24 @@ struct Entry {
     target: Target,
     known_at: Instant,
     next_at: Instant,
-    /// Somebody is connected to it now.
+    /// A member reports a connection to it now.
     is_reported: bool,
-    /// The application is to connect to it.
+    /// `poll_due` has yet to return it.
     is_due: bool,
     is_out_of_reach: bool,
-    is_untold: bool,
+    is_unreported: bool,
     /// It fell silent, and may be in another part of a mesh that is split.
     is_lost: bool,
-    /// It disconnected, and nobody is connected to it.
+    /// It disconnected, and no member reports a connection to it.
     has_left: bool,
-    /// How often it was tried.
+    /// The number of attempts so far.
     attempts: usize,
-    /// How often the time to reach it began anew.
+    /// The number of times that the reach time has restarted.
     restarts: u8,
 }
 
-/// Up to `PEERS` of them. A place is taken for a fixed time at least, which bounds how often somebody who invents peers can
-/// make this one try.
+/// Up to `PEERS` targets. Each keeps its place for a minimum time, which limits how often a member that invents peers
+/// can make this one dial.
 #[derive(Debug)]
 pub(super) struct Targets<const PEERS: usize>(Vec<Entry, PEERS>);
 
@@ -60,7 +60,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         Self(Vec::new())
     }
 
-    /// Learns of a peer; false if there is no room.
+    /// Adds a peer; returns false if there is no room.
     pub(super) fn learn(&mut self, now: Instant, own: Guid, target: Target) -> bool {
         if self.0.iter().any(|entry| entry.target.guid == target.guid) {
             return true;
@@ -73,7 +73,7 @@ impl<const PEERS: usize> Targets<PEERS> {
             is_reported: false,
             is_due: false,
             is_out_of_reach: false,
-            is_untold: false,
+            is_unreported: false,
             is_lost: false,
             has_left: false,
             attempts: 0,
@@ -82,8 +82,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.push(entry).is_ok()
     }
 
-    /// A connection with a peer has ended. One that is lost is tried at once, and one that has left only if somebody is still
-    /// connected to it after a while.
+    /// Handles the end of a connection. A lost peer is tried at once. A peer that left is tried only if another member
+    /// still reports a connection to it after a while.
     pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
         self.learn(now, own, target);
         let Some(entry) = self.find(target.guid) else { return };
@@ -94,8 +94,8 @@ impl<const PEERS: usize> Targets<PEERS> {
         }
     }
 
-    /// Somebody tells that a peer has left. That counts for less than this peer's own loss of it, or members could keep the
-    /// parts of a mesh apart.
+    /// Handles a report that a peer has left. It has less weight than a connection that this peer lost itself, or
+    /// members could keep the parts of a mesh apart.
     pub(super) fn on_left(&mut self, guid: Guid) {
         if let Some(entry) = self.find(guid) {
             entry.has_left = !entry.is_lost;
@@ -110,7 +110,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.retain(|entry| entry.target.guid != guid);
     }
 
-    /// Says of which peers somebody tells. The time to reach one begins when somebody does.
+    /// Updates which peers are reported. The reach time of a peer begins when it is first reported.
     pub(super) fn report(&mut self, now: Instant, is_reported: impl Fn(Guid) -> bool) {
         for entry in &mut self.0 {
             let was_reported = core::mem::replace(&mut entry.is_reported, is_reported(entry.target.guid));
@@ -126,7 +126,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.retain(|entry| entry.is_reported || now < entry.known_at + MEMORY_TIME);
         for entry in self.0.iter_mut().filter(|entry| !entry.has_left) {
             if !entry.is_out_of_reach && now >= entry.known_at + REACH_TIME {
-                (entry.is_out_of_reach, entry.is_untold) = (true, entry.is_reported);
+                (entry.is_out_of_reach, entry.is_unreported) = (true, entry.is_reported);
             }
             if now >= entry.next_at {
                 entry.is_due = true;
@@ -141,7 +141,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.iter().map(next).min()
     }
 
-    /// A peer to try, and how often that was done before.
+    /// Returns a peer to try, and the number of earlier attempts.
     pub(super) fn poll_due(&mut self) -> Option<(Target, usize)> {
         let entry = self.0.iter_mut().find(|entry| entry.is_due && !entry.has_left)?;
         entry.is_due = false;
@@ -151,12 +151,12 @@ impl<const PEERS: usize> Targets<PEERS> {
     }
 
     pub(super) fn poll_out_of_reach(&mut self) -> Option<Guid> {
-        let entry = self.0.iter_mut().find(|entry| entry.is_untold)?;
-        entry.is_untold = false;
+        let entry = self.0.iter_mut().find(|entry| entry.is_unreported)?;
+        entry.is_unreported = false;
         Some(entry.target.guid)
     }
 
-    /// Those to whom somebody is connected, and whether this peer has tried long enough.
+    /// Returns the peers that other members report, and whether this peer has given up on each.
     pub(super) fn reported(&self) -> impl Iterator<Item = (Guid, bool)> {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! The message of the mesh (docs/plugins/mesh.md).
+//! The wire format of the mesh message (docs/plugins/mesh.md).
 
 use heapless::Vec;
 use rakwire::raknet::Guid;
@@ -9,18 +9,18 @@ use super::standing::{Epoch, Rank};
 /// The id of the message.
 pub const MEMBER_ID: u8 = 132;
 
-/// The most members that a mesh may have beside this peer.
+/// The maximum number of other members in a mesh.
 pub const MAX_PEERS: usize = 64;
 
-/// Bytes of the longest message.
+/// The maximum length of the message, in bytes.
 pub const MAX_LENGTH: usize = 1 + 8 + 8 + 8 + 1 + MAX_PEERS * 16;
 
-/// What a member says of itself, and of those with whom it is connected.
+/// A member's announcement of itself and its neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement<const PEERS: usize> {
-    /// The epoch and since when the sender has been connected in it; nothing before it has joined one.
+    /// The epoch, and when the sender joined in it; `None` until it has joined one.
     pub joined: Option<(Epoch, i64)>,
-    /// The members of the same epoch with whom it is connected.
+    /// The connected members of the same epoch.
     pub neighbours: Vec<Rank, PEERS>,
 }
 
@@ -31,8 +31,8 @@ impl<const PEERS: usize> Announcement<PEERS> {
     /// [`WireError::NoRoom`] if the buffer is shorter than the message; [`MAX_LENGTH`] bytes are enough.
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         let mut writer = Writer::new(buffer);
-        let nobody = (Epoch { founder: Guid::UNASSIGNED, now: 0 }, 0);
-        let (epoch, joined) = self.joined.unwrap_or(nobody);
+        let none = (Epoch { founder: Guid::UNASSIGNED, now: 0 }, 0);
+        let (epoch, joined) = self.joined.unwrap_or(none);
         writer.u8(MEMBER_ID)?;
         writer.u64(epoch.founder.0)?;
         writer.u64(epoch.now.cast_unsigned())?;
@@ -45,7 +45,7 @@ impl<const PEERS: usize> Announcement<PEERS> {
         Ok(writer.finish())
     }
 
-    /// Says the same in another epoch, whose times are by so much later.
+    /// Converts the announcement to another epoch, whose times are later by `by`.
     pub(super) fn move_to(&mut self, epoch: Epoch, by: i64) {
         let Some((_, joined)) = self.joined else { return };
         self.joined = Some((epoch, joined.saturating_add(by)));
@@ -54,10 +54,10 @@ impl<const PEERS: usize> Announcement<PEERS> {
         }
     }
 
-    /// Reads the message. What is behind it is ignored.
+    /// Reads the message and ignores trailing bytes.
     ///
     /// # Errors
-    /// What is wrong with it; [`WireError::NoRoom`] if it tells of more than `PEERS` members.
+    /// A [`WireError`] if the message is malformed; [`WireError::NoRoom`] if it lists more than `PEERS` members.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         if reader.u8("id")? != MEMBER_ID {

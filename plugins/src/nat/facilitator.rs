@@ -1,4 +1,4 @@
-//! The plugin of the peer that brings others together.
+//! The plugin of the peer that brings other peers together.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -15,60 +15,64 @@ use super::pairing::{ATTEMPT_TIME, Client, Note, PROBE_TIME, Pairing, Phase, Sid
 use super::wire::{FromClient, FromFacilitator, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal};
 use crate::bytes;
 
-/// The most ports of either kind.
+/// The maximum number of ports of each kind.
 const MAX_PORTS: usize = 64;
-/// The attempts that one client may have under way, and the pairs of it that are forwarded. As many others may look for it twice.
+/// The maximum number of attempts of one client, and of its forwarded pairs. Twice as many attempts of others may
+/// target it.
 const ATTEMPTS_OF_ONE: usize = 4;
-/// Knocks that wait to be sent.
+/// The maximum number of queued knocks.
 const QUEUE: usize = 64;
-/// How often a client is knocked at.
+/// The number of times that each knock is sent.
 const KNOCKS: usize = 3;
 
-/// What clients of one host, who may call themselves anything, have at the most: half of all there is, and one at least.
+/// Returns the share of clients on one host: half of all places, and at least one. Clients on one host may claim any
+/// identity.
 const fn share_of_host(all: usize) -> usize {
     all.div_ceil(2)
 }
 
-/// Something to send from a probed port, to see whether it gets through.
+/// A datagram to send from a probe port, to test whether it passes the client's router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knock {
-    /// From the socket of this port.
+    /// The port of the socket to send it from.
     pub port: u16,
-    /// To whom.
+    /// The destination.
     pub to: SocketAddr,
-    /// As an out-of-band message.
+    /// The data of the out-of-band message.
     pub payload: [u8; PUNCH_LEN],
 }
 
 /// Counters of the facilitator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FacilitatorStats {
-    /// Attempts that were begun.
+    /// Attempts that were started.
     pub attempts: u64,
-    /// Of them, those that the facilitator forwards since nothing got through.
+    /// Attempts that the facilitator forwards, because no direct path was found.
     pub forwarded: u64,
     /// Attempts that were refused.
     pub refused: u64,
-    /// Messages that were none, or told of nothing that is under way.
+    /// Messages that are malformed or refer to no current attempt.
     pub malformed: u64,
-    /// Datagrams that were not forwarded: of others, beyond the rate, or before both ends were known.
+    /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before both ends were known.
     pub dropped: u64,
-    /// Messages for clients and knocks for which there was no room.
+    /// Messages to clients and knocks that were dropped for lack of room.
     pub without_room: u64,
 }
 
-/// A port for forwarding, and the pair that has it.
+/// A forwarding port, and the pair that uses it.
 #[derive(Debug)]
 struct ForwardingPort {
     port: u16,
     pair: Option<Forwarding>,
 }
 
-/// The plugin, for up to `CLIENTS` connections and `ATTEMPTS` attempts at once. The module has an example of the other side.
+/// The facilitator plugin, for up to `CLIENTS` connections and `ATTEMPTS` concurrent attempts. The module documentation
+/// has an example of a client.
 ///
-/// Its driver has sockets beside that of its peer: of each *probe port* it hands what arrives to
-/// [`handle_probe`](Self::handle_probe) and sends what [`poll_knock`](Self::poll_knock) names; of each *forwarding port* it sends what
-/// [`handle_forwarded`](Self::handle_forwarded) says. All have the address of the peer's socket, since clients know only that.
+/// Its driver has further sockets beside that of its peer. For each *probe port* it passes arriving datagrams to
+/// [`handle_probe`](Self::handle_probe) and sends what [`poll_knock`](Self::poll_knock) returns. For each *forwarding
+/// port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the IP address of
+/// the peer's socket, because clients know only that address.
 #[derive(Debug)]
 pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     clients: BySlot<Client, CLIENTS>,
@@ -82,9 +86,11 @@ pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
 }
 
 impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS> {
-    /// A facilitator with these ports beside that of its peer, 64 of either kind at most. Three probe ports tell types apart and foretell the
-    /// ports of symmetric NATs, and one more is needed for each further attempt of the same client within two minutes; without forwarding ports a pair that cannot reach each other is refused.
-    /// The entropy must be random, or others could guess the numbers of sessions.
+    /// Creates a facilitator with these ports beside that of its peer, at most 64 of each kind.
+    ///
+    /// Three probe ports are enough to tell NAT types apart and to predict the ports of symmetric NATs. Add one for
+    /// each further attempt of the same client within two minutes. Without forwarding ports, a pair that cannot reach
+    /// each other is refused. The entropy must be random, or others could guess session numbers.
     #[must_use]
     pub fn new(probe_ports: &[u16], forwarding_ports: &[u16], entropy: [u8; 32]) -> Self {
         let forwarding = forwarding_ports.iter().take(MAX_PORTS);
@@ -100,13 +106,13 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> FacilitatorStats {
         self.stats
     }
 
-    /// Takes the data of an out-of-band message that arrived at a probe port.
+    /// Handles the data of an out-of-band message that arrived at a probe port.
     pub fn handle_probe(&mut self, from: SocketAddr, data: &[u8]) {
         let probe = Punch::decode(data).filter(|punch| punch.kind == PunchKind::Probe && punch.number != 0);
         let side = probe.and_then(|punch| {
@@ -114,7 +120,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             sides.find(|side| side.has_probe(punch.number)).map(|side| (punch.number, side))
         });
         let client = side.and_then(|(token, side)| Some((token, self.clients.get_mut(side.id)?, side)));
-        // From another address it is forged, and would have others send there.
+        // A probe from another address is forged, and would make other clients send there.
         let known = client.filter(|(_, client, _)| client.remote.ip() == from.ip());
         let Some((token, client, side)) = known else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
@@ -129,12 +135,12 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// The next knock to send.
+    /// Returns the next knock to send.
     pub fn poll_knock(&mut self) -> Option<Knock> {
         self.knocks.pop_front()
     }
 
-    /// Where a datagram goes that arrived at a forwarding port, from the same port; `None` if it is dropped.
+    /// Returns where to send a datagram that arrived at a forwarding port, from the same port; `None` drops it.
     pub fn handle_forwarded(
         &mut self,
         now: Instant,
@@ -148,7 +154,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         to
     }
 
-    /// A number that nobody can guess, and never 0.
+    /// Returns an unpredictable number that is never 0.
     fn number(&mut self) -> u64 {
         self.numbers = self.numbers.wrapping_add(1);
         let hash =
@@ -168,7 +174,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.say(id, Note::Refused { peer, reason });
     }
 
-    /// The message of a note, as things are now; `None` if it is of nothing any more.
+    /// Builds the message of a note from the current state; `None` if its subject no longer exists.
     fn message(&self, id: ConnectionId, note: Note) -> Option<FromFacilitator> {
         let mapped = self.clients.get(id)?.remote;
         Some(match note {
@@ -188,7 +194,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         })
     }
 
-    /// Both sides of a session as one of them sees it: its own, the other one, and whether it connects.
+    /// Returns both sides of a session as `id` sees it: its own side, the other one, and whether it connects.
     fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
         let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;
         let [connecting, accepting] = pairing.sides();
@@ -196,7 +202,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
-    /// A client has this plugin: tells it where it is, and knocks at it from a port to which it has not sent.
+    /// Handles the hello of a client: sends it its mapped address, and knocks from a port to which it has not sent.
     fn greet(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
@@ -217,7 +223,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let other = other.map(|(id, _)| id).filter(|other| *other != id);
         let mut between = self.pairings.iter_mut().filter(|pairing| pairing.is_between(from, target));
         if between.any(|pairing| pairing.is_joined_by(id, other)) {
-            // Both have asked: one attempt is for both.
+            // Both clients have asked; one attempt serves both.
             return;
         }
         self.pairings.retain(|pairing| !pairing.is_between(from, target));
@@ -245,7 +251,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             phase: Phase::Probing { until: now + PROBE_TIME },
             ends_at: now + ATTEMPT_TIME,
         };
-        // There is room, as was just seen.
+        // Cannot fail: the room was checked above.
         let _ = self.pairings.push(pairing);
     }
 
@@ -253,7 +259,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         self.clients.get(id).map(|client| HostPrefix::of(client.remote.ip()))
     }
 
-    /// Whether a client and its host have fewer forwarding ports than they may have.
+    /// Returns whether a client and its host are below their limits of forwarding ports.
     fn may_forward(&self, guid: Guid, address: IpAddr) -> bool {
         let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
         let host = HostPrefix::of(address);
@@ -261,11 +267,12 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             && pairs().filter(|pair| pair.is_of_host(host)).count() < share_of_host(self.forwarding.len())
     }
 
-    /// Has a client send probes, each to a port to which it has not sent for long, unless it is known to have one address for all:
-    /// two to see by how much its router counts, and one where that is known.
+    /// Requests probes from a client, each to a port that it has not used for a long time, unless its router is known
+    /// to use one address for all destinations. Two probes show the router's port step; one is enough once the step is
+    /// known.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
         let host = self.host_of(id);
-        // The last port is the one that knocks.
+        // The last port is the one that sends knocks.
         let ports = self.probe_ports.len().saturating_sub(1);
         let client =
             self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
@@ -295,7 +302,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         side
     }
 
-    /// Has both sides of an attempt send punches.
+    /// Makes both sides of an attempt send punches.
     fn punch(&mut self, session: u64) {
         let Some(pairing) = self.pairings.iter_mut().find(|pairing| pairing.session == session) else {
             return;
@@ -306,19 +313,19 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Forwards no more for some pairs.
+    /// Frees the forwarding ports of the pairs for which `is_over` returns true.
     fn free_ports(&mut self, is_over: impl Fn(&Forwarding) -> bool) {
         for port in &mut self.forwarding {
             port.pair.take_if(|pair| is_over(pair));
         }
     }
 
-    /// A client is connected with the other one. What is forwarded stays so, without an attempt.
+    /// Handles a client's report that it is connected to the peer. A forwarded pair keeps its port, without an attempt.
     fn succeed(&mut self, id: ConnectionId, session: u64) {
         self.pairings.retain(|pairing| pairing.session != session || !pairing.has(id));
     }
 
-    /// A client has not got through.
+    /// Handles a client's report that it could not reach the peer.
     fn fail(&mut self, now: Instant, id: ConnectionId, session: u64) {
         let mut pairings = self.pairings.iter_mut();
         let Some(pairing) = pairings.find(|pairing| pairing.session == session && pairing.has(id)) else {
@@ -329,7 +336,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let [a, b] = pairing.sides_mut();
         let side = if a.id == id { a } else { b };
         side.has_failed = true;
-        // The other one has heard something perhaps, and is waited for; it fails too if that was not enough.
+        // The other side may have received a punch, so the attempt continues until that side has failed too.
         if !pairing.sides().iter().all(|side| side.has_failed) {
             return;
         }
@@ -347,7 +354,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Gives a pair a port that forwards its datagrams, if there is one for it.
+    /// Assigns a forwarding port to a pair, if one is available.
     fn forward(&mut self, now: Instant, session: u64, [a, b]: [(ConnectionId, Guid); 2]) -> Option<u16> {
         let address = |id| self.clients.get(id).map(|client| client.remote.ip());
         let (at_a, at_b) = (address(a.0)?, address(b.0)?);
@@ -383,7 +390,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Sends what waits, to each client in order and as long as its connection has room.
+    /// Sends pending notes, to each client in order and as long as its connection has room.
     fn send_notes(&mut self, sender: &mut dyn MessageSender<RakNet>) {
         let mut buffer = [0; MAX_MESSAGE];
         let waiting = self.clients.iter().filter(|(_, client)| !client.unsent.is_empty());
@@ -399,7 +406,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// The router of a client lets in to whom nothing was sent, as far as the facilitator could see.
+    /// Returns whether a client's router accepts datagrams from addresses to which nothing was sent, as far as is
+    /// known.
     #[must_use]
     pub fn lets_others_in(&self, id: ConnectionId) -> bool {
         self.clients.get(id).is_some_and(|client| client.lets_others_in)
@@ -437,7 +445,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
 
     fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: DisconnectReason) {
         self.clients.remove(id);
-        // Who punches already needs the facilitator no more.
+        // A pair that already sends punches does not need the facilitator any more.
         let is_lost = |pairing: &&Pairing| pairing.has(id) && matches!(pairing.phase, Phase::Probing { .. });
         let lost: Vec<(ConnectionId, Guid), ATTEMPTS> = self
             .pairings

@@ -1,4 +1,4 @@
-//! Forwards datagrams between two clients that cannot reach each other.
+//! Forwards datagrams between two clients that cannot reach each other directly.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -10,30 +10,30 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{Punch, PunchKind};
 
-/// Bytes a second that are forwarded of one pair, in both directions together.
+/// The forwarding rate of one pair, in bytes a second for both directions together.
 pub const FORWARDING_RATE: u32 = 256 << 10;
-/// How long a pair keeps its port when nothing passes.
+/// How long an idle pair keeps its port.
 pub const FORWARDING_TIME: Duration = Duration::from_secs(30);
 
-/// One of both ends.
+/// One end of a forwarded pair.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// Where its client is, as its connection to the facilitator has it.
+    /// The IP address of the client, from its connection to the facilitator.
     ip: IpAddr,
-    /// Where its datagrams come from, once it has said the number of the session.
+    /// The source address of its datagrams, once a punch with the session number has arrived from it.
     address: Option<SocketAddr>,
 }
 
-/// A port of the facilitator that belongs to one pair.
+/// A forwarding port that is assigned to one pair.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     session: u64,
-    /// Whose datagrams these are.
+    /// The clients at the two ends.
     clients: [Guid; 2],
     connecting: End,
     accepting: End,
     used_at: Instant,
-    /// Bytes that may pass now.
+    /// The bytes that may pass now.
     room: u32,
 }
 
@@ -74,7 +74,7 @@ impl Forwarding {
         self.used_at + FORWARDING_TIME
     }
 
-    /// Where a datagram goes; `None` if it is dropped.
+    /// Returns where a datagram goes; `None` drops it.
     pub(super) fn forward(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
         self.learn(from, datagram);
         let to = if self.connecting.address == Some(from) {
@@ -94,8 +94,8 @@ impl Forwarding {
         to
     }
 
-    /// A punch with the number of the session says which of both ends an address is. Only the first counts, and only from where
-    /// the client is.
+    /// Learns the address of an end from a punch with the session number. Only the first one counts, and only from the
+    /// client's IP address.
     fn learn(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) else { return };
         let Some(punch) = Punch::decode(data).filter(|punch| punch.number == self.session) else { return };

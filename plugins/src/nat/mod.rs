@@ -1,12 +1,13 @@
-//! NAT traversal: two peers behind routers open a connection with each other, by a third one that both can reach.
+//! NAT traversal: connects two peers behind routers, with the help of a third that both can reach.
 //!
-//! The third one has a [`Facilitator`]. The others have a [`Traversal`] each and are connected to it. Either of two asks for
-//! the other one by its GUID; the facilitator has their routers give out addresses, tells both where the other one is, and
-//! both send to all addresses where the other may be until something gets through. Then one of them connects as usual. Where
-//! nothing gets through, the facilitator forwards their datagrams if it has ports for that: `docs/plugins/nat.md`.
+//! The third peer has a [`Facilitator`]. The two others have a [`Traversal`] each and are connected to it. Either of
+//! them requests a connection to the other by its GUID. The facilitator makes their routers allocate addresses and
+//! sends each peer the possible addresses of the other. Both send punches to all of them until one gets through. Then
+//! one of them connects as usual. If no punch gets through, the facilitator forwards their datagrams, provided that it
+//! has forwarding ports; see `docs/plugins/nat.md`.
 //!
-//! A plugin has no socket. So the application sends what [`Traversal::poll_action`] names from the socket of its peer, as
-//! out-of-band messages, and gives [`Traversal::handle_out_of_band`] those that arrive.
+//! A plugin has no socket. The application therefore sends the datagrams of [`Traversal::poll_action`] from the socket
+//! of its peer as out-of-band messages, and passes arriving ones to [`Traversal::handle_out_of_band`].
 //!
 //! ```
 //! use rakwire::endpoint::{Event, Hooked, PluginHost};
@@ -15,7 +16,7 @@
 //! use rakwire_plugins::nat::{Action, Traversal};
 //!
 //! let mut config = Config::new([7; 32]);
-//! config.max_incoming = 4; // the other peer may be the one who connects
+//! config.max_incoming = 4; // either peer may be the one that connects
 //! config.out_of_band = OutOfBand::Accept;
 //! let mut host = PluginHost::<_, 1>::new();
 //! let key = host.attach::<RakNet>(Traversal::<4>::new())?;

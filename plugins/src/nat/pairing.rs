@@ -1,4 +1,4 @@
-//! Two clients that a facilitator brings together.
+//! Pairs of clients that a facilitator brings together.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -10,29 +10,29 @@ use rakwire::{HostPrefix, Instant};
 
 use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
-/// How long the routers of both may take to give out new addresses.
+/// How long the routers of both clients may take to allocate new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
-/// How long an attempt is remembered of which nobody says what became of it, which is longer than both clients try.
+/// How long an attempt without a reported result is remembered. It is longer than both clients try.
 pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
-/// What waits for one client until its connection has room. One that takes nothing fills up its own place alone.
+/// The maximum number of notes queued for one client. A client that reads nothing fills only its own queue.
 pub(super) const QUEUE: usize = 16;
-/// How many ports are tried of a router that gives a new one out for each address.
+/// The number of predicted ports that are tried for a router with a new port for each destination.
 const FORETOLD: u16 = 6;
 
-/// Something to tell a client. What it says is looked up when it leaves.
+/// A notification for a client. Its content is built when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
-    /// Where its connection comes from.
+    /// The mapped address of its connection.
     Mapped,
-    /// A probe is wanted.
+    /// Request a probe.
     Probe { token: u64, port: u16 },
-    /// A probe has arrived.
+    /// Confirm that a probe arrived.
     Probed { token: u64, mapped: SocketAddr },
-    /// Punches are wanted.
+    /// Request punches.
     Begin { session: u64 },
-    /// The facilitator forwards.
+    /// Announce that the facilitator forwards the datagrams.
     Forwarded { session: u64, port: u16 },
-    /// There will be no connection.
+    /// Report that there will be no connection.
     Refused { peer: Guid, reason: Refusal },
 }
 
@@ -40,32 +40,33 @@ pub(super) enum Note {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) guid: Guid,
-    /// Its address outside, as its connection has it.
+    /// The mapped address of its connection.
     pub(super) remote: SocketAddr,
     pub(super) internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// It has this plugin.
+    /// It uses the traversal plugin.
     pub(super) has_plugin: bool,
-    /// Whether its router gives out a port for each address; unknown until a probe arrived.
+    /// Whether its router uses another port for each destination; unknown until a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
     pub(super) lets_others_in: bool,
-    /// By how much its router counts, once two probes have shown it.
+    /// The port step of its router, once two probes have shown it.
     pub(super) step: Option<u16>,
-    /// The port of the facilitator that is asked to be probed next.
+    /// The index of the facilitator's port to be probed next.
     pub(super) next_port: usize,
     pub(super) unsent: Deque<Note, QUEUE>,
 }
 
-/// One of both.
+/// One side of a pair.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) id: ConnectionId,
     pub(super) guid: Guid,
-    /// Where it is, also once it has disconnected.
+    /// The host of the client, kept after it has disconnected.
     pub(super) host: Option<HostPrefix>,
-    /// The probes of this attempt: their tokens, and where they came from. The first is left out if the step is known.
+    /// The tokens of the probes of this attempt, and their source addresses. The first one is unused if the step is
+    /// known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
-    /// It wants this attempt itself.
+    /// Its client requested this attempt.
     pub(super) has_asked: bool,
     pub(super) has_failed: bool,
 }
@@ -75,7 +76,8 @@ impl Side {
         self.probes.iter().any(|(known, _)| *known == token)
     }
 
-    /// A probe of this side came from this address; the first of a token counts, since it is repeated. Tells whether it was.
+    /// Records the source address of a probe of this side; returns whether it was new. Probes are repeated, so only the
+    /// first one with a token counts.
     pub(super) fn see(&mut self, token: u64, from: SocketAddr) -> bool {
         let probe = self.probes.iter_mut().find(|(known, mapped)| *known == token && mapped.is_none());
         probe.map(|(_, mapped)| *mapped = Some(from)).is_some()
@@ -85,8 +87,8 @@ impl Side {
         self.probes.iter().all(|(token, mapped)| *token == 0 || mapped.is_some())
     }
 
-    /// The addresses outside that the next datagrams of this side may have: of a router that counts, the ones that follow the
-    /// last two.
+    /// Predicts the external addresses of the next datagrams of this side: for a router that counts ports, those that
+    /// follow the last two.
     fn foretold(&self) -> impl Iterator<Item = SocketAddr> {
         let [_, (_, last)] = self.probes;
         last.zip(self.step()).into_iter().flat_map(|(last, step)| {
@@ -95,19 +97,19 @@ impl Side {
         })
     }
 
-    /// By how much the router counts, if it does.
+    /// Returns the port step of the router, if it counts ports.
     pub(super) fn step(&self) -> Option<u16> {
         let [(_, before), (_, last)] = self.probes;
         let seen = || Some(last?.port().wrapping_sub(before?.port()));
-        // A router that leaves out more than that does not count, or many use it at the same time.
+        // A larger step means that the router does not count, or that many clients use it at the same time.
         self.known_step.or_else(seen).filter(|step| (1..=64).contains(step))
     }
 }
 
-/// How far an attempt is.
+/// The progress of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Routers give out new addresses.
+    /// Waiting until the routers have allocated new addresses.
     Probing {
         until: Instant,
     },
@@ -118,7 +120,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Pairing {
     pub(super) session: u64,
-    /// Who asked, and connects.
+    /// The side that requested the attempt and will connect.
     pub(super) connecting: Side,
     pub(super) accepting: Side,
     pub(super) phase: Phase,
@@ -138,7 +140,7 @@ impl Pairing {
         [(a, b), (b, a)].contains(&(self.connecting.guid, self.accepting.guid))
     }
 
-    /// Whether it is for `id` too, who asks for `other` now: as long as `id` cannot know yet what becomes of it.
+    /// Joins the request of `id` for `other` to this attempt if possible: as long as `id` cannot know the result yet.
     pub(super) fn is_joined_by(&mut self, id: ConnectionId, other: Option<ConnectionId>) -> bool {
         let is_probing = matches!(self.phase, Phase::Probing { .. });
         let [a, b] = self.sides_mut();
@@ -154,14 +156,17 @@ impl Pairing {
     }
 }
 
-/// Where `other` may look for a client: at its address outside, at the ports of that IP address which are foretold or which it
-/// says that its router has opened, and at its interfaces if both have the same address outside.
+/// Returns the addresses where `other` may reach a client.
+///
+/// These are its mapped address, the predicted ports and the port that its router has opened at that IP address, and
+/// its interfaces if both clients have the same external IP address.
 pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<SocketAddr, MAX_CANDIDATES> {
     let is_near = client.remote.ip() == other.remote.ip();
     let near = client.internal.iter().filter(|address| is_near && is_private(address.ip())).copied();
     let mapped = client.internal.iter().filter(|address| address.ip() == client.remote.ip()).copied();
     let mut candidates = Vec::new();
-    // What is foretold comes first and in order, since each datagram of the other side may have its router give out a port too.
+    // Predicted addresses come first and in order, because each datagram of the other side may make its router allocate
+    // a port too.
     for address in side.foretold().chain([client.remote]).chain(mapped).chain(near) {
         if !candidates.contains(&address) && candidates.push(address).is_err() {
             break;
@@ -170,8 +175,7 @@ pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<So
     candidates
 }
 
-/// Whether an address is one of those that networks give out inside, to which no client can have others send across the
-/// internet.
+/// Returns whether an address is private. Such an address cannot make other clients send datagrams across the internet.
 const fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),

@@ -1,4 +1,4 @@
-//! One attempt of a client to get through to a peer.
+//! One attempt of a client to reach a peer.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -9,24 +9,24 @@ use rakwire::raknet::Guid;
 
 use super::wire::{MAX_CANDIDATES, Punch, PunchKind};
 
-/// How often each address is tried: often enough for both sides to have sent when the first punch of either arrives again, and
-/// seldom enough for sixteen addresses to take 3 kB/s.
+/// The interval between punches to each address. It is short enough that both sides have sent before the first punch is
+/// repeated, and long enough that sixteen addresses take only 3 kB/s.
 pub const PUNCH_INTERVAL: Duration = Duration::from_millis(100);
-/// How long punches are sent, which is six round trips between continents.
+/// How long punches are sent: six intercontinental round trips.
 pub const PUNCH_TIME: Duration = Duration::from_secs(2);
-/// How long the connection may take to open once something got through.
+/// How long the connection may take to open after a punch has arrived.
 pub const CONNECT_TIME: Duration = Duration::from_secs(6);
-/// Punches that leave at once, of which a peer keeps eight until its driver sends them.
+/// The maximum number of punches sent at once. A peer queues eight until its driver sends them.
 const BURST: usize = 4;
 const BURST_INTERVAL: Duration = Duration::from_millis(25);
-/// Answers that wait to be sent. Whoever fills them up sends more punches than there are addresses.
+/// The maximum number of queued acknowledgements. A remote that exceeds it sends more punches than there are addresses.
 const MAX_ACKS: usize = 4;
 
-/// Where a session is.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Punching,
-    /// Something got through; who connects does so at this address.
+    /// A punch has arrived. The connecting side now connects to its source address.
     Connecting,
     Failed,
 }
@@ -39,16 +39,16 @@ pub(super) struct Session {
     connects: bool,
     candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     acks: Deque<SocketAddr, MAX_ACKS>,
-    /// The address to connect to, until it is told.
+    /// The address to connect to, until the step is handed out.
     connect_to: Option<SocketAddr>,
     phase: Phase,
     ends_at: Instant,
     next_at: Instant,
-    /// The candidate that is next.
+    /// The index of the next candidate.
     next: usize,
 }
 
-/// What a session has to do.
+/// An action that a session requests.
 pub(super) enum Step {
     Send(SocketAddr, Punch),
     Connect(SocketAddr),
@@ -77,16 +77,17 @@ impl Session {
         }
     }
 
-    /// Whether the peer may be at this address: a router changes ports, and others can forge any address.
+    /// Returns whether the peer may use this address. Routers change ports, but source addresses can be forged, so the
+    /// IP address must match a candidate.
     pub(super) fn may_be_at(&self, address: SocketAddr) -> bool {
         self.candidates.iter().any(|candidate| candidate.ip() == address.ip())
     }
 
-    /// A punch or an answer with the number of this session arrived.
+    /// Handles a punch or an acknowledgement with the number of this session.
     pub(super) fn receive(&mut self, now: Instant, from: SocketAddr, kind: PunchKind) {
         let expected = if self.connects { PunchKind::ToConnecting } else { PunchKind::ToAccepting };
         if kind == expected {
-            // One that finds no room is asked for again by the next punch.
+            // The next punch requests a dropped acknowledgement again.
             let _ = self.acks.push_back(from);
         } else if kind != PunchKind::Ack {
             return;
@@ -95,12 +96,12 @@ impl Session {
             self.phase = Phase::Connecting;
             self.ends_at = now + CONNECT_TIME;
             self.connect_to = self.connects.then_some(from);
-            // Whoever accepts goes on there alone, so that the router lets the other one in.
+            // The accepting side continues with this address alone, so that its router lets the other side in.
             (self.candidates, self.next) = (Vec::from_iter([from]), 0);
         }
     }
 
-    /// Does what is due at `now`, by handing out steps. Punches and answers that are not taken are repeated by themselves.
+    /// Hands out the steps that are due at `now`. Punches and acknowledgements that are not taken are repeated later.
     pub(super) fn update(&mut self, now: Instant, mut hand_out: impl FnMut(Step) -> bool) {
         self.connect_to.take_if(|to| hand_out(Step::Connect(*to)));
         while let Some(to) = self.acks.pop_front() {
@@ -121,17 +122,17 @@ impl Session {
         }
     }
 
-    /// Whether punches are due: who connects sends other datagrams now.
+    /// Returns whether punches are due. The connecting side stops, because it sends other datagrams now.
     fn punches(&self) -> bool {
         self.phase == Phase::Punching || (self.phase == Phase::Connecting && !self.connects)
     }
 
-    /// Whether the time for it is over, which is told once.
+    /// Returns whether the session has just timed out; true once.
     pub(super) fn fails(&mut self, now: Instant) -> bool {
         let fails = self.phase != Phase::Failed && now >= self.ends_at;
         if fails {
             self.phase = Phase::Failed;
-            // The other one may have heard something in the last moment, and tries to connect still.
+            // The other side may have received a punch at the last moment and still try to connect.
             self.ends_at = now + CONNECT_TIME + PUNCH_TIME;
         }
         fails
@@ -141,7 +142,7 @@ impl Session {
         self.phase == Phase::Failed
     }
 
-    /// Whether it has failed, and nobody has said what comes next.
+    /// Returns whether the session has failed and the facilitator has not sent the next step.
     pub(super) fn is_abandoned(&self, now: Instant) -> bool {
         self.phase == Phase::Failed && now >= self.ends_at
     }

@@ -14,37 +14,37 @@ use super::wire::{
 };
 use crate::bytes;
 
-/// Probes that are under way at once: two for an attempt, and one of the detection.
+/// The maximum number of concurrent probes: two for an attempt, and one for NAT type detection.
 const MAX_PROBES: usize = 4;
-/// How often a probe is sent until the facilitator has seen it.
+/// The maximum number of times that a probe is sent until the facilitator confirms it.
 const PROBE_ATTEMPTS: u8 = 10;
-/// Outcomes and messages that wait.
+/// The maximum number of queued outcomes and of queued messages.
 const QUEUE: usize = 16;
-/// Actions that wait. Punches beyond that are left out, and due again soon.
+/// The maximum number of queued actions. Further punches are skipped and soon due again.
 const ACTIONS: usize = 32;
-/// How long a facilitator may take to answer.
+/// How long the facilitator may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// What the application has to do, from the socket of its peer.
+/// An action that the application performs with the socket of its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send this out of band.
+    /// Send an out-of-band message.
     Send {
-        /// To whom.
+        /// The destination.
         to: SocketAddr,
-        /// What.
+        /// The data.
         payload: [u8; PUNCH_LEN],
     },
     /// Connect to the peer.
     Connect {
-        /// Where it was heard.
+        /// The address from which its punches arrived.
         address: SocketAddr,
-        /// The GUID that it should have.
+        /// The GUID that the peer is expected to have.
         peer: Guid,
     },
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer is connected.
@@ -54,44 +54,45 @@ pub enum Outcome {
         /// Whether the facilitator forwards the datagrams.
         is_forwarded: bool,
     },
-    /// There is no connection.
+    /// The attempt failed.
     Failed {
         /// The peer.
         peer: Guid,
-        /// Why; `None` if the facilitator was lost, or has not answered in time.
+        /// The reason; `None` if the facilitator was lost or has not answered in time.
         reason: Option<Refusal>,
     },
 }
 
-/// What is between this peer and the facilitator.
+/// The properties of the router between this peer and the facilitator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NatType {
-    /// The address outside that the connection to the facilitator has.
+    /// The external address of the connection to the facilitator.
     pub mapped: Option<SocketAddr>,
-    /// Whether a socket has another port outside for each address to which it sends (a symmetric NAT).
+    /// Whether the router uses another external port for each destination (a symmetric NAT).
     pub is_symmetric: Option<bool>,
-    /// Whether datagrams of addresses get in to which nothing was sent: true behind a full or a restricted cone, and without a router.
+    /// Whether datagrams arrive from addresses to which nothing was sent. True without a router and behind a full-cone
+    /// or restricted NAT.
     pub lets_others_in: bool,
 }
 
 /// Counters of the plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraversalStats {
-    /// Messages of the facilitator that were none, and those of others.
+    /// Messages from the facilitator that are malformed, and messages from other peers.
     pub malformed: u64,
-    /// Messages out of band that belong to no attempt.
+    /// Out-of-band messages that belong to no attempt.
     pub unexpected: u64,
-    /// Attempts of others, and messages to the facilitator, for which there was no room.
+    /// Attempts of others, and messages to the facilitator, that were dropped for lack of room.
     pub without_room: u64,
 }
 
-/// There are as many attempts as there may be.
+/// The error of [`Traversal::open`] when the maximum number of attempts is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
 impl core::fmt::Display for TooMany {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("as many attempts as there may be are under way; wait for one of them")
+        f.write_str("the maximum number of attempts is under way; wait until one has ended")
     }
 }
 
@@ -105,21 +106,23 @@ struct Probe {
     next_at: Instant,
 }
 
-/// The facilitator, once it is connected.
+/// The connection to the facilitator.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     id: ConnectionId,
     remote: SocketAddr,
 }
 
-/// The plugin, for up to `SESSIONS` attempts at once, its own and those of others. The module has an example.
+/// The traversal plugin, for up to `SESSIONS` concurrent attempts, its own and those of others. The module
+/// documentation has an example.
 #[derive(Debug)]
 pub struct Traversal<const SESSIONS: usize> {
     link: Option<Link>,
     internal: Vec<SocketAddr, MAX_INTERNAL>,
-    /// The port of the router that leads here.
+    /// The external address of the port that the router has opened.
     mapped: Option<SocketAddr>,
-    /// Whom this peer wants to reach, and until when the facilitator has to answer; open while it is not connected.
+    /// The requested peers, each with the deadline of the facilitator's answer. There is no deadline while the
+    /// facilitator is not connected.
     wanted: Vec<(Guid, Option<Instant>), SESSIONS>,
     sessions: Vec<Session, SESSIONS>,
     probes: Vec<Probe, MAX_PROBES>,
@@ -137,7 +140,7 @@ impl<const SESSIONS: usize> Default for Traversal<SESSIONS> {
 }
 
 impl<const SESSIONS: usize> Traversal<SESSIONS> {
-    /// A plugin without a facilitator.
+    /// Creates a plugin without a facilitator.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -155,7 +158,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Says which open connection is the facilitator's, and its address. Only it is believed, until it ends.
+    /// Sets which open connection is the facilitator's, and its address. Messages from all other connections are
+    /// rejected until it ends.
     pub fn set_facilitator(&mut self, id: ConnectionId, remote: SocketAddr) {
         self.link = Some(Link { id, remote });
         self.nat_type = NatType::default();
@@ -166,16 +170,18 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Says the addresses of this machine's interfaces, with the port of the socket, for peers behind the same router; only the
-    /// first four count. The facilitator is told when it is set.
+    /// Sets the addresses of this machine's interfaces, with the port of the socket, for peers behind the same router.
+    ///
+    /// Only the first four are used. They are sent when the facilitator is set.
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) {
         self.internal.clear();
         self.internal.extend(addresses.iter().take(MAX_INTERNAL).copied());
     }
 
-    /// Says the address outside of a port that the router has opened for the socket, or that there is none any more. The
-    /// facilitator is told if it is connected, and tells others where its IP address is the one that it sees. Beside it only
-    /// three addresses of interfaces count.
+    /// Sets or clears the external address of a port that the router has opened for the socket.
+    ///
+    /// If the facilitator is connected it is notified at once. It offers the address to other peers only if the IP
+    /// address is the one that it sees. With a mapped address, only three interface addresses are used.
     pub fn set_mapped_address(&mut self, mapped: Option<SocketAddr>) {
         let is_other = core::mem::replace(&mut self.mapped, mapped) != mapped;
         if is_other && self.link.is_some() {
@@ -188,8 +194,10 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.say(FromClient::Hello { internal: internal.take(MAX_INTERNAL).collect() });
     }
 
-    /// Wants a connection with a peer. It is asked for once the facilitator is connected, and [`poll_outcome`](Self::poll_outcome)
-    /// tells what became of it. The peer does nothing for it but have this plugin.
+    /// Requests a connection to a peer.
+    ///
+    /// The request is sent once the facilitator is connected, and [`poll_outcome`](Self::poll_outcome) returns the
+    /// result. The peer needs only this plugin.
     ///
     /// # Errors
     /// [`TooMany`].
@@ -215,30 +223,30 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.sessions.iter().any(|session| session.peer == peer)
     }
 
-    /// Whether the facilitator knows this peer, so that others can ask for it.
+    /// Returns whether the facilitator knows this peer, so that others can request connections to it.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
         self.link.is_some() && self.nat_type.mapped.is_some()
     }
 
-    /// What is between this peer and the facilitator, as far as it is known.
+    /// Returns the known properties of the router between this peer and the facilitator.
     #[must_use]
     pub const fn nat_type(&self) -> NatType {
         self.nat_type
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> TraversalStats {
         self.stats
     }
 
-    /// The next thing that the application has to do. Ask until there is none, whenever the peer is polled.
+    /// Returns the next action for the application. Drain it whenever the peer is polled.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// Takes a message out of band; false if it is not of this plugin.
+    /// Handles an out-of-band message; returns false if it does not belong to this plugin.
     pub fn handle_out_of_band(&mut self, now: Instant, from: SocketAddr, data: &[u8]) -> bool {
         let Some(punch) = Punch::decode(data) else { return false };
         match punch.kind {
@@ -261,13 +269,14 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         true
     }
 
-    /// What became of an attempt, of this peer or of another one that looked for it. Sixteen of them wait at most.
+    /// Returns the result of an attempt of this peer or of a peer that requested it. At most sixteen results are
+    /// queued.
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
 
     fn say(&mut self, message: FromClient) {
-        // Without it an attempt ends when its time is over.
+        // If the message is dropped, the attempt times out.
         let is_kept = self.unsent.push_back(message).is_ok();
         self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
     }
@@ -279,7 +288,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         if self.outcomes.is_full() {
             self.outcomes.pop_front();
         }
-        // There is room, as was just seen.
+        // Cannot fail: the room was checked above.
         let _ = self.outcomes.push_back(outcome);
     }
 
@@ -296,7 +305,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
                 if self.probes.is_full() {
                     self.probes.remove(0);
                 }
-                // There is room, as was just seen.
+                // Cannot fail: the room was checked above.
                 let _ = self.probes.push(probe);
             }
             FromFacilitator::Probed { token, mapped } => {
@@ -324,7 +333,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Ends the attempts of this peer that `is_over` picks, by peer and by when the facilitator has to answer.
+    /// Ends the attempts of this peer for which `is_over` returns true, by peer and by the deadline of the
+    /// facilitator's answer.
     fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
         for (peer, until) in self.wanted.clone() {
             if is_over(self, peer, until) {
@@ -368,7 +378,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             probe.left = probe.left.saturating_sub(1);
             probe.next_at = now + PUNCH_INTERVAL;
             let payload = Punch { kind: PunchKind::Probe, number: probe.token }.encode();
-            // It is repeated, as any probe is.
+            // A dropped probe is repeated, as every probe is.
             let _ = self.actions.push_back(Action::Send { to: probe.to, payload });
         }
         self.probes.retain(|probe| probe.left > 0);
@@ -383,8 +393,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 }
 
-/// Gives a link-local address the interface that leads to a facilitator with such an address: each machine has numbers of its own for
-/// its interfaces, and a machine that sees link-local addresses of others is at their link.
+/// Sets the interface of a link-local address to the one that leads to a link-local facilitator. Interface numbers are
+/// local to each machine, and a machine that sees link-local addresses of others is on their link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
         && own.ip().is_unicast_link_local()
@@ -412,7 +422,7 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
             self.link = None;
             self.probes.clear();
             self.unsent.clear();
-            // What is under way needs the facilitator no more; what is only wanted does.
+            // Sessions that have begun do not need the facilitator any more; requests without a session do.
             self.give_up(|traversal, peer, _| !traversal.has_session(peer));
         }
     }

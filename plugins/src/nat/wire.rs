@@ -1,4 +1,4 @@
-//! The messages of NAT traversal (docs/plugins/nat.md).
+//! The wire format of NAT traversal (docs/plugins/nat.md).
 
 use core::net::SocketAddr;
 
@@ -6,80 +6,80 @@ use heapless::Vec;
 use rakwire::raknet::Guid;
 use rakwire::wire::{Reader, Source, WireError, Writer, address};
 
-/// The first byte of all messages, those on connections and those out of band.
+/// The first byte of all messages, on connections and out of band.
 pub const NAT_ID: u8 = 133;
-/// The most addresses that a client names of its own interfaces.
+/// The maximum number of interface addresses that a client sends.
 pub const MAX_INTERNAL: usize = 4;
-/// The most addresses at which a peer is looked for.
+/// The maximum number of candidate addresses of a peer.
 pub const MAX_CANDIDATES: usize = 16;
-/// Bytes of the longest message on a connection: one with candidates that all have IPv6.
+/// The maximum length of a message on a connection, in bytes: all candidates with IPv6 addresses.
 pub const MAX_MESSAGE: usize = 2 + 8 + 8 + 1 + 1 + MAX_CANDIDATES * 29;
-/// Bytes of a message out of band.
+/// The length of an out-of-band message, in bytes.
 pub const PUNCH_LEN: usize = 10;
 
-/// What a client says to the facilitator, on its connection.
+/// A message from a client to the facilitator, on its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromClient {
-    /// 1: the addresses of its interfaces.
+    /// 1: sends the addresses of the client's interfaces.
     Hello {
-        /// With the port of its socket.
+        /// The addresses, with the port of the client's socket.
         internal: Vec<SocketAddr, MAX_INTERNAL>,
     },
-    /// 2: it wants a connection with a peer.
+    /// 2: requests a connection to a peer.
     Open {
         /// The peer.
         target: Guid,
     },
-    /// 3: nothing got through, or the connection that was tried did not open.
+    /// 3: reports that no punch got through, or that the connection did not open.
     Failed {
         /// The session.
         session: u64,
     },
-    /// 4: it heard from a port of the facilitator to which it has not sent.
+    /// 4: reports a knock from a port of the facilitator to which the client has not sent.
     Heard {
         /// The token of the [`PunchKind::Knock`].
         token: u64,
     },
-    /// 5: it is connected with the peer, so that the attempt is over.
+    /// 5: reports that the peer is connected, which ends the attempt.
     Connected {
         /// The session.
         session: u64,
     },
 }
 
-/// What the facilitator says to a client, on its connection.
+/// A message from the facilitator to a client, on its connection.
 #[expect(clippy::large_enum_variant, reason = "without an allocator the addresses have no other place")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromFacilitator {
-    /// 16: send a [`PunchKind::Probe`] to this port of the facilitator's address.
+    /// 16: requests a [`PunchKind::Probe`] to a port at the facilitator's address.
     Probe {
-        /// What the probe carries.
+        /// The token to send in the probe.
         token: u64,
         /// The port.
         port: u16,
     },
-    /// 17: where a probe came from, as the facilitator sees it. The first follows [`FromClient::Hello`], which others can ask for
-    /// the client from then on.
+    /// 17: confirms a probe with its source address. The first one answers [`FromClient::Hello`]; from then on others
+    /// can request connections to the client.
     Probed {
-        /// That of the probe; 0 stands for the connection itself.
+        /// The token of the probe; 0 means the connection itself.
         token: u64,
-        /// The address outside.
+        /// The mapped address that the facilitator saw.
         mapped: SocketAddr,
     },
-    /// 18: look for a peer, by sending punches.
+    /// 18: requests punches to a peer.
     Begin {
-        /// What the punches carry.
+        /// The session number to send in the punches.
         session: u64,
         /// The peer.
         peer: Guid,
-        /// Whether this client connects once something gets through; the peer does otherwise.
+        /// Whether this client connects once a punch gets through; if false, the peer connects.
         connects: bool,
-        /// Where the peer may be.
+        /// The addresses where the peer may be.
         candidates: Vec<SocketAddr, MAX_CANDIDATES>,
     },
-    /// 19: look for the peer at this port of the facilitator's address, which forwards datagrams.
+    /// 19: requests punches to a port at the facilitator's address, which forwards datagrams to the peer.
     Forwarded {
-        /// What the punches carry.
+        /// The session number to send in the punches.
         session: u64,
         /// The peer.
         peer: Guid,
@@ -88,24 +88,24 @@ pub enum FromFacilitator {
         /// The port.
         port: u16,
     },
-    /// 20: there will be no connection.
+    /// 20: reports that there will be no connection.
     Refused {
         /// The peer.
         peer: Guid,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
 }
 
-/// Why a facilitator does not bring two peers together.
+/// The reason why a facilitator does not bring two peers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The other peer is not connected to the facilitator.
     NotConnected,
-    /// The facilitator, or one of both peers, has no room for another attempt now.
+    /// The facilitator or one of the two peers has no room for another attempt now.
     Busy,
-    /// Nothing gets through between the two, and the facilitator does not forward.
+    /// The two peers cannot reach each other, and the facilitator does not forward.
     NoPath,
 }
 
@@ -131,30 +131,30 @@ impl core::fmt::Display for Refusal {
         f.write_str(match self {
             Self::NotConnected => "the other peer is not connected to the facilitator",
             Self::Busy => "there is no room for another attempt now; try again later",
-            Self::NoPath => "nothing gets through between the two, and the facilitator does not forward",
+            Self::NoPath => "the two peers cannot reach each other, and the facilitator does not forward",
         })
     }
 }
 
-/// What a message out of band is for.
+/// The purpose of an out-of-band message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PunchKind {
-    /// 1: from a client to a port of the facilitator, which so learns of an address outside.
+    /// 1: sent by a client to a port of the facilitator, which learns an external address from it.
     Probe,
-    /// 2: from a port of the facilitator to a client, which has not sent there.
+    /// 2: sent from a port of the facilitator to a client that has not sent to that port.
     Knock,
-    /// 3: from the peer that will connect.
+    /// 3: sent by the peer that will connect.
     ToAccepting,
-    /// 4: from the peer that will accept.
+    /// 4: sent by the peer that will accept.
     ToConnecting,
-    /// 5: the answer to a punch.
+    /// 5: acknowledges a punch.
     Ack,
 }
 
-/// A message out of band: the id, its kind and a number.
+/// An out-of-band message: the id, a kind and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Punch {
-    /// What it is for.
+    /// The purpose of the message.
     pub kind: PunchKind,
     /// The session, or the token of a probe or knock.
     pub number: u64,
@@ -169,7 +169,7 @@ impl Punch {
         (5, PunchKind::Ack),
     ];
 
-    /// Its bytes.
+    /// Encodes the message.
     #[must_use]
     pub fn encode(self) -> [u8; PUNCH_LEN] {
         let kind = Self::KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or(0, |(byte, _)| *byte);
@@ -177,7 +177,7 @@ impl Punch {
         [NAT_ID, kind, a, b, c, d, e, f, g, h]
     }
 
-    /// Reads it. What is behind it is ignored.
+    /// Decodes a message and ignores trailing bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let &[id, kind, a, b, c, d, e, f, g, h] = bytes.first_chunk::<PUNCH_LEN>()?;
@@ -200,7 +200,7 @@ fn read_addresses<const N: usize>(reader: &mut Reader<'_>) -> Result<Vec<SocketA
     Ok(addresses)
 }
 
-/// The id and the kind of a message.
+/// Reads the id and returns the kind of a message.
 fn kind(reader: &mut Reader<'_>) -> Result<u8, WireError> {
     if reader.u8("id")? != NAT_ID {
         return Err(WireError::UnknownId);
@@ -241,10 +241,10 @@ impl FromClient {
         Ok(writer.finish())
     }
 
-    /// Reads a message. What is behind it is ignored.
+    /// Reads a message and ignores trailing bytes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A [`WireError`] if the message is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let reader = &mut Reader::new(bytes);
         Ok(match kind(reader)? {
@@ -300,10 +300,10 @@ impl FromFacilitator {
         Ok(writer.finish())
     }
 
-    /// Reads a message. What is behind it is ignored.
+    /// Reads a message and ignores trailing bytes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A [`WireError`] if the message is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let reader = &mut Reader::new(bytes);
         Ok(match kind(reader)? {

@@ -4,14 +4,14 @@ use rakwire::endpoint::{BySlot, ConnectionId};
 
 use super::wire::{EventId, Message, Status};
 
-/// What is known of a peer that is waited for.
+/// The known state of a peer that is waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Remote {
     pub(super) received: Status,
     sent: Status,
-    /// Its status is to be asked for.
+    /// A request for its status is pending.
     asks: bool,
-    /// It has asked for ours.
+    /// It has requested our status.
     is_asked: bool,
 }
 
@@ -23,8 +23,8 @@ pub(super) struct Event<const PEERS: usize> {
     pub(super) waits_for_all: bool,
     pub(super) remotes: BySlot<Remote, PEERS>,
     was_completed: bool,
-    /// It was completed, and the application does not know it.
-    pub(super) is_untold: bool,
+    /// The event was completed and `poll_completed` has yet to return it.
+    pub(super) is_unreported: bool,
 }
 
 impl<const PEERS: usize> Event<PEERS> {
@@ -35,7 +35,7 @@ impl<const PEERS: usize> Event<PEERS> {
             waits_for_all: false,
             remotes: BySlot::new(),
             was_completed: false,
-            is_untold: false,
+            is_unreported: false,
         }
     }
 
@@ -53,7 +53,7 @@ impl<const PEERS: usize> Event<PEERS> {
         self.on_change();
     }
 
-    /// Waits for a peer; false if there is no room for it.
+    /// Waits for a peer; returns false if there is no room for it.
     pub(super) fn wait_for(&mut self, id: ConnectionId) -> bool {
         if self.remotes.get(id).is_some() {
             return true;
@@ -71,7 +71,7 @@ impl<const PEERS: usize> Event<PEERS> {
         is_gone
     }
 
-    /// A message of a peer; false if it is none of those that are waited for.
+    /// Handles a message of a peer; returns false if the peer is not waited for.
     pub(super) fn on_message(&mut self, id: ConnectionId, message: Message) -> bool {
         let Some(remote) = self.remotes.get_mut(id) else { return false };
         match message {
@@ -83,7 +83,7 @@ impl<const PEERS: usize> Event<PEERS> {
         true
     }
 
-    /// Ready becomes all ready when nobody else is unset, and no longer is when somebody is.
+    /// Set becomes all-set when no remote is unset, and reverts when one is.
     fn on_change(&mut self) {
         let any_unset = self.remotes.iter().any(|(_, remote)| remote.received == Status::Unset);
         match self.status {
@@ -92,7 +92,7 @@ impl<const PEERS: usize> Event<PEERS> {
             Status::Unset | Status::Set | Status::AllSet | Status::ForceAllSet => {}
         }
         let is_completed = self.is_completed();
-        self.is_untold = is_completed && (self.is_untold || !self.was_completed);
+        self.is_unreported = is_completed && (self.is_unreported || !self.was_completed);
         self.was_completed = is_completed;
     }
 
@@ -104,18 +104,18 @@ impl<const PEERS: usize> Event<PEERS> {
         }
     }
 
-    /// Whether some have found all ready, and others not yet.
+    /// Returns whether some peers have found all peers ready and others have not yet.
     pub(super) fn is_completing(&self) -> bool {
         let all_set = || self.remotes.iter().filter(|(_, remote)| remote.received == Status::AllSet).count();
         self.status != Status::ForceAllSet && !self.is_completed() && all_set() > 0
     }
 
-    /// Whether there is anything to send.
+    /// Returns whether there is anything to send.
     pub(super) fn is_due(&self) -> bool {
         self.remotes.iter().any(|(_, remote)| remote.next(self.status).is_some())
     }
 
-    /// Sends what is due with `send`, which says whether there was room.
+    /// Sends what is due with `send`, which returns whether there was room.
     pub(super) fn transmit(&mut self, mut send: impl FnMut(ConnectionId, [u8; super::wire::LENGTH]) -> bool) {
         for (connection, remote) in self.remotes.iter_mut() {
             while let Some(message) = remote.next(self.status) {
@@ -129,7 +129,7 @@ impl<const PEERS: usize> Event<PEERS> {
 }
 
 impl Remote {
-    /// What is to be sent next while this peer has a status.
+    /// Returns the next message to send, given this peer's own status.
     fn next(self, status: Status) -> Option<Message> {
         if self.asks {
             return Some(Message::Query);

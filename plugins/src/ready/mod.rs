@@ -1,8 +1,8 @@
 //! Ready events: several peers agree that all of them are ready.
 //!
-//! Each peer says for itself whether it is ready for an event, such as the start of a round, and names those that it waits for.
-//! It is completed where this peer is ready, all that it waits for are, and each of them knows the same of those that it waits
-//! for. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
+//! Each peer reports whether it is ready for an event, such as the start of a round, and names the peers that it waits
+//! for. The event is completed at a peer when it is ready, all peers that it waits for are ready, and each of them has
+//! found the same for its own peers. The messages are those of RakNet's ready event plugin: `docs/plugins/ready.md`.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -12,7 +12,7 @@
 //! const START: EventId = EventId(1);
 //!
 //! let mut ready = ReadyEvents::<4, 8>::new();
-//! ready.wait_for_all(START)?; // everybody who is connected or will be
+//! ready.wait_for_all(START)?; // all present and future connections
 //! let mut host = PluginHost::<_, 1>::new();
 //! let key = host.attach::<RakNet>(ready)?;
 //!
@@ -20,7 +20,7 @@
 //! let mut peer = Hooked::new(Peer::new(&mut resources, Config::new([7; 32])), host);
 //! let ready = peer.hook.get_mut(key).ok_or("it is attached")?;
 //! ready.set(START, true)?;
-//! assert_eq!(ready.poll_completed(), Some(START), "there is nobody else");
+//! assert_eq!(ready.poll_completed(), Some(START), "there are no other peers");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -39,7 +39,7 @@ use crate::bytes;
 
 pub use self::wire::{EventId, LENGTH, MESSAGE_IDS, Message, Status};
 
-/// There is no room for another event: remove one, or give the plugin more.
+/// The error when there is no room for another event: remove one, or give the plugin more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEvents;
 
@@ -54,16 +54,17 @@ impl core::error::Error for TooManyEvents {}
 /// Counters of the plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadyStats {
-    /// Messages that were shorter than they have to be.
+    /// Messages that are too short.
     pub malformed: u64,
-    /// Messages about events that are unknown here, or of peers that nobody waits for.
+    /// Messages about unknown events, or from peers that are not waited for.
     pub unexpected: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
 }
 
-/// The plugin: up to `EVENTS` events, each with up to `PEERS` other peers, which is the number of connections that the peer
-/// can have. The module has an example.
+/// The plugin for up to `EVENTS` events, each with up to `PEERS` remote peers.
+///
+/// `PEERS` is the number of connections that the peer can have. The module documentation has an example.
 #[derive(Debug)]
 pub struct ReadyEvents<const EVENTS: usize, const PEERS: usize> {
     events: Vec<Event<PEERS>, EVENTS>,
@@ -73,20 +74,21 @@ pub struct ReadyEvents<const EVENTS: usize, const PEERS: usize> {
 }
 
 impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
-    /// A plugin without events, whose messages travel reliably and in order on channel 0.
+    /// Creates a plugin without events. Its messages are sent reliably and in order on channel 0.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_delivery(Delivery::RELIABLE_ORDERED)
     }
 
-    /// The same with another delivery. It should be reliable and ordered: a status that overtakes a later one would stay.
+    /// Creates a plugin that sends its messages with another delivery. It should be reliable and ordered, because a
+    /// status that arrives after a later one would replace it.
     #[must_use]
     pub const fn with_delivery(delivery: Delivery) -> Self {
         let stats = ReadyStats { malformed: 0, unexpected: 0, without_room: 0 };
         Self { events: Vec::new(), connected: BySlot::new(), delivery, stats }
     }
 
-    /// Says whether this peer is ready for an event. That changes nothing once it was forced.
+    /// Sets whether this peer is ready for an event. It has no effect once the event was forced.
     ///
     /// # Errors
     /// [`TooManyEvents`] if the event is new.
@@ -95,7 +97,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Completes an event here and at all who are waited for, whoever is ready.
+    /// Completes an event here and at all peers that are waited for, even if some are not ready.
     ///
     /// # Errors
     /// [`TooManyEvents`] if the event is new.
@@ -104,7 +106,8 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Waits for a peer; it should wait for this one too. False if the connection is in a slot beyond `PEERS`.
+    /// Waits for a peer, which should wait for this one too. Returns false if the connection is in a slot beyond
+    /// `PEERS`.
     ///
     /// # Errors
     /// [`TooManyEvents`] if the event is new.
@@ -112,7 +115,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(self.create(event)?.wait_for(id))
     }
 
-    /// Waits for all peers that are connected, and for those that will be.
+    /// Waits for all connected peers, and for those that connect later.
     ///
     /// # Errors
     /// [`TooManyEvents`] if the event is new.
@@ -126,50 +129,54 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         Ok(())
     }
 
-    /// Waits no longer for a peer; false if it was not waited for.
+    /// Stops waiting for a peer; returns false if it was not waited for.
     pub fn stop_waiting_for(&mut self, event: EventId, id: ConnectionId) -> bool {
         self.find_mut(event).is_some_and(|event| event.stop_waiting_for(id))
     }
 
-    /// Forgets an event; false if it was unknown. The other peers are told nothing.
+    /// Removes an event; returns false if it is unknown. The other peers are not notified.
     pub fn remove(&mut self, event: EventId) -> bool {
         let at = self.events.iter().position(|other| other.id == event);
         at.map(|at| self.events.swap_remove(at)).is_some()
     }
 
-    /// What this peer says of an event.
+    /// Returns this peer's status for an event.
     #[must_use]
     pub fn status(&self, event: EventId) -> Option<Status> {
         self.find(event).map(|event| event.status)
     }
 
-    /// What another peer has said of an event; nothing if it is not waited for.
+    /// Returns the status that a remote peer has reported for an event; `None` if it is not waited for.
     #[must_use]
     pub fn status_of(&self, event: EventId, id: ConnectionId) -> Option<Status> {
         self.find(event)?.remotes.get(id).map(|remote| remote.received)
     }
 
-    /// Whether this peer is ready, all that it waits for are, and all of them have said that they know.
+    /// Returns whether this peer and all peers that it waits for are ready, and all of them have reported that they
+    /// found the same.
     #[must_use]
     pub fn is_completed(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completed)
     }
 
-    /// Whether some peers know that all are ready and others do not yet: the time to let nobody change their mind.
+    /// Returns whether some peers know that all are ready and others do not yet. From then on, players should no longer
+    /// be able to withdraw.
     #[must_use]
     pub fn is_completing(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completing)
     }
 
-    /// An event that was completed since it was asked for last. One that no longer is, since somebody has changed their mind
-    /// or has come late, is named again when it is once more.
+    /// Returns an event that was completed since the last call.
+    ///
+    /// An event that is no longer completed, because a peer has withdrawn or joined late, is returned again when it is
+    /// completed again.
     pub fn poll_completed(&mut self) -> Option<EventId> {
-        let event = self.events.iter_mut().find(|event| event.is_untold)?;
-        event.is_untold = false;
+        let event = self.events.iter_mut().find(|event| event.is_unreported)?;
+        event.is_unreported = false;
         Some(event.id)
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> ReadyStats {
         self.stats
@@ -183,7 +190,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.events.iter_mut().find(|event| event.id == id)
     }
 
-    /// The event, which is made if it is new.
+    /// Returns the event, and creates it if it is new.
     fn create(&mut self, id: EventId) -> Result<&mut Event<PEERS>, TooManyEvents> {
         if self.find(id).is_none() {
             self.events.push(Event::new(id)).map_err(|_| TooManyEvents)?;

@@ -1,10 +1,10 @@
-//! The bytes of ready events (docs/plugins/ready.md).
+//! The wire format of ready events (docs/plugins/ready.md).
 
-/// Names an event: any number that the peers agree on.
+/// The identifier of an event: any number on which the peers agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub i32);
 
-/// What a peer says of itself and an event.
+/// The status of a peer for an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// It is not ready.
@@ -14,16 +14,16 @@ pub enum Status {
     Set,
     /// It is ready, and so are all that it waits for.
     AllSet,
-    /// Whoever is ready or not, the event is completed.
+    /// The event is completed, even if some peers are not ready.
     ForceAllSet,
 }
 
-/// A message.
+/// A message about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// What the sender's status is.
+    /// The sender reports its status.
     Status(Status),
-    /// The sender asks for the status of the receiver.
+    /// The sender requests the status of the receiver.
     Query,
 }
 
@@ -35,11 +35,11 @@ const FORCE_ALL_SET: u8 = 76;
 
 /// The ids of these messages.
 pub const MESSAGE_IDS: [u8; 5] = [SET, UNSET, ALL_SET, QUERY, FORCE_ALL_SET];
-/// Bytes of a message.
+/// The length of a message, in bytes.
 pub const LENGTH: usize = 5;
 
 impl Message {
-    /// The bytes of the message about an event.
+    /// Encodes the message about an event.
     #[must_use]
     pub const fn encode(self, event: EventId) -> [u8; LENGTH] {
         let id = match self {
@@ -53,7 +53,7 @@ impl Message {
         [id, a, b, c, d]
     }
 
-    /// What the bytes say; nothing if the id is another one.
+    /// Decodes a message; returns `None` if the id is not one of these.
     #[must_use]
     pub const fn decode(bytes: [u8; LENGTH]) -> Option<(Self, EventId)> {
         let [id, a, b, c, d] = bytes;

@@ -1,12 +1,12 @@
-//! Why something was not done.
+//! Errors of changing and spawning entities.
 
-/// Why an entity was not changed.
+/// The reason why an entity was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetError {
     /// There is no such entity.
     Unknown,
-    /// Another peer owns the entity, and so says how it is.
+    /// Another peer owns the entity and controls it.
     NotOwner,
     /// The entity has no such field.
     NoField,
@@ -24,13 +24,13 @@ impl core::fmt::Display for SetError {
 
 impl core::error::Error for SetError {}
 
-/// Why no entity was made.
+/// The reason why no entity was spawned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no such class, or it has another number of fields.
     BadClass,
-    /// There is no room for another entity: despawn one, or give the plugin more.
+    /// There is no room for another entity: despawn one, or give the plugin more room.
     TooMany,
 }
 

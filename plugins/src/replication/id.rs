@@ -1,6 +1,7 @@
-//! The names of entities.
+//! The identifiers of entities.
 
-/// Names an entity at all peers. The authority makes it; a name comes again when its index was used 65,536 times.
+/// The identifier of an entity at all peers. The authority assigns it; it is reused after its index was used 65,536
+/// times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NetworkId {
     pub(super) index: u16,
@@ -8,8 +9,8 @@ pub struct NetworkId {
 }
 
 impl NetworkId {
-    /// The place of the entity, below the number of entities that the authority has room for. Entities that follow each other
-    /// may have the same one.
+    /// Returns the index of the entity, below the number of entities that the authority has room for. Entities may
+    /// reuse the index of a removed one.
     #[must_use]
     pub const fn index(self) -> u16 {
         self.index

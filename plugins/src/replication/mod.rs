@@ -1,10 +1,10 @@
-//! Replication: the entities of one peer, as others have them.
+//! Replication: copies the entities of one peer to others.
 //!
-//! The [authority](Authority) makes entities, each of a [class](Class) with fields of fixed widths, and calls
-//! [`Authority::tick`] some times in a second. In each tick every client is sent what has changed since what it has acknowledged,
-//! of the entities in its [scope](Scope), those that matter most first, up to a budget of bytes. The [replicas](Replicas) of a
-//! client are at each tick that arrives exactly what they were at the authority. An entity can be given to a client, which then
-//! says how it is. `docs/plugins/replication.md` has the messages.
+//! The [authority](Authority) spawns entities, each of a [class](Class) with fields of fixed widths, and calls
+//! [`Authority::tick`] several times a second. Each tick sends every client the changes since its last acknowledgement.
+//! They cover the entities in its [scope](Scope), highest priority first, up to a budget of bytes. The
+//! [replicas](Replicas) of a client match the authority exactly at each tick that arrives. A client can be given an
+//! entity and then controls it. `docs/plugins/replication.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -28,9 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With the feature `alloc` `HeapAuthority` and `HeapReplicas` have their sizes from a configuration, and never stand on a stack:
-//! `plugins/examples/replication.rs` has both sides. The peers compare a fingerprint of their classes first; an authority sends
-//! nothing to a client with others, and [`Authority::poll_mismatch`] and [`Replicas::poll_mismatch`] say so.
+//! With the feature `alloc`, `HeapAuthority` and `HeapReplicas` take their sizes from a configuration and are never on
+//! a stack: `plugins/examples/replication.rs` shows both sides. The peers first compare a fingerprint of their classes.
+//! An authority sends nothing to a client with other classes, and [`Authority::poll_mismatch`] and
+//! [`Replicas::poll_mismatch`] report it.
 
 mod authority;
 mod class;

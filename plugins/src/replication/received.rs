@@ -1,20 +1,20 @@
-//! Which ticks a client has received.
+//! The set of ticks that a client has received.
 
-/// So many ticks are acknowledged at once.
+/// The number of ticks that one acknowledgement covers.
 const WINDOW: u32 = 33;
 
-/// The latest tick that was received or sent, and which of the 63 before.
+/// The latest tick that was received or sent, and which of the 63 before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Received {
     latest: u32,
-    /// Bit `n` stands for `n` ticks before the latest.
+    /// Bit `n` means `n` ticks before the latest.
     bits: u64,
 }
 
 impl Received {
     pub(super) const NONE: Self = Self { latest: 0, bits: 0 };
 
-    /// What an acknowledgement says.
+    /// Creates the set from the contents of an acknowledgement.
     pub(super) const fn of(latest: u32, before: u32) -> Self {
         Self { latest, bits: ((before as u64) << 1) | 1 }
     }
@@ -23,12 +23,12 @@ impl Received {
         self.latest
     }
 
-    /// Which of the 32 ticks before the latest were received.
+    /// Returns which of the 32 ticks before the latest were received.
     pub(super) const fn before(self) -> u32 {
         (self.bits >> 1) as u32
     }
 
-    /// Whether a tick is too old to be acknowledged.
+    /// Returns whether a tick is too old to be acknowledged.
     pub(super) const fn is_too_old(self, tick: u32) -> bool {
         self.latest.saturating_sub(tick) >= WINDOW
     }
@@ -39,7 +39,7 @@ impl Received {
         *self = Self { latest: newer.latest, bits: newer.bits | shifted };
     }
 
-    /// The latest tick that both have.
+    /// Returns the latest tick that is in both sets.
     pub(super) fn latest_of_both(self, other: Self) -> Option<u32> {
         let (newer, older) = if other.latest >= self.latest { (other, self) } else { (self, other) };
         let both = newer.bits.checked_shr(newer.latest - older.latest).unwrap_or(0) & older.bits;

@@ -1,11 +1,11 @@
-//! Rows of one width, one after the other.
+//! Rows of equal length in one slice.
 
-/// The row with this number; empty if there is none.
+/// Returns the row with this number; empty if there is none.
 pub(super) fn row<T>(all: &[T], number: usize, width: usize) -> &[T] {
     bounds(number, width).and_then(|(start, end)| all.get(start..end)).unwrap_or_default()
 }
 
-/// As [`row`], to be changed.
+/// Returns the row with this number for changes; empty if there is none.
 pub(super) fn row_mut<T>(all: &mut [T], number: usize, width: usize) -> &mut [T] {
     bounds(number, width).and_then(|(start, end)| all.get_mut(start..end)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The bytes of replication (docs/plugins/replication.md).
+//! The wire format of replication (docs/plugins/replication.md).
 
 use rakwire::codec::bits::{BitReader, BitWriter, Msb};
 use rakwire::wire::WireError;
@@ -13,21 +13,21 @@ pub const REPLY_ID: u8 = 131;
 
 /// The second byte of an acknowledgement.
 pub(super) const ACKNOWLEDGEMENT: u8 = 0;
-/// The second byte of what owners send.
+/// The second byte of a message with states of owned entities.
 pub(super) const STATE: u8 = 1;
-/// The second byte of the fingerprint of a client's classes.
+/// The second byte of a message with the fingerprint of a client's classes.
 pub(super) const CLASSES: u8 = 2;
-/// The tick of the message with the fingerprint of an authority's classes, which no update has.
+/// The tick number of the message with the fingerprint of an authority's classes; updates never have it.
 const NO_TICK: u32 = 0;
-/// The bytes of a message before its records.
+/// The length of a message before its records, in bytes.
 pub(super) const HEADER: usize = 5;
 pub(super) const STATE_HEADER: usize = 6;
 pub(super) const ACKNOWLEDGEMENT_LENGTH: usize = 10;
-/// The most bits that a message has beside the fields of a single record.
+/// The maximum bits of a message beside the fields of a single record.
 pub(super) const OVERHEAD_BITS: usize = 8 * STATE_HEADER + 1 + 33 + FULL_BITS;
 /// The bits of a full record before its fields.
 const FULL_BITS: usize = 3 + NAME_BITS;
-/// The bits that say which entity it is.
+/// The bits that identify an entity.
 pub(super) const NAME_BITS: usize = 40;
 const REMOVED_BITS: usize = 3;
 
@@ -50,7 +50,7 @@ pub(super) const fn acknowledgement(received: Received) -> [u8; ACKNOWLEDGEMENT_
     [REPLY_ID, ACKNOWLEDGEMENT, a, b, c, d, e, f, g, h]
 }
 
-/// The message by which an authority shows its classes.
+/// Encodes the message with the fingerprint of an authority's classes.
 pub(super) fn classes_of_authority(fingerprint: u64) -> [u8; HEADER + 8] {
     let mut message = [0; HEADER + 8];
     let (header, rest) = message.split_at_mut(HEADER);
@@ -59,20 +59,20 @@ pub(super) fn classes_of_authority(fingerprint: u64) -> [u8; HEADER + 8] {
     message
 }
 
-/// The fingerprint in such a message.
+/// Reads the fingerprint from such a message.
 pub(super) fn read_classes_of_authority(message: &[u8]) -> Option<u64> {
     let (header, rest) = message.split_first_chunk::<HEADER>()?;
     (*header == update_header(NO_TICK)).then_some(())?;
     rest.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// The message by which a client shows its classes, as long as an acknowledgement.
+/// Encodes the message with the fingerprint of a client's classes. It has the length of an acknowledgement.
 pub(super) const fn classes_of_client(fingerprint: u64) -> [u8; ACKNOWLEDGEMENT_LENGTH] {
     let [a, b, c, d, e, f, g, h] = fingerprint.to_be_bytes();
     [REPLY_ID, CLASSES, a, b, c, d, e, f, g, h]
 }
 
-/// The bits of a number in Elias' gamma code.
+/// Returns the length of a number in Elias gamma code, in bits.
 pub(super) fn gamma_bits(number: usize) -> usize {
     2 * number.max(1).ilog2() as usize + 1
 }
@@ -94,7 +94,7 @@ pub(super) fn read_gamma(reader: &mut Reader<'_>) -> Result<usize, WireError> {
     Ok((1 << zeros) | rest as usize)
 }
 
-/// How a field of a delta is sent.
+/// The encoding of a field in a delta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Change {
     #[default]
@@ -103,7 +103,7 @@ pub(super) enum Change {
     Whole,
 }
 
-/// What a message says of an entity beside its values.
+/// The content of a record beside its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Delta([Change; MAX_FIELDS]),
@@ -111,14 +111,14 @@ pub(super) enum Record {
     Removed { is_destroyed: bool },
 }
 
-/// What a full record says beside the values.
+/// The content of a full record beside its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) generation: u16,
     pub(super) class: u8,
-    /// Counts how often the entity has had another owner.
+    /// The number of times that the owner of the entity has changed.
     pub(super) term: u16,
-    /// The receiver owns the entity.
+    /// Whether the receiver owns the entity.
     pub(super) is_owner: bool,
 }
 
@@ -128,7 +128,7 @@ impl Record {
             Self::Delta(changes) => {
                 let fields = class.fields.iter().zip(changes).take(covered(changes));
                 let bits: usize = fields.map(|(field, change)| change_bits(*field, *change)).sum();
-                // The last one has no bit that says that it has changed.
+                // The last field needs no flag for a change.
                 gamma_bits(covered(changes)) + bits
             }
             Self::Full(_) => FULL_BITS + class.bits(),
@@ -136,14 +136,14 @@ impl Record {
         }
     }
 
-    /// The bits of each field, and those of the rest; nothing of a record without fields.
+    /// Returns the bits of each field, and the rest; `None` for a record without fields.
     pub(super) fn split_bits(&self, class: &Class, fields: &mut [u16; MAX_FIELDS]) -> Option<u16> {
         let places = fields.iter_mut().zip(class.fields);
         match self {
             Self::Delta(changes) => {
                 let last = covered(changes);
                 for (number, ((bits, field), change)) in (1..).zip(places.zip(changes)).take(last) {
-                    // The last one has no bit that says that it has changed.
+                    // The last field needs no flag for a change.
                     *bits = (change_bits(*field, *change) - usize::from(number == last)) as u16;
                 }
                 Some(gamma_bits(last) as u16 + 1)
@@ -182,7 +182,7 @@ impl Record {
 }
 
 impl Full {
-    /// Which entity it is.
+    /// Writes the identity of the entity.
     pub(super) fn write_name(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         writer.bits(self.generation.into(), 16)?;
         writer.bits(self.class.into(), 8)?;
@@ -204,7 +204,7 @@ fn change_bits(field: Field, change: Change) -> usize {
     }
 }
 
-/// So many fields a delta speaks of: those up to the last that has changed.
+/// Returns the number of fields that a delta covers: up to the last one that has changed.
 fn covered(changes: &[Change]) -> usize {
     changes.iter().rposition(|change| *change != Change::Unchanged).map_or(0, |last| last + 1)
 }

@@ -1,4 +1,4 @@
-//! The buffer of one speaker.
+//! The jitter buffer of one speaker.
 
 use core::time::Duration;
 
@@ -7,28 +7,28 @@ use rakwire::Instant;
 
 use super::wire::Header;
 
-/// How many arrivals say how uneven they are: at 20 ms a frame those of the last 1.3 s.
+/// The number of arrivals from which jitter is measured: the last 1.3 s at 20 ms a frame.
 const HISTORY: usize = 64;
-/// Of them, how many may come later than the buffer waits.
+/// The number of those arrivals that may be later than the buffer waits.
 const TOLERATED: usize = 2;
-/// How many frames in a row are concealed. What follows then is the next that has arrived; if there is none, the speaker counts
-/// as silent.
+/// The maximum number of frames concealed in a row. After that, the next frame that has arrived is played; if there is
+/// none, the speaker counts as silent.
 const MAX_GAP: u8 = 5;
-/// For how many frames the buffer has to be fuller than it needs until one is left out.
+/// The number of frames for which the buffer must be fuller than needed before one is skipped.
 const SURPLUS_FRAMES: u8 = 50;
 
-/// What to play.
+/// What to play next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Playback<'b> {
     /// A frame.
     Frame(&'b [u8]),
-    /// A frame is missing: the decoder makes one up from those before.
+    /// A frame is missing: the decoder conceals it from the frames before.
     Concealed,
-    /// Nobody speaks, or the first frames are kept back still.
+    /// The speaker is silent, or its first frames are still held back.
     Silence,
 }
 
-/// What has become of the frames of a speaker.
+/// Counters of the frames of a speaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpeakerStats {
     /// Frames that arrived.
@@ -37,16 +37,16 @@ pub struct SpeakerStats {
     pub played: u64,
     /// Frames that were missing when they were due.
     pub concealed: u64,
-    /// Frames that arrived when they had been due.
+    /// Frames that arrived after they were due.
     pub late: u64,
-    /// Frames that were left out because too many were there.
+    /// Frames that were skipped because the buffer was too full.
     pub skipped: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Silent,
-    /// The first frame is there and is kept back until this time.
+    /// The first frame has arrived and is held back until this time.
     Filling(Instant),
     Playing,
 }
@@ -59,23 +59,23 @@ struct Frame<const BYTES: usize> {
 
 #[derive(Clone, Debug)]
 pub(super) struct Buffer<const FRAMES: usize, const BYTES: usize> {
-    /// Each at the remainder of its number.
+    /// Frames, each at its number modulo `FRAMES`.
     frames: [Option<Frame<BYTES>>; FRAMES],
-    /// What was handed out last.
+    /// The last frame handed out.
     played: Vec<u8, BYTES>,
     phase: Phase,
-    /// The number of the frame that is due next.
+    /// The number of the next frame due.
     next: u16,
     /// The highest number that has arrived.
     highest: u16,
-    /// When the frame 0 of what is being said would have arrived if it had been as quick as the quickest, by `first`.
+    /// When frame `first` would have arrived if it had been as fast as the fastest frame of this talk spurt.
     quickest: Instant,
     first: u16,
-    /// By how much arrivals were later than the quickest, in microseconds.
+    /// By how much arrivals were later than the fastest one, in microseconds.
     lateness: HistoryBuf<u32, HISTORY>,
-    /// Frames in a row that were missing.
+    /// The number of missing frames in a row.
     gap: u8,
-    /// Frames in a row at which more were there than are needed.
+    /// The number of frames in a row at which the buffer was fuller than needed.
     surplus: u8,
     stats: SpeakerStats,
 }
@@ -106,7 +106,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         self.phase == Phase::Silent
     }
 
-    /// A frame has arrived.
+    /// Inserts a frame that has arrived.
     pub(super) fn insert(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
             return;
         }
         if header.is_first {
-            // After a pause, which says nothing of the network.
+            // The first frame after a pause says nothing about the network.
             (self.first, self.quickest) = (header.number, now);
         }
         self.observe(now, header.number, frame_time);
@@ -139,7 +139,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         }
     }
 
-    /// Somebody begins to speak, or what is there is of long ago.
+    /// Starts a talk spurt: the speaker was silent, or the buffered frames are too old.
     fn begin(&mut self, now: Instant, number: u16, frame_time: Duration, max_delay: Duration) {
         self.frames.fill(None);
         (self.next, self.highest, self.first, self.quickest) = (number, number, number, now);
@@ -147,10 +147,10 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         self.phase = Phase::Filling(now + self.delay(frame_time, max_delay));
     }
 
-    /// Learns how late a frame is beside the quickest of what is being said.
+    /// Measures how late a frame is compared with the fastest one of this talk spurt.
     fn observe(&mut self, now: Instant, number: u16, frame_time: Duration) {
         let since = number.wrapping_sub(self.first);
-        // One from before the first is no measure of those behind it.
+        // A frame from before the first is no measure for those after it.
         if since >= 1 << 15 {
             return;
         }
@@ -162,15 +162,16 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
                 Instant::from_micros(self.quickest.as_micros().saturating_sub(micros(early).into()));
         }
         self.lateness.write(micros(late));
-        // The origin moves on, so that numbers do not outrun it.
+        // The origin moves on, so that frame numbers do not overflow against it.
         if since >= 1 << 10 {
             self.quickest = self.quickest + frame_time * u32::from(since);
             self.first = number;
         }
     }
 
-    /// How long the first frame is kept back: by how much all but the latest arrivals were later than the earliest, and half of a
-    /// frame. What all are later by is the speaker's clock, or another path.
+    /// Returns how long the first frame is held back: half a frame, plus the spread between the earliest arrival and
+    /// all but the latest ones. A constant delay of all arrivals comes from the speaker's clock or another path, and
+    /// does not count.
     pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
         let mut latest = [0_u32; TOLERATED + 1];
         let earliest = self.lateness.as_slice().iter().min().copied().unwrap_or(0);
@@ -187,7 +188,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         (Duration::from_micros(latest.into()) + frame_time / 2).min(all)
     }
 
-    /// The next frame, which is due now.
+    /// Returns the next frame, which is due now.
     pub(super) fn play(&mut self, now: Instant, frame_time: Duration, max_delay: Duration) -> Playback<'_> {
         match self.phase {
             Phase::Silent => return Playback::Silence,
@@ -209,7 +210,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         Playback::Frame(&self.played)
     }
 
-    /// Nobody speaks any more, unless the next sentence has begun to arrive.
+    /// Ends a talk spurt, unless the next one has begun to arrive.
     fn end_sentence(&mut self, now: Instant, frame_time: Duration, max_delay: Duration) {
         self.phase = match self.next_present() {
             Some(next) => {
@@ -220,7 +221,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         };
     }
 
-    /// The number of the next frame that has arrived, from the one that is due.
+    /// Returns the number of the next frame that has arrived, starting at the one that is due.
     fn next_present(&self) -> Option<u16> {
         let numbers = (0..self.waiting()).map(|ahead| self.next.wrapping_add(ahead));
         let mut present = numbers.filter(|number| {
@@ -235,7 +236,7 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         place.take_if(|frame| frame.header.number == self.next)
     }
 
-    /// The frame that is due is not there. If later ones are, it is lost; otherwise it may come, and is waited for.
+    /// Handles a missing frame. If later ones have arrived it is lost; otherwise it may still come and is waited for.
     fn conceal(&mut self) -> Playback<'_> {
         if self.waiting() > 0 {
             self.next = self.next.wrapping_add(1);
@@ -249,13 +250,13 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         Playback::Concealed
     }
 
-    /// How many frames the last that has arrived is ahead of the one that is due, itself included.
+    /// Returns the number of frames from the one that is due to the last that has arrived, inclusive.
     fn waiting(&self) -> u16 {
         let ahead = self.highest.wrapping_sub(self.next);
         if ahead < 1 << 15 { ahead + 1 } else { 0 }
     }
 
-    /// Leaves a frame out when more have been there than are needed for long.
+    /// Skips a frame when the buffer has been fuller than needed for a long time.
     fn skip_surplus(&mut self, frame_time: Duration, max_delay: Duration) {
         let needed =
             self.delay(frame_time, max_delay).as_micros().div_ceil(frame_time.as_micros().max(1)) + 1;

@@ -1,25 +1,25 @@
-//! How voice is sent and played.
+//! The settings of voice.
 
 use core::time::Duration;
 
 use rakwire::raknet::Channel;
 
-/// The settings of a [`Voice`](super::Voice). All peers have the same id and the same time of a frame.
+/// The settings of a [`Voice`](super::Voice). All peers must use the same id and frame time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VoiceConfig {
-    /// The message id, one of the application's: 134 or above.
+    /// The message id, in the range of applications: 134 or above.
     pub id: u8,
-    /// The ordering channel, on which nothing else should be sequenced. 31 by default.
+    /// The ordering channel, which should carry no other sequenced messages. Default: 31.
     pub channel: Channel,
-    /// The length of a frame in time. 20 ms by default, as Opus has it.
+    /// The duration of a frame. Default: 20 ms, as usual for Opus.
     pub frame_time: Duration,
-    /// The longest time that a buffer keeps frames back. 200 ms by default: with more, people talk over each other.
+    /// The maximum time that a buffer holds frames back. Default: 200 ms; with more, people talk over each other.
     pub max_delay: Duration,
 }
 
 impl VoiceConfig {
-    /// The defaults with this message id.
+    /// Creates the default settings with this message id.
     #[must_use]
     pub fn new(id: u8) -> Self {
         Self {
@@ -31,15 +31,15 @@ impl VoiceConfig {
     }
 }
 
-/// Why a frame is not sent.
+/// The reason why a frame is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TalkError {
     /// It has no bytes.
     Empty,
-    /// It has more bytes than the plugin was made for.
+    /// It has more bytes than the plugin supports.
     TooLong,
-    /// Frames wait that the driver has not sent yet; this one is left out.
+    /// The queue is full because the driver has not run; this frame is dropped.
     Full,
 }
 
@@ -47,8 +47,8 @@ impl core::fmt::Display for TalkError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Empty => "a frame must have at least one byte",
-            Self::TooLong => "the frame is longer than the plugin was made for",
-            Self::Full => "earlier frames wait to be sent; have the driver run",
+            Self::TooLong => "the frame is longer than the plugin supports",
+            Self::Full => "earlier frames are still queued; run the driver",
         })
     }
 }

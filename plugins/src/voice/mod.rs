@@ -1,9 +1,9 @@
-//! Voice: frames of sound from each to all others, played at an even pace whatever the network does.
+//! Voice: audio frames from each peer to all others, played at an even pace despite network jitter.
 //!
-//! A [`Voice`] takes encoded frames of one length in time, mostly 20 ms, and sends them unreliably and sequenced. At the other
-//! side each speaker has a buffer that adapts to how unevenly frames arrive: it keeps as much as is needed and no more, says
-//! where a frame is missing, so that the decoder conceals it, and leaves one out when it has kept too much for long. The plugin
-//! knows no codec: Opus is the usual one, which the feature `opus` brings. `docs/plugins/voice.md`.
+//! A [`Voice`] takes encoded frames of a fixed duration, usually 20 ms, and sends them unreliably and sequenced. At the
+//! receiver each speaker has a jitter buffer. It holds back only as much as the jitter requires, reports missing frames
+//! so that the decoder can conceal them, and skips a frame when it has been too full for a long time. The plugin does
+//! not depend on a codec. Opus is the usual one and is available with the feature `opus`. See `docs/plugins/voice.md`.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};
@@ -19,12 +19,12 @@
 //! let mut peer = Hooked::new(Peer::new(&mut resources, Config::new([7; 32])), host);
 //! let now = Instant::ZERO;
 //!
-//! // Every 20 ms while somebody speaks: what the microphone's encoder gives.
+//! // Every 20 ms during speech: the output of the microphone's encoder.
 //! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
 //! voice.talk(&[0xFC, 1, 2, 3])?;
 //! peer.handle_timeout(now);
 //!
-//! // Every 20 ms, for the loudspeaker: a frame of each who speaks.
+//! // Every 20 ms, for the loudspeaker: a frame of each speaker.
 //! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
 //! let speakers: Vec<_> = voice.speakers().collect();
 //! for speaker in speakers {

@@ -1,25 +1,25 @@
-//! Opus for the frames of voice (feature `opus`).
+//! The Opus codec for voice frames (feature `opus`).
 
 use opus_rs::{Application, OpusDecoder, OpusEncoder};
 
 use super::buffer::Playback;
 
-/// Samples a second, of one channel.
+/// The sample rate of the one channel, in Hz.
 pub const SAMPLE_RATE: u32 = 48_000;
-/// Samples of a frame: 20 ms.
+/// Samples in a frame of 20 ms.
 pub const FRAME_SAMPLES: usize = 960;
-/// The longest frame in bytes, at [`BIT_RATES`]' highest.
+/// The maximum length of a frame in bytes, at the highest of [`BIT_RATES`].
 pub const MAX_FRAME: usize = 320;
-/// Bits a second that speech takes: understandable at 8,000, good at 24,000.
+/// The supported bit rates for speech, in bits a second: intelligible at 8,000, good at 24,000.
 pub const BIT_RATES: core::ops::RangeInclusive<u32> = 6_000..=64_000;
 
-/// Why there is no codec, or no frame.
+/// The reason why a codec or a frame could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpusError {
     /// The rate is not one of [`BIT_RATES`].
     BitRate,
-    /// The codec says that something is wrong.
+    /// The codec reported an error.
     Codec(&'static str),
 }
 
@@ -34,7 +34,7 @@ impl core::fmt::Display for OpusError {
 
 impl core::error::Error for OpusError {}
 
-/// The encoder of what one says.
+/// The encoder of the local speaker.
 ///
 /// ```
 /// use rakwire_plugins::voice::opus::{FRAME_SAMPLES, MAX_FRAME, Encoder, Decoder};
@@ -49,13 +49,14 @@ impl core::error::Error for OpusError {}
 /// assert!(frame.len() < 200);
 /// decoder.play(Playback::Frame(frame), &mut heard);
 /// decoder.play(Playback::Concealed, &mut heard);
-/// assert!(heard.iter().any(|sample| sample.abs() > 0.01), "made up from the frame before");
+/// assert!(heard.iter().any(|sample| sample.abs() > 0.01), "concealed from the frame before");
 /// # Ok::<(), rakwire_plugins::voice::opus::OpusError>(())
 /// ```
 pub struct Encoder(OpusEncoder);
 
 impl Encoder {
-    /// An encoder for speech at so many bits a second, out of [`BIT_RATES`]. All its frames have one length, 1/400 of that in bytes.
+    /// Creates a speech encoder with a bit rate out of [`BIT_RATES`]. All its frames have the same length: 1/400 of the
+    /// bit rate, in bytes.
     ///
     /// # Errors
     /// [`OpusError::BitRate`].
@@ -66,15 +67,15 @@ impl Encoder {
         let mut encoder =
             OpusEncoder::new(SAMPLE_RATE as i32, 1, Application::Voip).map_err(OpusError::Codec)?;
         encoder.bitrate_bps = bits_per_second as i32;
-        // Frames of one length tell nobody who sees them pass, sealed or not, what is said.
+        // With a constant length, even sealed frames reveal nothing about the speech to an observer.
         encoder.use_cbr = true;
         Ok(Self(encoder))
     }
 
-    /// Encodes 20 ms of sound, from -1 to 1, for [`Voice::talk`](super::Voice::talk).
+    /// Encodes 20 ms of samples between -1 and 1 for [`Voice::talk`](super::Voice::talk).
     ///
     /// # Errors
-    /// [`OpusError::Codec`], for example of samples that are not numbers.
+    /// [`OpusError::Codec`], for example if samples are not numbers.
     pub fn encode<'b>(
         &mut self,
         samples: &[f32; FRAME_SAMPLES],
@@ -91,14 +92,15 @@ impl core::fmt::Debug for Encoder {
     }
 }
 
-/// The decoder of one speaker. Each has one of their own, which conceals from what that speaker said before.
+/// The decoder of one speaker. Each speaker needs its own, because it conceals frames from what that speaker said
+/// before.
 pub struct Decoder {
     decoder: OpusDecoder,
     malformed: u64,
 }
 
 impl Decoder {
-    /// A decoder that has heard nothing.
+    /// Creates a decoder without history.
     ///
     /// # Errors
     /// [`OpusError::Codec`].
@@ -107,8 +109,8 @@ impl Decoder {
         Ok(Self { decoder, malformed: 0 })
     }
 
-    /// The next 20 ms: what [`Voice::play`](super::Voice::play) gave, decoded, made up or silent. A frame that is no Opus, or of
-    /// another length in time, is counted and concealed.
+    /// Produces the next 20 ms of samples from the result of [`Voice::play`](super::Voice::play): decoded, concealed or
+    /// silent. A frame that is not Opus, or of another duration, is counted and concealed.
     pub fn play(&mut self, playback: Playback<'_>, samples: &mut [f32; FRAME_SAMPLES]) {
         samples.fill(0.0);
         match playback {
@@ -123,14 +125,14 @@ impl Decoder {
         }
     }
 
-    /// It stays silent where even that fails.
+    /// If concealment fails too, the samples stay silent.
     fn conceal(&mut self, samples: &mut [f32; FRAME_SAMPLES]) {
         if self.decoder.decode(&[], FRAME_SAMPLES, samples).is_err() {
             samples.fill(0.0);
         }
     }
 
-    /// Frames that could not be decoded.
+    /// Returns the number of frames that could not be decoded.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed

@@ -1,4 +1,4 @@
-//! The plugin: who speaks, and who hears it.
+//! The plugin: sends frames to listeners, and plays those of each speaker.
 
 use core::net::SocketAddr;
 
@@ -12,31 +12,31 @@ use super::config::{TalkError, VoiceConfig};
 use super::wire::{HEADER_LEN, Header};
 use crate::bytes;
 
-/// Frames that wait for the driver.
+/// The maximum number of frames queued until the driver runs.
 const UNSENT: usize = 4;
-/// The longest message: the smallest MTU carries it in one datagram, or in two if the connection is secure.
+/// The maximum length of a message. It fits into one datagram at the smallest MTU, or into two on a secure connection.
 const MAX_MESSAGE: usize = 512;
 
 /// Counters of the plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VoiceStats {
-    /// Frames that were sent, to each who hears this peer.
+    /// Frames that were sent, counted for each listener.
     pub sent: u64,
-    /// Frames that found no room in a connection, and were left out.
+    /// Frames that were dropped because a connection had no room.
     pub dropped: u64,
-    /// Messages that were none, or longer than the plugin was made for.
+    /// Messages that are malformed or longer than the plugin supports.
     pub malformed: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
 }
 
-/// Another peer.
+/// A remote peer.
 #[derive(Debug)]
 struct Other<const FRAMES: usize, const BYTES: usize> {
     buffer: Buffer<FRAMES, BYTES>,
-    /// It is sent what this peer says.
+    /// It receives the frames of this peer.
     hears: bool,
-    /// What it says is thrown away.
+    /// Its frames are dropped.
     is_muted: bool,
 }
 
@@ -46,8 +46,8 @@ struct Unsent<const BYTES: usize> {
     frame: Vec<u8, BYTES>,
 }
 
-/// The plugin, for up to `PEERS` connections, with buffers of `FRAMES` frames of at most `BYTES` bytes, 508 at the most. The
-/// module has an example.
+/// The voice plugin, for up to `PEERS` connections, with buffers of `FRAMES` frames of up to `BYTES` bytes, at most
+/// 508. The module documentation has an example.
 #[derive(Debug)]
 pub struct Voice<const PEERS: usize, const FRAMES: usize, const BYTES: usize> {
     config: VoiceConfig,
@@ -60,7 +60,7 @@ pub struct Voice<const PEERS: usize, const FRAMES: usize, const BYTES: usize> {
 }
 
 impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, FRAMES, BYTES> {
-    /// A plugin with these settings, which hears all and is heard by all.
+    /// Creates a plugin that plays all peers and sends to all peers.
     #[must_use]
     pub const fn new(config: VoiceConfig) -> Self {
         const { assert!(BYTES + HEADER_LEN <= MAX_MESSAGE, "a frame has 508 bytes at most") };
@@ -75,8 +75,8 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// Sends a frame; call it once in each time of a frame while somebody speaks. Have the driver run afterwards. While this peer
-    /// is muted, it does nothing.
+    /// Sends a frame. Call it once per frame time during speech, and run the driver afterwards. It does nothing while
+    /// this peer is muted.
     ///
     /// # Errors
     /// A [`TalkError`].
@@ -84,8 +84,9 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         self.push(frame, false)
     }
 
-    /// Sends the last frame of what somebody says: the key is released, or the voice detector hears nothing any more. Others then
-    /// play it to its end and wait for nothing. Without it they notice after five frames.
+    /// Sends the last frame of a talk spurt, for example when the key is released or the voice detector turns off.
+    ///
+    /// The others then play it to its end and wait for no more. Without it they notice the end after five frames.
     ///
     /// # Errors
     /// A [`TalkError`].
@@ -102,13 +103,13 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
             return Ok(());
         }
         let header = Header { number: self.number, is_first: !self.is_talking, is_last };
-        // A frame that is left out is missing at the other side, which conceals it.
+        // The receivers conceal a dropped frame, because its number is missing.
         self.number = self.number.wrapping_add(1);
         self.is_talking = !is_last;
         self.unsent.push_back(Unsent { header, frame }).map_err(|_| TalkError::Full)
     }
 
-    /// Whether nothing of this peer is sent.
+    /// Sets whether this peer is muted, so that none of its frames are sent.
     pub const fn set_muted(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
         if is_muted {
@@ -116,23 +117,24 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// Whether what another peer says is thrown away; false if there is no such connection.
+    /// Sets whether frames of a remote peer are dropped; returns false if there is no such connection.
     pub fn mute(&mut self, id: ConnectionId, is_muted: bool) -> bool {
         let other = self.others.get_mut(id);
         other.map(|other| (other.is_muted, other.buffer) = (is_muted, Buffer::new())).is_some()
     }
 
-    /// Whether another peer is sent what this one says: for teams, or for who is near. False if there is no such connection.
+    /// Sets whether a remote peer receives the frames of this one, for teams or proximity chat. Returns false if there
+    /// is no such connection.
     pub fn set_heard_by(&mut self, id: ConnectionId, hears: bool) -> bool {
         self.others.get_mut(id).map(|other| other.hears = hears).is_some()
     }
 
-    /// Those of whom there is something to play, or was a moment ago.
+    /// Returns the peers with frames to play, now or a moment ago.
     pub fn speakers(&self) -> impl Iterator<Item = ConnectionId> {
         self.others.iter().filter(|(_, other)| !other.buffer.is_silent()).map(|(id, _)| id)
     }
 
-    /// What to play of a speaker; call it once in each time of a frame.
+    /// Returns what to play of a speaker; call it once per frame time.
     pub fn play(&mut self, now: Instant, id: ConnectionId) -> Playback<'_> {
         let VoiceConfig { frame_time, max_delay, .. } = self.config;
         match self.others.get_mut(id) {
@@ -141,20 +143,20 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
         }
     }
 
-    /// How long the frames of a speaker are kept back now.
+    /// Returns how long the frames of a speaker are held back at present.
     #[must_use]
     pub fn delay(&self, id: ConnectionId) -> Option<core::time::Duration> {
         let other = self.others.get(id)?;
         Some(other.buffer.delay(self.config.frame_time, self.config.max_delay))
     }
 
-    /// What has become of the frames of a speaker.
+    /// Returns the counters of a speaker's frames.
     #[must_use]
     pub fn speaker_stats(&self, id: ConnectionId) -> Option<SpeakerStats> {
         self.others.get(id).map(|other| other.buffer.stats())
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> VoiceStats {
         self.stats
@@ -201,7 +203,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Plugin<RakNet>
         let delivery = self.delivery();
         while let Some(Unsent { header, frame }) = self.unsent.pop_front() {
             let mut message = Vec::<u8, MAX_MESSAGE>::new();
-            // Both fit, as was asserted.
+            // Cannot fail: an assertion checks that both fit.
             let _ = message.extend_from_slice(&header.encode(self.config.id));
             let _ = message.extend_from_slice(&frame);
             for (id, _) in self.others.iter().filter(|(_, other)| other.hears) {

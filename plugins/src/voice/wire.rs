@@ -1,23 +1,23 @@
-//! What stands before a frame (docs/plugins/voice.md).
+//! The header of a voice frame (docs/plugins/voice.md).
 
-/// Bytes before a frame: the id, the flags and the number.
+/// The length of the header in bytes: the id, the flags and the number.
 pub const HEADER_LEN: usize = 4;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 
-/// The header of a frame, behind the message id.
+/// The header of a frame, without the message id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Counts frames, and goes on from 65,535 to 0.
+    /// The number of the frame, which wraps around from 65,535 to 0.
     pub number: u16,
-    /// It begins what somebody says: nothing before it is missing.
+    /// It starts a talk spurt: no frame before it is missing.
     pub is_first: bool,
-    /// It ends what somebody says: nothing follows it for a while.
+    /// It ends a talk spurt: no frame follows it for a while.
     pub is_last: bool,
 }
 
 impl Header {
-    /// Its bytes, behind an id.
+    /// Encodes the header, after an id.
     #[must_use]
     pub const fn encode(self, id: u8) -> [u8; HEADER_LEN] {
         let flags = if self.is_first { FIRST } else { 0 } | if self.is_last { LAST } else { 0 };
@@ -25,7 +25,7 @@ impl Header {
         [id, flags, high, low]
     }
 
-    /// Reads it, and returns the frame behind it; `None` if there is none, or flags that nobody knows.
+    /// Decodes a header, and returns it with the frame after it; `None` if there is no frame or a flag is unknown.
     #[must_use]
     pub fn decode(message: &[u8]) -> Option<(Self, &[u8])> {
         let (&[_, flags, high, low], frame) = message.split_first_chunk()?;

@@ -45,7 +45,7 @@ function!(Moved, "moved", u8, ());
 function!(Nameless, "", (), ());
 function!(Long, "a name of 65 bytes, which is one more than the names of functions have", (), ());
 
-/// How hard a ball is thrown.
+/// The power with which a ball is thrown.
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 enum Power {
     Weak,
@@ -79,7 +79,7 @@ impl Handler<Self, Game> for Throw {
     }
 }
 
-/// What the functions work on.
+/// The context of the handlers.
 #[derive(Default)]
 struct Game {
     log: Vec<String>,
@@ -162,7 +162,7 @@ fn transmit(calls: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec<u8>> {
     sender.bytes()
 }
 
-/// Passes messages both ways until there are none.
+/// Exchanges messages until none are left.
 fn exchange(client: &mut Client, server: &mut Calls, id: ConnectionId) {
     loop {
         let requests = transmit(client, Instant::ZERO);
@@ -220,7 +220,7 @@ fn messages_have_the_bytes_of_the_vectors() {
 }
 
 #[test]
-fn a_call_has_the_answer_of_the_function() {
+fn call_returns_the_answer_of_the_function() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     assert_eq!(call(&mut client, &mut server, id, 2, 3), Ok(5));
@@ -238,7 +238,7 @@ fn a_call_has_the_answer_of_the_function() {
 }
 
 #[test]
-fn nothing_is_called_that_is_not_registered_or_not_allowed() {
+fn unregistered_or_forbidden_calls_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.context.muted = Some(id);
@@ -247,7 +247,7 @@ fn nothing_is_called_that_is_not_registered_or_not_allowed() {
     assert!(server.unregister::<Add>() && !server.unregister::<Add>());
     assert_eq!(call(&mut client, &mut server, id, 2, 3), Err(CallFailure::Refused(Refusal::Unknown)));
     assert_eq!((server.context.log.len(), server.stats().calls, server.stats().refused), (0, 0, 2));
-    // A signal of the name of a function runs no function, and the other way round.
+    // A signal with the name of a function does not run the function, and vice versa.
     server.register::<Add, Add>().expect("room");
     server.connect::<Moved, First>(0).expect("room");
     client.signal::<Add>(id, &(1, 2), ORDERED).expect("room");
@@ -259,10 +259,10 @@ fn nothing_is_called_that_is_not_registered_or_not_allowed() {
 }
 
 #[test]
-fn arguments_that_are_not_those_of_the_function_run_nothing() {
+fn malformed_arguments_run_nothing() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
-    // A list that says that it has more elements than any message.
+    // A list that claims more elements than any message can hold.
     let bombs: [(&str, &[u8]); 3] = [("add", &[]), ("sum", &[0xFF; 5]), ("shout", &[0x07, 0xFF, 0xFF])];
     for (number, (name, arguments)) in (0..).zip(bombs) {
         let mut buffer = [0; 64];
@@ -277,7 +277,7 @@ fn arguments_that_are_not_those_of_the_function_run_nothing() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_refused() {
+fn answer_that_does_not_fit_is_refused() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     client.call::<Shout>(id, &Text::new("fifteen letters"), TIMEOUT, ORDERED).expect("room");
@@ -287,14 +287,14 @@ fn an_answer_that_does_not_fit_is_refused() {
     let text = "x".repeat(200);
     let refused = client.call::<Shout>(id, &Text::new(text.as_str()), TIMEOUT, ORDERED);
     assert_eq!(refused.err(), Some(CallError::TooLong));
-    // A message that is longer than messages may be.
+    // A message that exceeds the maximum length.
     receive(&mut server, id, &[127; 129]);
     assert_eq!((server.stats().malformed, client.open_calls()), (1, 0));
 }
 
-/// An answer that the connection never takes is refused, and nothing is lost without being counted.
+/// An answer that the connection can never send is replaced by a refusal, and every loss is counted.
 #[test]
-fn what_cannot_be_sent_is_counted_and_answered() {
+fn unsendable_answers_are_counted_and_refused() {
     let (mut client, mut server) = (Client::new(()), server());
     let id = connections::<RakNet>(1)[0];
     let call = |client: &mut Client, server: &mut Calls| {
@@ -305,7 +305,7 @@ fn what_cannot_be_sent_is_counted_and_answered() {
     call(&mut client, &mut server);
     let mut sender = Collector::new();
     sender.longest = 40;
-    // The first attempt fails, the second one is the refusal.
+    // The first attempt fails; the second one is the refusal.
     for _ in 0..2 {
         Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
     }
@@ -313,7 +313,7 @@ fn what_cannot_be_sent_is_counted_and_answered() {
     let finished = client.poll_finished().expect("it is refused");
     assert_eq!(finished.answer::<Shout>(), Err(CallFailure::Refused(Refusal::AnswerTooLong)));
     assert_eq!(server.stats().unsent, 1);
-    // Neither the answer nor its refusal reaches who has gone.
+    // A peer that has disconnected gets neither the answer nor its refusal.
     call(&mut client, &mut server);
     sender.gone = Some(id);
     server.signal::<Moved>(id, &1, ORDERED).expect("room");
@@ -322,9 +322,9 @@ fn what_cannot_be_sent_is_counted_and_answered() {
     assert_eq!((plugin.poll_timeout(), server.stats().unsent), (None, 3));
 }
 
-/// Arguments of a type of the application, and an answer, on another channel than the default one.
+/// Arguments of an application type, and an answer, on a channel other than the default one.
 #[test]
-fn derived_types_are_arguments_on_any_channel() {
+fn derived_types_work_as_arguments_on_any_channel() {
     let (mut client, mut server) = (Client::new(()), server());
     server.register::<Throw, Throw>().expect("room");
     let id = connections::<RakNet>(1)[0];
@@ -348,7 +348,7 @@ fn derived_types_are_arguments_on_any_channel() {
 }
 
 #[test]
-fn a_call_ends_with_its_time_or_its_connection() {
+fn call_ends_by_timeout_or_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = Client::new(());
     let start = Instant::from_micros(5);
@@ -363,7 +363,7 @@ fn a_call_ends_with_its_time_or_its_connection() {
     transmit(&mut client, start + TIMEOUT);
     let finished = client.poll_finished().expect("it has ended");
     assert_eq!((finished.id, finished.answer::<Add>()), (late, Err(CallFailure::TimedOut)));
-    // The answer comes after all.
+    // The answer arrives late.
     let mut server = server();
     receive(&mut server, ids[0], &sent[0]);
     let answer = transmit(&mut server, start);
@@ -372,7 +372,7 @@ fn a_call_ends_with_its_time_or_its_connection() {
 }
 
 #[test]
-fn a_cancelled_call_is_not_sent_or_not_answered() {
+fn cancelled_call_is_not_sent_or_its_answer_is_ignored() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     let first = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
@@ -387,7 +387,7 @@ fn a_cancelled_call_is_not_sent_or_not_answered() {
     assert_eq!(client.stats().unexpected, 1);
 }
 
-/// Steers to a side by an angle, and answers the angle as often.
+/// Steers to a side by an angle, and answers with the angle that many times.
 fn steer(
     game: &mut Game,
     _: ConnectionId,
@@ -400,9 +400,9 @@ fn steer(
     if is_left { Ok(()) } else { Err(Refusal::Failed(7)) }
 }
 
-/// Functions and signals with bit streams have the messages and the bounds of those in Rabbit.
+/// Functions and signals with bit streams have the same messages and limits as those in Rabbit.
 #[test]
-fn bit_streams_are_arguments_too() {
+fn bit_streams_work_as_arguments() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     let is_allowed = |game: &Game, caller: ConnectionId| game.muted != Some(caller);
@@ -447,7 +447,7 @@ fn bit_streams_are_arguments_too() {
 }
 
 #[test]
-fn only_who_was_called_can_answer() {
+fn only_the_called_peer_can_answer() {
     let ids = connections::<RakNet>(2);
     let (mut client, mut server) = (Client::new(()), server());
     client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
@@ -463,7 +463,7 @@ fn only_who_was_called_can_answer() {
 }
 
 #[test]
-fn an_answer_of_another_type_is_no_answer() {
+fn answer_of_another_type_is_rejected() {
     let id = connections::<RakNet>(1)[0];
     let mut client = Client::new(());
     client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
@@ -495,7 +495,7 @@ fn signals_reach_all_handlers_in_order() {
 }
 
 #[test]
-fn names_are_checked_when_they_are_registered() {
+fn names_are_checked_at_registration() {
     let mut calls = RemoteCalls::<RakNet, (), 4, 1, 64>::new(());
     struct Nothing;
     impl<F: for<'a> Function<Answer<'a> = ()>> Handler<F, ()> for Nothing {
@@ -518,9 +518,9 @@ fn names_are_checked_when_they_are_registered() {
     assert_eq!(calls.register::<Moved, Nothing>(), Err(RegisterError::NameTaken));
 }
 
-/// Callers that read no answers do not keep others from theirs.
+/// Callers that do not read their answers do not keep others from theirs.
 #[test]
-fn places_for_answers_go_from_those_who_have_most_to_others() {
+fn callers_with_most_answers_make_room_for_others() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     for _ in 0..3 {
@@ -534,11 +534,11 @@ fn places_for_answers_go_from_those_who_have_most_to_others() {
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
     plugin.update(Instant::ZERO, &mut sender);
     let to = |id| sender.messages.iter().filter(|(to, ..)| *to == id).count();
-    // Three answers, two refusals, and the one whose answer has made room.
+    // Three answers, two refusals, and the notice of the dropped answer.
     assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (6, 1));
 }
 
-/// A call of `add`, 1 + 2, `count` times.
+/// Delivers `count` calls of `add` with 1 + 2.
 fn receive_calls(server: &mut Calls, from: ConnectionId, count: usize) {
     let mut buffer = [0; 64];
     let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
@@ -546,9 +546,9 @@ fn receive_calls(server: &mut Calls, from: ConnectionId, count: usize) {
     (0..count).for_each(|_| receive(server, from, &buffer[..length]));
 }
 
-/// One caller that reads no answers leaves room for those of others, and no memory is taken for what it wants.
+/// A caller that reads no answers leaves room for those of others, and takes no further memory.
 #[test]
-fn a_flood_of_calls_is_bounded_by_caller() {
+fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(2);
     let mut server = server();
     receive_calls(&mut server, ids[0], 1_000);
@@ -563,9 +563,9 @@ fn a_flood_of_calls_is_bounded_by_caller() {
     assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
 }
 
-/// A caller that reads nothing leaves room for the refusals of others too, so that none of their calls runs into its timeout.
+/// A caller that reads nothing leaves room for the refusals of others, so none of their calls times out.
 #[test]
-fn a_flood_of_calls_costs_no_other_caller_its_refusals() {
+fn call_flood_costs_no_other_caller_its_refusals() {
     let ids = connections::<RakNet>(2);
     let mut server = server();
     receive_calls(&mut server, ids[0], 1_000);
@@ -576,9 +576,9 @@ fn a_flood_of_calls_costs_no_other_caller_its_refusals() {
     assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]; 3]);
 }
 
-/// No time passes: each call has an answer or learns at once that there was no place.
+/// No time passes: each call gets an answer or an immediate refusal.
 #[test]
-fn no_call_of_sixteen_at_once_runs_into_its_timeout() {
+fn none_of_sixteen_concurrent_calls_times_out() {
     type Many<C> = RemoteCalls<RakNet, C, 6, 16, 128>;
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Many::new(()), Many::new(Game::default()));
@@ -600,9 +600,9 @@ fn no_call_of_sixteen_at_once_runs_into_its_timeout() {
     assert_eq!((server.stats().calls, server.stats().busy), (8, 8));
 }
 
-/// A caller whose answer has made room for that of another one learns that.
+/// A caller is notified if its answer was dropped for that of another one.
 #[test]
-fn a_dropped_answer_is_reported_to_its_caller() {
+fn dropped_answer_is_reported_to_its_caller() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     let mut buffer = [0; 64];
@@ -623,7 +623,7 @@ fn a_dropped_answer_is_reported_to_its_caller() {
     assert_eq!((sender.messages.len(), dropped.len()), (5, 1), "every call has an end");
 }
 
-/// Keeps the pending calls of what was asked.
+/// Keeps the pending calls with their arguments.
 #[derive(Default)]
 struct Queries(Vec<(PendingCall, (u32, u32))>);
 
@@ -639,7 +639,7 @@ impl LaterHandler<Self, Queries> for Add {
 }
 
 #[test]
-fn a_handler_may_answer_later_and_one_caller_has_half_of_the_places() {
+fn handlers_may_answer_later_within_half_the_places_per_caller() {
     let ids = connections::<RakNet>(2);
     let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
     server.register_later::<Add, Add>().expect("room");
@@ -670,7 +670,7 @@ fn a_handler_may_answer_later_and_one_caller_has_half_of_the_places() {
 }
 
 #[test]
-fn nothing_else_takes_the_end_of_a_claimed_call() {
+fn claimed_call_is_returned_only_by_poll_call() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     let mine = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
@@ -687,7 +687,7 @@ fn nothing_else_takes_the_end_of_a_claimed_call() {
 }
 
 #[test]
-fn calls_are_bounded_and_say_why_they_are_not_sent() {
+fn calls_are_limited_and_report_why_they_are_not_sent() {
     let ids = connections::<RakNet>(1);
     let mut client = Client::new(());
     for _ in 0..4 {
@@ -697,7 +697,7 @@ fn calls_are_bounded_and_say_why_they_are_not_sent() {
     let mut sender = Collector { gone: Some(ids[0]), ..Collector::new() };
     let plugin: &mut dyn Plugin<RakNet> = &mut client;
     plugin.update(Instant::ZERO, &mut sender);
-    // What the application was not told counts too.
+    // Results that were not polled count too.
     assert_eq!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED), Err(CallError::TooManyCalls));
     for _ in 0..4 {
         let finished = client.poll_finished().expect("it has ended");
@@ -706,12 +706,12 @@ fn calls_are_bounded_and_say_why_they_are_not_sent() {
     assert!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).is_ok());
 }
 
-/// Half of the places for answers are for one caller.
+/// One caller may use half of the places for answers.
 const CALLS: usize = 16;
 
 type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, CALLS, 128>, 1>;
 
-/// Peers over a bad path in the simulator.
+/// Creates peers on a bad path in the simulator.
 fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, PluginKey) {
     let mut calls = RemoteCalls::new(Game::default());
     calls.register::<Add, Add>().expect("room");
@@ -721,7 +721,7 @@ fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, P
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
 
-/// Every call has its own answer, once, however bad the path is.
+/// Checks that every call gets its own answer exactly once over a bad path.
 fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
     let mut config = P::config([2; 32]);
     *P::max_incoming(&mut config) = 1;
@@ -777,9 +777,9 @@ fn calls_over_the_game_protocol_survive_a_bad_path() {
 }
 
 proptest! {
-    /// No bytes panic, and each message makes one answer at the most.
+    /// Arbitrary bytes do not panic, and each message causes at most one answer.
     #[test]
-    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
+    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
         let id = connections::<RakNet>(1)[0];
         let mut server = server();
         server.connect::<Moved, First>(0).expect("room");
@@ -794,9 +794,9 @@ proptest! {
         }
     }
 
-    /// What was encoded is decoded, and fits only where there is room for it.
+    /// Encoded messages decode to themselves, and encode only where they fit.
     #[test]
-    fn messages_come_back(number: u32, name in prop::collection::vec(any::<u8>(), 0..70), payload in prop::collection::vec(any::<u8>(), 0..70)) {
+    fn messages_round_trip(number: u32, name in prop::collection::vec(any::<u8>(), 0..70), payload in prop::collection::vec(any::<u8>(), 0..70)) {
         for message in [
             Message::Call { number, name: &name, arguments: &payload },
             Message::Signal { name: &name, arguments: &payload },

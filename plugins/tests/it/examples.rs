@@ -1,4 +1,4 @@
-//! The examples run, over real sockets.
+//! Runs the examples over real sockets.
 
 #[path = "../../examples/calls_over_tcp.rs"]
 mod calls_over_tcp;
@@ -21,31 +21,31 @@ fn players_wait_for_each_other() {
 }
 
 #[test]
-fn a_server_is_called() {
+fn remote_calls_example_completes() {
     remote_calls::main().expect("it answers");
 }
 
 #[test]
-fn teams_wait_for_who_comes_late() {
+fn lobby_waits_for_late_players() {
     lobby::main().expect("the round begins");
 }
 
 #[test]
-fn a_shop_is_called_and_hears_signals() {
+fn rpc4_example_completes() {
     rpc4::main().expect("it answers");
 }
 
 #[test]
-fn a_server_is_called_over_udp_and_over_tcp() {
+fn calls_over_tcp_example_completes() {
     calls_over_tcp::main().expect("it answers");
 }
 
 #[test]
-fn a_client_sees_what_is_near() {
+fn replication_example_completes() {
     replication::main().expect("it goes out of sight");
 }
 
 #[test]
-fn files_of_a_server_are_fetched() {
+fn files_example_completes() {
     files::main().expect("they come");
 }

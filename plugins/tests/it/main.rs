@@ -1,4 +1,4 @@
-//! The plugins from outside: vectors, laws, other peers that lie, flood and leave.
+//! Integration tests of the plugins: vectors, laws, and peers that lie, flood and leave.
 
 mod calls;
 mod examples;

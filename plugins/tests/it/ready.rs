@@ -19,7 +19,7 @@ type Ready = ReadyEvents<2, MAX>;
 fn receive<const N: usize>(ready: &mut ReadyEvents<2, N>, from: ConnectionId, bytes: &[u8]) {
     let plugin: &mut dyn Plugin<RakNet> = ready;
     let verdict = plugin.on_message(Instant::ZERO, from, Delivery::RELIABLE_ORDERED, &bytes);
-    assert_eq!(verdict, Verdict::Drop, "the application does not see it");
+    assert_eq!(verdict, Verdict::Drop, "the application does not receive it");
 }
 
 fn transmit<const N: usize>(ready: &mut ReadyEvents<2, N>, sender: &mut Collector<RakNet>) {
@@ -53,7 +53,7 @@ fn messages_have_the_bytes_of_the_vectors() {
     }
 }
 
-/// Up to `N` peers of which each has a connection to every other one that is there; messages of a pair stay in order.
+/// Up to `N` peers, all connected to each other. Messages between each pair stay in order.
 struct Mesh<const N: usize> {
     ids: Vec<ConnectionId>,
     peers: Vec<ReadyEvents<2, N>>,
@@ -62,7 +62,7 @@ struct Mesh<const N: usize> {
 }
 
 impl<const N: usize> Mesh<N> {
-    /// So many peers, all of them there.
+    /// Creates `count` present peers.
     fn new(count: usize) -> Self {
         let mut mesh = Self {
             ids: connections::<RakNet>(N),
@@ -85,7 +85,7 @@ impl<const N: usize> Mesh<N> {
         self.there().into_iter().filter(|other| *other != peer).collect()
     }
 
-    /// A peer connects to all others.
+    /// Connects a peer to all others.
     fn come(&mut self, peer: usize) {
         self.is_there[peer] = true;
         for other in self.others(peer) {
@@ -95,7 +95,7 @@ impl<const N: usize> Mesh<N> {
         }
     }
 
-    /// The connections of a peer end, and what is on its way is lost.
+    /// Ends the connections of a peer, and loses the messages on their way.
     fn leave(&mut self, peer: usize) {
         for other in self.others(peer) {
             for (at, of) in [(peer, other), (other, peer)] {
@@ -107,7 +107,7 @@ impl<const N: usize> Mesh<N> {
         self.is_there[peer] = false;
     }
 
-    /// Lets a peer send, with room for so many messages.
+    /// Lets a peer send, with room for `room` messages.
     fn transmit(&mut self, peer: usize, room: usize) {
         let mut sender = Collector { room, ..Collector::new() };
         transmit(&mut self.peers[peer], &mut sender);
@@ -117,7 +117,7 @@ impl<const N: usize> Mesh<N> {
         }
     }
 
-    /// Lets the oldest message from one to the other arrive.
+    /// Delivers the oldest message from one peer to another.
     fn deliver(&mut self, from: usize, to: usize) -> bool {
         let Some(bytes) = self.transits[from * self.peers.len() + to].pop_front() else { return false };
         let id = self.ids[from];
@@ -136,12 +136,12 @@ impl<const N: usize> Mesh<N> {
                 return;
             }
         }
-        panic!("they send without end");
+        panic!("the peers never stop sending");
     }
 }
 
 impl<const N: usize> Mesh<N> {
-    /// Of those that are there.
+    /// Returns whether the event is completed, for each present peer.
     fn completed(&self) -> Vec<bool> {
         let there = self.peers.iter().zip(&self.is_there).filter(|(_, is_there)| **is_there);
         there.map(|(peer, _)| peer.is_completed(EVENT)).collect()
@@ -149,7 +149,7 @@ impl<const N: usize> Mesh<N> {
 }
 
 #[test]
-fn all_are_told_once_when_all_are_ready() {
+fn all_peers_are_notified_once_when_all_are_ready() {
     let mut mesh = Mesh::<MAX>::new(4);
     for peer in 0..4 {
         assert_eq!(mesh.completed(), [false; 4]);
@@ -160,7 +160,7 @@ fn all_are_told_once_when_all_are_ready() {
     for peer in &mut mesh.peers {
         assert_eq!((peer.poll_completed(), peer.poll_completed()), (Some(EVENT), None));
     }
-    // One changes its mind, and again.
+    // One peer changes its status twice.
     mesh.peers[2].set(EVENT, false).expect("room");
     mesh.settle();
     assert_eq!(mesh.completed(), [false; 4]);
@@ -170,14 +170,14 @@ fn all_are_told_once_when_all_are_ready() {
 }
 
 #[test]
-fn whoever_comes_late_is_waited_for_and_whoever_leaves_is_not() {
+fn late_peers_are_waited_for_and_departed_ones_are_not() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for_all(EVENT).expect("room");
     ready.set(EVENT, true).expect("room");
     assert_eq!(ready.poll_completed(), Some(EVENT), "alone");
     join(&mut ready, ids[0]);
-    // It is told twice of a connection that opens while it is attached.
+    // A connection that opens while the plugin is being attached is reported twice.
     join(&mut ready, ids[0]);
     assert!(!ready.is_completed(EVENT));
     let mut sender = Collector::new();
@@ -191,9 +191,9 @@ fn whoever_comes_late_is_waited_for_and_whoever_leaves_is_not() {
     assert_eq!(ready.poll_completed(), Some(EVENT), "once more");
 }
 
-/// What was said before the other peer knew the event is said again when it asks.
+/// A status sent before the remote knew the event is sent again when the remote asks.
 #[test]
-fn a_peer_that_asks_is_answered() {
+fn status_query_is_answered() {
     let ids = connections::<RakNet>(1);
     let mut ready = Ready::new();
     ready.set(EVENT, true).expect("room");
@@ -209,7 +209,7 @@ fn a_peer_that_asks_is_answered() {
 }
 
 #[test]
-fn a_forced_event_is_completed_everywhere() {
+fn forced_event_is_completed_everywhere() {
     let mut mesh = Mesh::<MAX>::new(3);
     mesh.peers[1].force(EVENT).expect("room");
     mesh.settle();
@@ -219,9 +219,9 @@ fn a_forced_event_is_completed_everywhere() {
     assert_eq!(mesh.completed(), [true; 3], "nothing changes it");
 }
 
-/// Who is not waited for can neither complete nor stop an event, and takes no memory.
+/// A peer that is not waited for can neither complete nor stop an event, and takes no memory.
 #[test]
-fn what_nobody_waits_for_changes_nothing() {
+fn peers_not_waited_for_change_nothing() {
     let ids = connections::<RakNet>(2);
     let mut ready = Ready::new();
     ready.wait_for(EVENT, ids[0]).expect("room");
@@ -240,7 +240,7 @@ fn what_nobody_waits_for_changes_nothing() {
 }
 
 #[test]
-fn events_are_bounded() {
+fn number_of_events_is_limited() {
     let mut ready = Ready::new();
     assert_eq!((ready.set(EventId(1), true), ready.set(EventId(2), true)), (Ok(()), Ok(())));
     assert_eq!(ready.set(EventId(3), true), Err(TooManyEvents));
@@ -253,7 +253,7 @@ enum Step {
     Set(usize, bool),
     Transmit(usize, usize),
     Deliver(usize, usize),
-    /// It leaves, or comes again if it is not there.
+    /// The peer leaves, or returns if it is absent.
     LeaveOrCome(usize),
 }
 
@@ -267,7 +267,7 @@ fn step(count: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whatever happens on the way, in the end an event is completed at all that are there if all of them are ready, and nowhere
+/// Checks that after any steps, the event is completed at all present peers if all of them are ready, and at none
 /// otherwise.
 fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Result<(), TestCaseError> {
     let mut mesh = Mesh::<N>::new(N);
@@ -305,9 +305,9 @@ proptest! {
         check_agreement::<4>(steps, are_all_ready)?;
     }
 
-    /// No bytes panic, whoever they are from.
+    /// Arbitrary bytes do not panic, regardless of their sender.
     #[test]
-    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
+    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
         let ids = connections::<RakNet>(1);
         let mut ready = Ready::new();
         ready.wait_for(EVENT, ids[0]).expect("room");

@@ -16,7 +16,7 @@ use rakwire_plugins::replication::{Class, EverythingInScope, Field, FixedAuthori
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(8)] }];
 
 #[test]
-fn every_id_has_one_entry() {
+fn every_id_has_exactly_one_entry() {
     for id in 0..=u8::MAX {
         assert_eq!(
             REGISTRY.iter().filter(|claim| (claim.first..=claim.last).contains(&id)).count(),
@@ -34,7 +34,7 @@ fn owned_by(owner: Owner, purpose: &str) -> MessageIds {
     MessageIds::of(&ids.collect::<Vec<_>>())
 }
 
-/// No files.
+/// A source and a store without files.
 struct Nothing;
 
 impl Source for Nothing {
@@ -74,7 +74,7 @@ impl Store for Nothing {
 }
 
 #[test]
-fn plugins_have_the_ids_that_the_registry_says() {
+fn plugins_use_their_registered_ids() {
     let ready: &dyn Plugin<RakNet> = &ReadyEvents::<1, 1>::new();
     assert_eq!(ready.message_ids(), owned_by(Owner::Original, "ready event"));
     let graph: &dyn Plugin<RakNet> = &ConnectionGraph::<1>::new();

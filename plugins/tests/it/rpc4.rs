@@ -1,4 +1,4 @@
-//! RPC4: what peers with the original's plugin and others do to ours.
+//! RPC4: compatibility with C++ RakNet, and hostile peers.
 
 use core::time::Duration;
 
@@ -73,7 +73,7 @@ fn ask(rpc4: &mut Calls, to: ConnectionId) -> Result<(), CallError> {
     rpc4.call_answered(to, "Add", |bits| bits.write(2_u32).and_then(|()| bits.write(3_u32)), TIMEOUT)
 }
 
-/// Passes messages both ways until there are none.
+/// Exchanges messages until none are left.
 fn exchange(client: &mut Calls, server: &mut Calls, id: ConnectionId) {
     loop {
         let requests = transmit(client, Instant::ZERO);
@@ -117,7 +117,7 @@ fn messages_have_the_bytes_of_the_vectors() {
 }
 
 #[test]
-fn a_call_is_answered_and_slots_run_in_order() {
+fn call_is_answered_and_slots_run_in_order() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (server(), server());
     ask(&mut client, id).expect("room");
@@ -131,7 +131,7 @@ fn a_call_is_answered_and_slots_run_in_order() {
 }
 
 #[test]
-fn nothing_is_called_that_is_not_registered_or_not_allowed() {
+fn unregistered_or_forbidden_calls_do_not_run() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (server(), server());
     server.context.muted = Some(id);
@@ -152,9 +152,9 @@ fn nothing_is_called_that_is_not_registered_or_not_allowed() {
     assert_eq!(client.poll_answer(), refused);
 }
 
-/// Whose arguments are too few is told that there is no such function, as there is no other error.
+/// If the arguments are too short, the caller gets the error for an unknown function, as RPC4 has no other.
 #[test]
-fn arguments_that_are_too_few_run_nothing() {
+fn short_arguments_run_nothing() {
     let id = connections::<RakNet>(1)[0];
     let mut server = server();
     receive(&mut server, id, &call("Add", true, &[1, 2, 3]));
@@ -164,7 +164,7 @@ fn arguments_that_are_too_few_run_nothing() {
 }
 
 #[test]
-fn names_are_bounded_and_functions_have_one_each() {
+fn names_are_limited_and_unique_per_kind() {
     let id = connections::<RakNet>(1)[0];
     let mut rpc4 = server();
     let taken = rpc4.register("Note", |_, _| true, |_, _, _| Ok(()));
@@ -186,9 +186,9 @@ fn names_are_bounded_and_functions_have_one_each() {
     assert_eq!(rpc4.stats().malformed, 2);
 }
 
-/// One caller who does not read its answers, and others who do.
+/// One caller does not read its answers, and others do.
 #[test]
-fn a_flood_of_calls_is_bounded_by_caller() {
+fn call_flood_is_limited_per_caller() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
     let add = call("Add", true, &[0; 8]);
@@ -202,7 +202,7 @@ fn a_flood_of_calls_is_bounded_by_caller() {
     server.update(Instant::ZERO, &mut sender);
     let to: Vec<_> = sender.messages.iter().map(|(to, ..)| *to).collect();
     assert_eq!((to.len(), to.contains(&ids[2])), (4, true));
-    // Calls without an answer, and signals, wait for nothing.
+    // Calls without an answer, and signals, need no place.
     for _ in 0..100 {
         receive(&mut server, ids[0], &call("Note", false, &[0; 4]));
     }
@@ -210,7 +210,7 @@ fn a_flood_of_calls_is_bounded_by_caller() {
 }
 
 #[test]
-fn only_who_was_called_can_answer_and_once() {
+fn only_the_called_peer_can_answer_and_only_once() {
     let ids = connections::<RakNet>(2);
     let mut client = server();
     ask(&mut client, ids[0]).expect("room");
@@ -218,7 +218,7 @@ fn only_who_was_called_can_answer_and_once() {
     let forged = encoded(Message::Answer { answer: &[6] });
     receive(&mut client, ids[1], &forged);
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 1));
-    // A function of another name is unknown, and a flood of that keeps one place for each peer.
+    // A function of another name is unknown, and a flood of such errors takes one place for each peer.
     for number in 0..100 {
         receive(&mut client, ids[1], &encoded(Message::Unknown { name: &[b'a', number] }));
     }
@@ -233,7 +233,7 @@ fn only_who_was_called_can_answer_and_once() {
 }
 
 #[test]
-fn a_call_ends_with_its_time_or_its_connection() {
+fn call_ends_by_timeout_or_disconnect() {
     let ids = connections::<RakNet>(2);
     let mut client = server();
     ask(&mut client, ids[0]).expect("room");
@@ -244,7 +244,7 @@ fn a_call_ends_with_its_time_or_its_connection() {
     assert_eq!(client.poll_answer(), Some(answer(ids[0], Err(CallFailure::TimedOut))));
     let plugin: &dyn Plugin<RakNet> = &client;
     assert_eq!(plugin.poll_timeout(), None);
-    // The answer that is late is not that of the next call.
+    // The late answer is not that of the next call.
     assert_eq!(ask(&mut client, ids[0]), Err(CallError::TooManyCalls));
     receive(&mut client, ids[0], &encoded(Message::Answer { answer: &[1] }));
     assert_eq!((client.poll_answer(), client.stats().unexpected), (None, 0));
@@ -258,9 +258,9 @@ fn a_call_ends_with_its_time_or_its_connection() {
     assert_eq!(transmit(&mut client, Instant::ZERO).len(), 0, "nothing is left for them");
 }
 
-/// A call that never found room leaves nothing behind when its time is over.
+/// A call that was never sent leaves nothing behind after its timeout.
 #[test]
-fn a_call_that_was_not_sent_frees_its_place() {
+fn unsent_call_frees_its_place() {
     let id = connections::<RakNet>(1)[0];
     let mut client = server();
     ask(&mut client, id).expect("room");
@@ -276,7 +276,7 @@ fn a_call_that_was_not_sent_frees_its_place() {
 
 proptest! {
     #[test]
-    fn what_was_encoded_is_decoded(name in "[ -~]{0,64}", is_answered: bool, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn messages_round_trip(name in "[ -~]{0,64}", is_answered: bool, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
         let name = name.as_bytes();
         for message in [
             Message::Call { name, is_answered, arguments: &payload },
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(id in 73..=74_u8, kind in 0..4_u8, bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
+    fn arbitrary_bytes_are_handled(id in 73..=74_u8, kind in 0..4_u8, bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
         let from = connections::<RakNet>(1)[0];
         let mut rpc4 = server();
         let message: Vec<u8> = [id, kind].into_iter().chain(bytes).collect();

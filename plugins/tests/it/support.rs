@@ -1,11 +1,11 @@
-//! Plugins without peers: what one sends another one gets, in order for each pair.
+//! Test support for plugins without peers: messages pass directly, in order for each pair.
 
 use std::collections::VecDeque;
 
 use rakwire::Instant;
 use rakwire::endpoint::{Capacity, ConnectionId, MessageSender, Peer, Protocol, Receipt, SendError};
 
-/// Names of so many connections, which are never used.
+/// Returns connection ids that belong to no real connection.
 pub(crate) fn connections<P: Protocol>(count: usize) -> Vec<ConnectionId> {
     let capacity = Capacity { connections: count, blocks: 64, block_size: 64 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
@@ -13,16 +13,16 @@ pub(crate) fn connections<P: Protocol>(count: usize) -> Vec<ConnectionId> {
     (0..count).map(|number| peer.connect(Instant::ZERO, address(number)).expect("a free slot")).collect()
 }
 
-/// Takes messages, up to a number.
+/// A sender that collects messages, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Collector<P: Protocol> {
     pub(crate) messages: VecDeque<(ConnectionId, Vec<u8>, P::Delivery)>,
     pub(crate) room: usize,
-    /// To whom nothing can be sent now.
+    /// The connection that has no room now.
     pub(crate) blocked: Option<ConnectionId>,
-    /// To whom nothing can ever be sent.
+    /// The connection that has ended.
     pub(crate) gone: Option<ConnectionId>,
-    /// Bytes of the longest message that ever fits.
+    /// The maximum message length, in bytes.
     pub(crate) longest: usize,
 }
 

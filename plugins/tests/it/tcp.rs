@@ -1,4 +1,4 @@
-//! Plugins that need no datagrams, over TCP.
+//! Plugins over TCP.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use rakwire_native::tcp::{Connection, Endpoint, Message, Options, PluginConnecti
 use rakwire_plugins::calls::{CallFailure, Function, Handler, Refusal, RemoteCalls};
 use tokio::task::JoinHandle;
 
-/// On a machine that is not broken.
+/// A generous limit for slow machines.
 const DEADLINE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Both ends of a connection, and the endpoints.
+/// Opens a connection, and returns both ends and the endpoints.
 pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await.expect("a free port");
     let client = Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("a free port");
@@ -21,7 +21,8 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     ([here.expect("open"), there.expect("accepted")], [client, server])
 }
 
-/// Attaches a plugin, which acts until the connection ends. No message is the application's: [`end`] fails if one was.
+/// Attaches a plugin, which runs until the connection ends. No message may reach the application; [`end`] fails if one
+/// did.
 pub(crate) fn attach<T>(
     connection: Connection,
     side: Side,
@@ -35,7 +36,7 @@ where
     (connection, tokio::spawn(async move { receiving.recv().await }))
 }
 
-/// Ends a connection, and waits for all that received from it.
+/// Ends a connection, and waits for all tasks that received from it.
 pub(crate) async fn end(
     connection: &Connection,
     receiving: impl IntoIterator<Item = JoinHandle<Option<Message>>>,
@@ -94,7 +95,7 @@ async fn answer(connection: &PluginConnection<Calls<()>>) -> Result<u32, CallFai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn functions_are_called_over_tcp() {
+async fn remote_calls_work_over_tcp() {
     let ([here, there], _endpoints) = connect().await;
     let mut answering = Calls::new(Heard::default());
     answering.register::<Echo, Echo>().expect("room");
@@ -110,10 +111,10 @@ async fn functions_are_called_over_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_end_with_their_connection_over_tcp() {
+async fn tcp_calls_end_with_their_connection() {
     let ([here, there], _endpoints) = connect().await;
     let (here, at_here) = attach(here, Side::Client, Calls::new(()));
-    call(&here, "nobody answers");
+    call(&here, "no answer");
     assert_eq!(there.recv().await.expect("open").bytes.first(), Some(&rakwire_plugins::calls::MESSAGE_ID));
     there.disconnect().await;
     assert_eq!(answer(&here).await, Err(CallFailure::Disconnected));

@@ -106,12 +106,12 @@ export class FunctionError extends RakwireError {
 
 const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.unknown]: ["unknown-function", "the other peer has no function of this name"],
-  [REASONS.forbidden]: ["forbidden", "the other peer does not let this one call the function"],
+  [REASONS.forbidden]: ["forbidden", "this peer is not allowed to call the function"],
   [REASONS.badArguments]: ["bad-arguments", "the arguments are not those of the function"],
   [REASONS.answerTooLong]: ["answer-too-long", "the answer does not fit into a message"],
-  [REASONS.busy]: ["busy", "the other peer has too many calls to answer; try again a little later"],
-  [REASONS.answerDropped]: ["refused", "the function has run, and its answer was dropped for want of room"],
-  [REASONS.otherSchema]: ["other-schema", "the other peer has this function with other arguments or another answer; run the same version there"],
+  [REASONS.busy]: ["busy", "the other peer has too many calls to answer; retry later"],
+  [REASONS.answerDropped]: ["refused", "the function has run, but its answer was dropped for lack of room"],
+  [REASONS.otherSchema]: ["other-schema", "the other peer registered this function with other argument or answer types; run the same version on both"],
 };
 
 /** What a refusal of the other peer is for who has called. */

@@ -23,7 +23,7 @@ const LIMITS: [(&str, (usize, usize)); 14] = [
     ("fuzz", (109, 211)),
     ("interop", (103, 174)),
     ("native", (52, 58)),
-    ("plugins", (117, 137)),
+    ("plugins", (2, 10)),
     ("relay", (77, 150)),
     ("snowfight", (27, 52)),
     ("udp", (22, 23)),

@@ -1,8 +1,8 @@
-//! RPC4: remote calls and signals as peers with the original's plugin of that name make them.
+//! RPC4: remote calls and signals, compatible with the C++ RakNet plugin of that name.
 //!
-//! It is for games that have such peers; where both are of ours, [`RemoteCalls`](super::RemoteCalls) does more. Arguments and
-//! answers are bit streams, which each handler reads as it likes. As there, nothing can be called that was not registered, and
-//! only by those who are allowed to. `docs/plugins/calls.md` has the messages.
+//! Use it in games with such peers. Where both peers use rakwire, [`RemoteCalls`](super::RemoteCalls) offers more.
+//! Arguments and answers are bit streams in a format that each handler chooses. As in `RemoteCalls`, only registered
+//! functions can be called, and only by peers that are allowed to. `docs/plugins/calls.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::PluginHost;
@@ -45,32 +45,34 @@ pub use self::wire::{ERROR_ID, MESSAGE_ID, Message};
 /// Marks a queued message as an answered call.
 const ANSWERED: Option<u32> = Some(0);
 
-/// What an answered call has come to.
+/// The result of an answered call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<const BYTES: usize> {
-    /// Who was called.
+    /// The peer that was called.
     pub from: ConnectionId,
-    /// The bit stream that it has answered, or why there is none.
+    /// The bit stream of the answer, or the reason why there is none.
     pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
 }
 
-/// An answered call. One that is given up keeps its place, since the answer that may still come has no number.
+/// An answered call. A call that has timed out keeps its place, because the answer that may still arrive has no number.
 #[derive(Clone, Debug)]
 struct OpenCall {
     to: ConnectionId,
     name: Vec<u8, MAX_NAME>,
     timeout: Duration,
-    /// From the first attempt to send it on.
+    /// Set at the first attempt to send the call.
     deadline: Option<Instant>,
     is_given_up: bool,
 }
 
-/// The plugin. `C` is what handlers work on. It has room for `FUNCTIONS` functions and slots; for `CALLS` answered calls that
-/// are under way, as many messages that wait to be sent, and as many answers, of which one caller may have half; a message has
-/// up to `BYTES` bytes. The module has an example.
+/// The RPC4 plugin. `C` is the context of the handlers.
+///
+/// It has room for `FUNCTIONS` functions and slots. It also has room for `CALLS` answered calls that are under way, as
+/// many queued messages, and as many answers, of which one caller may use half. A message has up to `BYTES` bytes. The
+/// module documentation has an example.
 #[derive(Debug)]
 pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
-    /// What handlers work on.
+    /// The context of the handlers.
     pub context: C,
     registered: Vec<Registered<C>, FUNCTIONS>,
     open: Vec<OpenCall, CALLS>,
@@ -82,7 +84,7 @@ pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usiz
 }
 
 impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, FUNCTIONS, CALLS, BYTES> {
-    /// A plugin that lets nothing be called.
+    /// Creates a plugin without functions.
     #[must_use]
     pub fn new(context: C) -> Self {
         Self {
@@ -97,7 +99,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Lets a function be called that answers nothing: the original's `RegisterFunction`.
+    /// Registers a function without an answer: `RegisterFunction` in C++ RakNet.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -110,8 +112,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.insert(Registered { name, is_allowed, run: Run::Function(handle) })
     }
 
-    /// Lets a function be called that answers: the original's `RegisterBlockingFunction`. It may have the name of one that does
-    /// not.
+    /// Registers a function with an answer: `RegisterBlockingFunction` in C++ RakNet. It may share the name of a
+    /// function without an answer.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -124,8 +126,8 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.insert(Registered { name, is_allowed, run: Run::Answered(handle) })
     }
 
-    /// Connects a slot to a signal: the original's `RegisterSlot`. Those with the highest `order` run first, those with the same
-    /// in the order in which they were connected.
+    /// Connects a slot to a signal: `RegisterSlot` in C++ RakNet. Slots with the highest `order` run first; those with
+    /// the same order run in the order in which they were connected.
     ///
     /// # Errors
     /// [`RegisterError::Full`] and [`RegisterError::BadName`].
@@ -152,15 +154,15 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             .map_err(|_| RegisterError::Full)
     }
 
-    /// Lets functions and slots of a name no longer be called. False if there was nothing.
+    /// Unregisters the functions and slots of a name. Returns false if there were none.
     pub fn unregister(&mut self, name: &str) -> bool {
         let before = self.registered.len();
         self.registered.retain(|other| other.name != name);
         self.registered.len() < before
     }
 
-    /// Calls a function of another peer, which answers nothing: the original's `Call`. If it is unknown there,
-    /// [`poll_unknown`](Self::poll_unknown) tells.
+    /// Calls a function of a remote peer that has no answer: `Call` in C++ RakNet. If the remote does not know it,
+    /// [`poll_unknown`](Self::poll_unknown) returns its name.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -177,12 +179,13 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.enqueue(to, delivery, None, &message)
     }
 
-    /// Calls a function of another peer that answers: the original's `CallBlocking`, without blocking.
-    /// [`poll_answer`](Self::poll_answer) tells what became of it, after `timeout` at the latest, which begins when it is first
-    /// tried to be sent.
+    /// Calls a function of a remote peer that has an answer: `CallBlocking` in C++ RakNet, without blocking.
     ///
-    /// Answers have no number, so one call to a peer is under way at a time; after its time is over its place stays taken until
-    /// the answer comes or the connection ends.
+    /// [`poll_answer`](Self::poll_answer) returns the result, after `timeout` at the latest. The timeout starts at the
+    /// first attempt to send the call.
+    ///
+    /// Answers have no number, so only one call to each peer is under way at a time. After a timeout its place stays
+    /// taken until the answer arrives or the connection ends.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -206,7 +209,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         self.open.push(open).map_err(|_| CallError::TooManyCalls)
     }
 
-    /// Gives a signal to another peer: the original's `Signal`.
+    /// Sends a signal to a remote peer: `Signal` in C++ RakNet.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -234,30 +237,31 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
 
-    /// What an answered call has come to.
+    /// Returns the result of an answered call.
     pub fn poll_answer(&mut self) -> Option<Answer<BYTES>> {
         self.finished.pop_front()
     }
 
-    /// A function that another peer does not know, or does not let this one call. The last one of each peer is kept.
+    /// Returns a function that a remote peer does not know or does not let this one call. Only the last one of each
+    /// peer is kept.
     pub fn poll_unknown(&mut self) -> Option<(ConnectionId, Vec<u8, MAX_NAME>)> {
         self.unknown.pop_front()
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> CallStats {
         self.stats
     }
 
-    /// Ends the call to a peer; false if none is under way.
+    /// Ends the call to a peer; returns false if none is under way.
     fn finish(&mut self, from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> bool {
         let Some(at) = self.open.iter().position(|open| open.to == from) else { return false };
         if self.open.swap_remove(at).is_given_up {
             return true;
         }
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
-        // Together with the open calls there are never more than fit.
+        // Cannot fail: finished and open calls together never exceed the capacity.
         let _ = self.finished.push_back(Answer { from, outcome });
         true
     }
@@ -276,7 +280,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         for _ in 0..self.unknown.len() {
             let Some(other) = self.unknown.pop_front() else { break };
             if other.0 != from {
-                // It came out of this place.
+                // Cannot fail: the entry was just removed from this queue.
                 let _ = self.unknown.push_back(other);
             }
         }
@@ -291,7 +295,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             self.stats.busy = self.stats.busy.saturating_add(1);
             return;
         }
-        // Before it runs: what was done and is not answered would be done again.
+        // Checked before the function runs: if it ran without an answer, the caller would repeat it.
         if self.answers.is_full() {
             drop(self.answers.pop_of_fullest());
             self.stats.busy = self.stats.busy.saturating_add(1);
@@ -309,7 +313,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Runs a function. An error is one that the caller is told of.
+    /// Runs a function. An error is reported to the caller.
     fn run<'b>(
         &mut self,
         caller: ConnectionId,
@@ -356,7 +360,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
     }
 
-    /// Gives up the calls whose time is over.
+    /// Times out the calls with an expired deadline.
     fn give_up(&mut self, now: Instant) {
         for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
             open.deadline = Some(now + open.timeout);
@@ -369,16 +373,16 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             let waiting = self.outgoing.len();
             self.outgoing.retain(|message| message.to != to || message.call != ANSWERED);
             if self.outgoing.len() < waiting {
-                // It was never sent, so no answer comes.
+                // It was never sent, so no answer will arrive.
                 self.open.retain(|open| open.to != to);
             }
-            // Together with the calls that are not given up there are never more than fit.
+            // Cannot fail: together with the calls that have not timed out, they never exceed the capacity.
             let _ = self.finished.push_back(Answer { from: to, outcome: Err(CallFailure::TimedOut) });
         }
     }
 }
 
-/// The bytes of a message, if it is no longer than messages may be.
+/// Encodes a message; returns `None` if it is too long.
 fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
     let mut bytes = Vec::new();
     bytes.resize(BYTES, 0).ok()?;
@@ -387,7 +391,7 @@ fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> 
     Some(bytes)
 }
 
-/// What is said in place of an answer that is longer than the connection can take: there is no name to say.
+/// Returns the empty answer that replaces one which is too long for the connection. RPC4 has no error for this.
 fn empty_answer<const BYTES: usize>(message: &[u8]) -> Option<Vec<u8, BYTES>> {
     let mut name = [0; MAX_NAME];
     match Message::decode(message, &mut name) {
@@ -441,7 +445,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<R
         let mut unsent: Vec<(ConnectionId, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             if message.call == ANSWERED {
-                // There is an entry for each call at the most.
+                // Cannot fail: there is at most one entry for each call.
                 let _ = unsent.push((message.to, error));
             } else {
                 stats.unsent = stats.unsent.saturating_add(1);

@@ -1,4 +1,4 @@
-//! The bytes of RPC4 (docs/plugins/calls.md#rpc4).
+//! The wire format of RPC4 (docs/plugins/calls.md#rpc4).
 
 use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::wire::WireError;
@@ -7,40 +7,40 @@ use crate::calls::MAX_NAME;
 
 /// The first byte of calls, answers and signals.
 pub const MESSAGE_ID: u8 = 74;
-/// The first byte of what says that a function is unknown.
+/// The first byte of the error for an unknown function.
 pub const ERROR_ID: u8 = 73;
 
 const CALL: u8 = 0;
 const ANSWER: u8 = 1;
 const SIGNAL: u8 = 2;
-/// The only error that the original has.
+/// The only error code of RPC4.
 const NOT_REGISTERED: u8 = 0;
 
-/// A message. What follows a header is a bit stream that begins at a byte.
+/// A message. The bit stream after the header starts at a byte boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'m> {
-    /// A function is called.
+    /// Calls a function.
     Call {
-        /// Whose function, up to [`MAX_NAME`] bytes.
+        /// The name of the function, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
         /// Whether the caller waits for an answer.
         is_answered: bool,
         /// The arguments.
         arguments: &'m [u8],
     },
-    /// What the last answered call has come to.
+    /// Answers the last answered call.
     Answer {
         /// The answer.
         answer: &'m [u8],
     },
-    /// A signal is given, to which nobody answers.
+    /// Sends a signal, which has no answer.
     Signal {
-        /// Which signal, up to [`MAX_NAME`] bytes.
+        /// The name of the signal, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
         /// The arguments.
         arguments: &'m [u8],
     },
-    /// No function of this name is registered.
+    /// Reports that no function of this name is registered.
     Unknown {
         /// The name, up to [`MAX_NAME`] bytes.
         name: &'m [u8],
@@ -48,7 +48,7 @@ pub enum Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// Writes the message to the front of a buffer, and returns its length; nothing if it does not fit.
+    /// Writes the message to the front of a buffer, and returns its length; `None` if it does not fit.
     #[must_use]
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         let mut writer = BitStreamWriter::new(buffer);
@@ -83,7 +83,7 @@ impl<'m> Message<'m> {
         }
     }
 
-    /// What the bytes say; nothing if they say nothing. A name that is compressed is written to the buffer.
+    /// Decodes a message; returns `None` if it is malformed. A compressed name is expanded into the buffer.
     #[must_use]
     pub fn decode(bytes: &'m [u8], name: &'m mut [u8; MAX_NAME]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk()?;
@@ -108,7 +108,7 @@ impl<'m> Message<'m> {
     }
 }
 
-/// The bytes from the next whole one on.
+/// Returns the bytes from the next byte boundary on.
 fn aligned<'m>(mut reader: BitStreamReader<'_>, bytes: &'m [u8]) -> &'m [u8] {
     reader.bits().align();
     let begun = bytes.len().saturating_sub(reader.remaining() / 8);

@@ -1,4 +1,4 @@
-//! A file on its way: what was asked for, and what was checked.
+//! A file being received: what was requested, and what was checked.
 
 use sha2::{Digest, Sha256};
 
@@ -7,51 +7,51 @@ use crate::files::wire::{BASE_LENGTH, DIGEST_LENGTH, Entry, Request};
 
 use super::store::{PatchStep, Store};
 
-/// What of a file is here, asked for and checked.
+/// The state of a file being received.
 #[derive(Clone, Debug)]
 pub(super) struct IncomingFile {
     pub(super) number: u32,
     pub(super) size: u64,
     digest: [u8; DIGEST_LENGTH],
-    /// How many bytes were here before.
+    /// The number of bytes that were here before the transfer.
     pub(super) present: u64,
-    /// Up to where bytes are here or were asked for.
+    /// The end of the bytes that are here or were requested.
     pub(super) requested: u64,
     hashed: u64,
     hasher: Sha256,
     pub(super) patch: Patch,
 }
 
-/// Whether a file is made by a patch. It is tried once.
+/// The state of patching a file. It is tried once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patch {
-    /// It may be, if an older version is here.
+    /// It is tried if an older version is here.
     Untried,
-    /// It may be, once the older version, of which so many bytes were read, is known by its digest.
+    /// The digest of the older version is being computed; `read` of `size` bytes are done.
     Hashing { size: u64, read: u64 },
-    /// It may be, from this version.
+    /// A patch from the version with this digest is to be requested.
     Wanted([u8; BASE_LENGTH]),
-    /// The sender was asked.
+    /// The patch was requested.
     AskedFor,
-    /// The sender has one.
+    /// The sender has a patch, and its bytes are being fetched.
     Fetching { number: u32, size: u64, requested: u64 },
-    /// All of the patch is here, and the file is being made of it.
+    /// The patch is complete and is being applied.
     Applying,
-    /// It was.
+    /// The file was made from the patch.
     Applied,
-    /// It is not.
+    /// The file is not patched, or no longer.
     Impossible,
 }
 
-/// What is known of a file of which all bytes are here and were read.
+/// The result of checking a file against its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
-    /// They are not all here, or were not all read yet.
+    /// Its bytes have not all arrived or have not all been read back.
     Incomplete,
     Right,
-    /// They are wrong, and some of them were here before.
+    /// The digest does not match, and some bytes were here before the transfer.
     WrongAndOld,
-    /// They are wrong, and all came in this transfer.
+    /// The digest does not match, and all bytes were received in this transfer.
     Wrong,
 }
 
@@ -70,13 +70,13 @@ impl IncomingFile {
         }
     }
 
-    /// The same file without any of its bytes.
+    /// Returns the state of the same file without any of its bytes.
     pub(super) fn anew(&self) -> Self {
         let patch = if self.patch == Patch::Untried { Patch::Untried } else { Patch::Impossible };
         Self { present: 0, requested: 0, hashed: 0, hasher: Sha256::new(), patch, ..*self }
     }
 
-    /// Looks for an older version that is here, if nothing of this one is.
+    /// Looks for an older version, if nothing of the new one is here.
     pub(super) fn find_base<S: Store>(&mut self, store: &mut S) {
         if self.patch == Patch::Untried && self.present == 0 && self.size > 0 {
             let hashing = |size| Patch::Hashing { size, read: 0 };
@@ -84,7 +84,7 @@ impl IncomingFile {
         }
     }
 
-    /// Reads the older version, at most `budget` bytes, of which the rest is returned.
+    /// Reads at most `budget` bytes of the older version, and returns the rest of the budget.
     pub(super) fn hash_base<S: Store>(&mut self, store: &mut S, buffer: &mut [u8], mut budget: u64) -> u64 {
         let Patch::Hashing { size, mut read } = self.patch else { return budget };
         while read < size && budget > 0 {
@@ -105,14 +105,14 @@ impl IncomingFile {
         budget
     }
 
-    /// The sender has a patch of so many bytes with this number; none at all if it has 0.
+    /// Handles the reply to a patch request: the number of the patch and its size, which is 0 if there is none.
     pub(super) fn on_patch(&mut self, number: u32, size: u64) {
         let is_worth_it = size > 0 && size < self.size;
         self.patch =
             if is_worth_it { Patch::Fetching { number, size, requested: 0 } } else { Patch::Impossible };
     }
 
-    /// Makes more of the file from its patch, about so many bytes.
+    /// Applies more of the patch, to make about `bytes` bytes of the file.
     pub(super) fn apply_patch<S: Store>(&mut self, store: &mut S, bytes: u64) -> Result<(), StorageError> {
         match store.apply_patch(self.number, bytes)? {
             PatchStep::Unfinished => {}
@@ -125,7 +125,7 @@ impl IncomingFile {
         Ok(())
     }
 
-    /// What is to be asked for next of it, at most `chunk` bytes.
+    /// Returns the next request for this file, for at most `chunk` bytes.
     pub(super) fn next_request(&self, number: u32, chunk: u32) -> Option<Request> {
         let (file, size, offset) = match self.patch {
             Patch::Wanted(base) => return Some(Request::FindPatch { number, file: self.number, base }),
@@ -138,7 +138,7 @@ impl IncomingFile {
         Some(Request::Read { number, file, offset, length })
     }
 
-    /// What [`next_request`](Self::next_request) has named was asked for.
+    /// Records that the request of [`next_request`](Self::next_request) was sent.
     pub(super) fn on_requested(&mut self, end: u64) {
         match &mut self.patch {
             Patch::Wanted(_) => self.patch = Patch::AskedFor,
@@ -152,18 +152,18 @@ impl IncomingFile {
         }
     }
 
-    /// Whether its older version waits to be read, or its patch to be applied.
+    /// Returns whether the older version is to be read, or the patch to be applied.
     pub(super) const fn is_being_patched(&self) -> bool {
         matches!(self.patch, Patch::Hashing { .. } | Patch::Applying)
     }
 
-    /// Whether bytes up to `stored` wait to be read, or it is complete.
+    /// Returns whether bytes up to `stored` are to be read back, or the file is complete.
     pub(super) const fn can_be_checked(&self, stored: u64) -> bool {
         self.hashed < stored || self.hashed == self.size
     }
 
-    /// Reads what is here up to `stored` back, at most `budget` bytes, of which the rest is returned. So what the digest is of
-    /// is what the application has stored.
+    /// Reads back at most `budget` bytes up to `stored`, and returns the rest of the budget. Reading back makes the
+    /// digest cover what the application has actually stored.
     pub(super) fn check<S: Store>(
         &mut self,
         store: &mut S,
@@ -193,7 +193,7 @@ impl IncomingFile {
     }
 }
 
-/// The beginning of the buffer, no longer than so many bytes.
+/// Returns the first `length` bytes of the buffer, or all of it if it is shorter.
 fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
     buffer.get_mut(..length).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The side that wants the files.
+//! The plugin of the peer that fetches files.
 
 mod file;
 mod store;
@@ -18,19 +18,19 @@ use crate::bytes;
 pub use self::store::{PatchStep, Store};
 pub use self::transfer::Limits;
 
-/// How many bytes are read back or made of a patch at the most before other things have their time.
+/// The maximum number of bytes read back or patched in one update, to leave time for other work.
 const BYTES_AT_ONCE: u64 = 256 * 1_024;
 
-/// What a receiver tells the application.
+/// An event of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverEvent {
-    /// The transfer is further than it was.
+    /// The transfer has progressed.
     Progress(Progress),
-    /// Everything is here, or will not come.
+    /// The transfer has completed or failed.
     Ended(Result<Progress, Failure>),
 }
 
-/// A transfer is under way: cancel it, or wait until it has ended.
+/// The error when a transfer is already under way: cancel it, or wait until it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferUnderWay;
 
@@ -47,23 +47,25 @@ impl core::error::Error for TransferUnderWay {}
 pub struct ReceiverStats {
     /// Requests that were sent.
     pub requests: u64,
-    /// Replies that nobody has asked for, or of another peer.
+    /// Replies that were not requested, or from another peer.
     pub unexpected: u64,
-    /// Messages that say nothing, or are longer than messages may be.
+    /// Messages that are malformed or too long.
     pub malformed: u64,
 }
 
-/// The plugin of the side that wants the files: one transfer at a time, with up to `WINDOW` requests under way about up to
-/// `AHEAD` files, and messages of up to `BYTES` bytes. [The module](super) has an example.
+/// The plugin of the peer that fetches files.
+///
+/// It runs one transfer at a time, with up to `WINDOW` open requests for up to `AHEAD` files, and messages of up to
+/// `BYTES` bytes. [The module](super) has an example.
 #[derive(Debug)]
 pub struct FileReceiver<P: Protocol, S, const WINDOW: usize, const AHEAD: usize, const BYTES: usize> {
-    /// Where files go.
+    /// The application's storage, to which files are written.
     pub store: S,
     limits: Limits,
     transfer: Option<Transfer<WINDOW, AHEAD>>,
-    /// What the sender is told of the end.
+    /// The final message to the sender, until it is sent.
     last: Option<(ConnectionId, Request)>,
-    is_untold: bool,
+    is_progress_due: bool,
     ended: Option<Result<Progress, Failure>>,
     next_number: u32,
     pacer: Pacer,
@@ -74,7 +76,7 @@ pub struct FileReceiver<P: Protocol, S, const WINDOW: usize, const AHEAD: usize,
 impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES: usize>
     FileReceiver<P, S, WINDOW, AHEAD, BYTES>
 {
-    /// A receiver that asks nobody, whose messages travel by the default delivery, which is reliable.
+    /// Creates a receiver without a transfer. Its messages use the default delivery, which is reliable.
     #[must_use]
     pub fn new(store: S, limits: Limits) -> Self {
         const { assert!(BYTES >= MIN_BYTES && WINDOW > 0 && AHEAD > 0, "a page of the manifest needs room") };
@@ -83,7 +85,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
             limits,
             transfer: None,
             last: None,
-            is_untold: false,
+            is_progress_due: false,
             ended: None,
             next_number: 0,
             pacer: Pacer::default(),
@@ -92,18 +94,18 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// The same with another delivery, which must be reliable.
+    /// Creates a receiver that uses another delivery, which must be reliable.
     #[must_use]
     pub fn with_delivery(store: S, limits: Limits, delivery: P::Delivery) -> Self {
         Self { delivery, ..Self::new(store, limits) }
     }
 
-    /// Asks for no more bytes in a second; nothing is no limit.
+    /// Limits the bytes requested a second; `None` removes the limit.
     pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Fetches all files of a peer that are not here yet. What an earlier transfer has left is used.
+    /// Fetches all files of a peer that are not here yet. It resumes what earlier transfers have left.
     ///
     /// # Errors
     /// [`TransferUnderWay`].
@@ -113,28 +115,29 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
         let chunk = u32::try_from(BYTES - DATA_HEADER).unwrap_or(u32::MAX);
         self.transfer = Some(Transfer::new(id, self.limits, chunk, self.next_number));
-        (self.ended, self.last, self.is_untold) = (None, None, false);
+        (self.ended, self.last, self.is_progress_due) = (None, None, false);
         Ok(())
     }
 
-    /// Ends the transfer, and tells the sender so; false if there is none.
+    /// Cancels the transfer, and notifies the sender; returns false if there is none.
     pub fn cancel(&mut self) -> bool {
         let is_under_way = self.transfer.is_some();
         self.fail(Reason::Cancelled);
         is_under_way
     }
 
-    /// How the transfer is since it was asked for last.
+    /// Returns the progress or the end of the transfer since the last call.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        if let Some(transfer) = self.transfer.as_ref().filter(|_| self.is_untold) {
-            self.is_untold = false;
+        if let Some(transfer) = self.transfer.as_ref().filter(|_| self.is_progress_due) {
+            self.is_progress_due = false;
             return Some(ReceiverEvent::Progress(transfer.progress));
         }
-        // Before it is sent, an application that closes the connection would keep it from the sender.
+        // Reported only after the final message was sent: an application that closes the connection on this event would
+        // otherwise keep it from the sender.
         if self.last.is_some() { None } else { self.ended.take().map(ReceiverEvent::Ended) }
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> ReceiverStats {
         self.stats
@@ -146,7 +149,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Ends the transfer, if there is one, and returns whom it was with.
+    /// Ends the transfer if there is one, and returns its connection.
     fn end(&mut self, result: impl FnOnce(Progress) -> Result<Progress, Failure>) -> Option<ConnectionId> {
         let transfer = self.transfer.take()?;
         self.next_number = transfer.next_number();
@@ -154,7 +157,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         Some(transfer.id)
     }
 
-    /// What a reply of the sender means for the transfer. False if it was not asked for.
+    /// Applies a reply of the sender to the transfer. Returns false if it was not requested.
     fn on_reply(&mut self, now: Instant, reply: &Reply<'_>) -> Result<bool, Reason> {
         let Some(transfer) = &mut self.transfer else { return Ok(false) };
         match reply {
@@ -168,13 +171,13 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Reads back what has come, applies patches and reads older versions of what is to come; ends the transfer if all is here.
+    /// Reads back arrived files, applies patches and reads older versions. Ends the transfer if everything is complete.
     fn check(&mut self, buffer: &mut [u8]) {
         let Some(transfer) = &mut self.transfer else { return };
         let store = &mut self.store;
         let checked = transfer.check(store, buffer, BYTES_AT_ONCE);
         let patched = checked.and_then(|(is_finished, budget)| {
-            self.is_untold |= is_finished;
+            self.is_progress_due |= is_finished;
             transfer.apply_patches(store, budget)
         });
         match patched {
@@ -188,7 +191,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Asks for what may be asked for now.
+    /// Sends the requests that are allowed now.
     fn request(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         while let Some(transfer) = self.transfer.as_mut().filter(|_| self.pacer.is_ready(now)) {
             let Some(request) = transfer.next_request() else { return };
@@ -250,7 +253,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
                 }
             }
             Some(reply) => match if is_from_sender { self.on_reply(now, &reply) } else { Ok(false) } {
-                Ok(true) => self.is_untold = true,
+                Ok(true) => self.is_progress_due = true,
                 Ok(false) => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
                 Err(reason) => self.fail(reason),
             },

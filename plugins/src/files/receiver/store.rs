@@ -1,58 +1,62 @@
-//! Where a receiver puts files.
+//! The storage interface of a receiver.
 
 use crate::files::outcome::StorageError;
 use crate::files::wire::Entry;
 
-/// How far the file is that a patch makes.
+/// The progress of applying a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchStep {
-    /// Not all of it is made.
+    /// The file is not complete yet.
     Unfinished,
-    /// All of it is.
+    /// The file is complete.
     Applied,
-    /// The patch is worth nothing. Nothing of the file is here, and all of it is fetched.
+    /// The patch is unusable. The store holds nothing of the file, and all of it is fetched.
     Worthless,
 }
 
-/// The application's storage. A file is named by its number from [`begin`](Self::begin) on until it is finished or the transfer
-/// has ended; several are under way at a time.
+/// The application's storage for received files.
 ///
-/// Whoever writes files of others to a disk should not write through links that are there.
+/// A file is identified by its number from [`begin`](Self::begin) until it is finished or the transfer has ended.
+/// Several files are under way at once. Implementations that write to a disk should not follow existing links, because
+/// the remote chooses the paths.
 pub trait Store {
-    /// A file is to come; its path is [one that a file may have](crate::files::check_path), and comes once. Returns how many bytes of
-    /// it are here from its beginning on, of an earlier attempt or an earlier version: they are read back, and all are fetched
-    /// again if the SHA-256 is wrong in the end.
+    /// Begins a file, and returns how many of its first bytes are already here.
+    ///
+    /// The path is [allowed](crate::files::check_path) and appears once. The existing bytes may come from an earlier
+    /// attempt or version: they are read back, and if the SHA-256 does not match, the whole file is fetched again.
     ///
     /// # Errors
     /// [`StorageError`], which ends the transfer, as in the other methods.
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError>;
 
-    /// Reads bytes back, as many as the buffer has.
+    /// Reads bytes back until the buffer is full.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Writes bytes; not always in order where the protocol knows none.
+    /// Writes bytes, not necessarily in order if the protocol is unordered.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
     fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// What is here of a file is wrong; everything will be written again, from the beginning on.
+    /// Discards the stored bytes of a file, because they are wrong. All of it is written again from the beginning.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
 
-    /// How many bytes an older version of a file has that is here, and from which a patch may start. Asked where nothing of the
-    /// file is here, or what is here is wrong. None unless the application can apply patches.
+    /// Returns the size of an older version of a file from which a patch may start.
+    ///
+    /// It is called when nothing of the file is here, or what is here is wrong. The default returns `None`, for
+    /// applications that cannot apply patches.
     fn base(&mut self, _file: u32) -> Option<u64> {
         None
     }
 
-    /// Reads bytes of the older version, as many as the buffer has, from its beginning to its end: its SHA-256 names it to the
-    /// sender.
+    /// Reads bytes of the older version until the buffer is full. All of it is read once, because its SHA-256
+    /// identifies it to the sender.
     ///
     /// # Errors
     /// [`StorageError`], after which the file is fetched as if there were no older version.
@@ -60,7 +64,8 @@ pub trait Store {
         Err(StorageError)
     }
 
-    /// Writes bytes of a patch for a file, which is shorter than the file; not always in order where the protocol knows none.
+    /// Writes bytes of a patch for a file, not necessarily in order if the protocol is unordered. A patch is shorter
+    /// than its file.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -68,8 +73,10 @@ pub trait Store {
         Err(StorageError)
     }
 
-    /// All bytes of a patch are here: makes the file from it and the older version, about so many bytes of it, before other
-    /// things have their time. Called again until the file is made, which is read back then.
+    /// Makes about `bytes` bytes of a file from its complete patch and the older version.
+    ///
+    /// It is called again until the file is complete, so that other work can run in between. The file is then read
+    /// back.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
@@ -77,7 +84,7 @@ pub trait Store {
         Ok(PatchStep::Worthless)
     }
 
-    /// All bytes of a file are here, and their SHA-256 is right.
+    /// Finishes a file that is complete and has the right SHA-256.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).

@@ -12,20 +12,20 @@ use crate::files::outcome::{Progress, Reason, StorageError, Totals};
 use crate::files::path::{MAX_PATH, check_path};
 use crate::files::wire::{Entry, Page, Request};
 
-/// What a receiver takes. More ends the transfer.
+/// The limits of a receiver. Exceeding one ends the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many files.
+    /// The maximum number of files.
     pub files: u32,
-    /// How many bytes of one file.
+    /// The maximum size of one file, in bytes.
     pub file_bytes: u64,
-    /// How many bytes of all files.
+    /// The maximum size of all files, in bytes.
     pub bytes: u64,
-    /// How long nothing may come that was asked for.
+    /// How long the sender may leave requests unanswered.
     pub timeout: Duration,
 }
 
-/// What was asked for about a file.
+/// An open request about a file.
 #[derive(Clone, Copy, Debug)]
 struct OpenRequest {
     number: u32,
@@ -35,24 +35,24 @@ struct OpenRequest {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
-    /// Bytes of it.
+    /// Bytes of the file.
     Bytes { offset: u64, length: u32 },
-    /// Whether there is a patch for it.
+    /// A patch for the file.
     Patch,
     /// Bytes of the patch.
     PatchBytes { offset: u64, length: u32 },
 }
 
-/// A transfer from one connection: up to `WINDOW` requests under way, about up to `AHEAD` files.
+/// A transfer from one connection, with up to `WINDOW` open requests for up to `AHEAD` files.
 #[derive(Debug)]
 pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
     pub(super) id: ConnectionId,
     pub(super) progress: Progress,
     limits: Limits,
-    /// How many bytes may be asked for at once, and how many requests may be under way.
+    /// The maximum bytes of one request, and the maximum number of open requests.
     chunk: u32,
     window: usize,
-    /// What the pages so far have named, and the last path of them.
+    /// The totals of the pages so far, and their last path.
     listed: Totals,
     last_path: Vec<u8, MAX_PATH>,
     is_begun: bool,
@@ -64,7 +64,7 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
 }
 
 impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
-    /// `next_number` differs from those of earlier transfers, whose replies may still come.
+    /// `next_number` must differ from the numbers of earlier transfers, because their replies may still arrive.
     pub(super) fn new(id: ConnectionId, limits: Limits, chunk: u32, next_number: u32) -> Self {
         Self {
             id,
@@ -95,12 +95,12 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.listing.is_some() || !self.open.is_empty()
     }
 
-    /// When nothing has come for too long.
+    /// Returns when the transfer times out.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.heard_at.filter(|_| self.is_waiting()).map(|heard_at| heard_at + self.limits.timeout)
     }
 
-    /// False if nobody has asked for the page.
+    /// Handles a page of the manifest; returns false if it was not requested.
     pub(super) fn on_page<S: Store>(
         &mut self,
         now: Instant,
@@ -121,7 +121,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             self.on_entry(store, &entry)?;
         }
         let is_last = self.listed.files == page.totals.files;
-        // A page that names nothing would be asked for without end.
+        // A page without entries would be requested forever.
         let is_empty = page.first == self.listed.files;
         if (is_empty && !is_last) || (is_last && self.listed.bytes != page.totals.bytes) {
             return Err(Reason::BadManifest);
@@ -149,7 +149,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
     fn on_entry<S: Store>(&mut self, store: &mut S, entry: &Entry<'_>) -> Result<(), Reason> {
         let number = self.listed.files;
         check_path(entry.path).ok_or(Reason::BadPath)?;
-        // In order, no path comes twice.
+        // Ascending order rules out duplicate paths.
         let is_in_order = number == 0 || self.last_path.as_slice() < entry.path;
         let bytes = self.listed.bytes.checked_add(entry.size).ok_or(Reason::BadManifest)?;
         if !is_in_order || number >= self.progress.total.files || bytes > self.progress.total.bytes {
@@ -171,7 +171,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.files.push_back(file).map_err(|_| Reason::BadMessage)
     }
 
-    /// False if nobody has asked for the bytes.
+    /// Handles bytes of a file; returns false if they were not requested.
     pub(super) fn on_data<S: Store>(
         &mut self,
         now: Instant,
@@ -198,14 +198,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(true)
     }
 
-    /// Takes an answer to what was asked for under this number; nothing if nothing was.
+    /// Removes and returns the open request with this number, if there is one.
     fn on_answer(&mut self, now: Instant, number: u32) -> Option<OpenRequest> {
         let at = self.open.iter().position(|open| open.number == number)?;
         self.heard_at = Some(now);
         Some(self.open.remove(at))
     }
 
-    /// False if nobody has asked for the patch.
+    /// Handles a patch reply; returns false if it was not requested.
     pub(super) fn on_patch(
         &mut self,
         now: Instant,
@@ -224,7 +224,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(true)
     }
 
-    /// A file is made of its patch from now on, if all of the patch is here.
+    /// Starts to apply the patch of a file if the patch is complete.
     fn begin_to_patch(&mut self, number: u32) {
         let Some(file) = self.files.iter_mut().find(|other| other.number == number) else { return };
         let Patch::Fetching { size, requested, .. } = file.patch else { return };
@@ -233,7 +233,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// Up to where the bytes of the first file are here without a gap.
+    /// Returns the length of the gapless beginning of the first file.
     fn stored(&self, first: &IncomingFile) -> u64 {
         let open = self.open.iter().filter(|open| open.file == first.number);
         let offsets = open.filter_map(|open| match open.what {
@@ -243,14 +243,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Whether [`check`](Self::check), [`apply_patches`](Self::apply_patches) or [`hash_bases`](Self::hash_bases) has something
-    /// to do.
+    /// Returns whether [`check`](Self::check), [`apply_patches`](Self::apply_patches) or
+    /// [`hash_bases`](Self::hash_bases) has work to do.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
             || self.files.iter().any(IncomingFile::is_being_patched)
     }
 
-    /// Makes more of the next file that has its patch, about so many bytes. Returns how many bytes more might be read.
+    /// Applies the patch of the next file that has one, for about `budget` bytes. Returns the rest of the budget.
     pub(super) fn apply_patches<S: Store>(&mut self, store: &mut S, budget: u64) -> Result<u64, Reason> {
         let file = self.files.iter_mut().find(|file| file.patch == Patch::Applying);
         let Some(file) = file.filter(|_| budget > 0) else { return Ok(budget) };
@@ -261,7 +261,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(0)
     }
 
-    /// Reads older versions of files, the next one first, at most so many bytes.
+    /// Reads at most `budget` bytes of older versions, in the order of the files.
     pub(super) fn hash_bases<S: Store>(&mut self, store: &mut S, buffer: &mut [u8], mut budget: u64) {
         for file in &mut self.files {
             if budget == 0 {
@@ -271,8 +271,8 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// Reads back what is here, at most so many bytes, and finishes files that are complete. Whether one was, and how many
-    /// bytes more might have been read.
+    /// Reads back at most `budget` bytes, and finishes complete files. Returns whether a file was finished, and the
+    /// rest of the budget.
     pub(super) fn check<S: Store>(
         &mut self,
         store: &mut S,
@@ -307,7 +307,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok((is_finished, budget))
     }
 
-    /// What is to be asked for next: the manifest before files, so that there are always some to ask for.
+    /// Returns the next request. The manifest comes before files, so that there are always files to request.
     pub(super) fn next_request(&self) -> Option<Request> {
         let room = AHEAD.saturating_sub(self.files.len());
         let is_listed = self.is_begun && self.listed.files == self.progress.total.files;
@@ -321,7 +321,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.files.iter().find_map(|file| file.next_request(self.next_number, self.chunk))
     }
 
-    /// The request was sent.
+    /// Records that the request was sent.
     pub(super) fn on_requested(&mut self, now: Instant, request: Request) {
         if !self.is_waiting() {
             self.heard_at = Some(now);
@@ -343,14 +343,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
     }
 
-    /// What [`next_request`](Self::next_request) has named about a file was asked for.
+    /// Records that a request of [`next_request`](Self::next_request) about a file was sent.
     fn on_requested_of_file(&mut self, number: u32, end: u64, what: impl Fn(Patch) -> Asked) {
         let chunk = self.chunk;
         let file = self.files.iter_mut().find(|file| file.next_request(number, chunk).is_some());
         let Some(file) = file else { return };
         let open = OpenRequest { number, file: file.number, what: what(file.patch) };
         file.on_requested(end);
-        // There is room, since requests are made only for so many.
+        // Cannot fail: requests are only made while there is room.
         let _ = self.open.push(open);
     }
 }

@@ -1,21 +1,21 @@
-//! One entity, as the authority has it.
+//! One entity at the authority.
 
 use rakwire::endpoint::ConnectionId;
 
-/// What an authority keeps of an entity beside its fields.
+/// The state of an entity beside its fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
     pub(super) generation: u16,
     pub(super) class: u8,
     pub(super) handle: u32,
     pub(super) owner: Option<ConnectionId>,
-    /// Counts how often it has had another owner.
+    /// The number of times that its owner has changed.
     pub(super) term: u16,
-    /// The number of the last message of its owner that was heeded.
+    /// The number of the last message of its owner that was applied.
     pub(super) owner_number: u32,
-    /// The tick in which it was first seen; 0 before that.
+    /// The tick in which it was first sent out; 0 before that.
     pub(super) created_at: u32,
-    /// The last tick in which anything has changed.
+    /// The last tick in which any field changed.
     pub(super) changed_at: u32,
 }
 
@@ -33,7 +33,7 @@ impl Entity {
         }
     }
 
-    /// Gives it to another owner.
+    /// Changes the owner.
     pub(super) fn set_owner(&mut self, owner: Option<ConnectionId>) {
         if self.owner != owner {
             (self.owner, self.owner_number) = (owner, 0);

@@ -4,33 +4,33 @@ use crate::replication::received::Received;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Knowledge {
-    /// The client has nothing of it.
+    /// The client does not have it.
     #[default]
     Absent,
-    /// The client is sent everything.
+    /// The full state is being sent.
     Creating,
-    /// The client has everything as of some tick, and is sent what has changed since.
+    /// The client has the full state of some tick, and is sent changes since then.
     Present,
-    /// The client is told that it is gone.
+    /// The removal is being sent.
     Removing,
 }
 
-/// What a client knows of one entity.
+/// The state of one entity at one client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) knowledge: Knowledge,
     pub(super) generation: u16,
     pub(super) term: u16,
     pub(super) is_owner: bool,
-    /// The latest tick whose values the client has acknowledged.
+    /// The latest tick that the client has acknowledged.
     pub(super) acked: u32,
-    /// The ticks in which it was sent since the knowledge is what it is.
+    /// The ticks in which it was sent in the current state.
     sent: Received,
-    /// Grows by the priority in each tick in which there was something to send.
+    /// Grows by the entity's priority in each tick in which there was something to send.
     pub(super) priority: u32,
 }
 
-/// What a client should know of an entity.
+/// The state of an entity that a client should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) generation: u16,
@@ -54,8 +54,8 @@ impl Known {
         (self.knowledge, self.sent, self.priority) = (knowledge, Received::default(), 0);
     }
 
-    /// Compares what the client knows with what it should, nothing if the entity is out of scope; whether something is to be
-    /// sent in this tick.
+    /// Compares the known state with the wanted one, which is `None` out of scope. Returns whether to send something in
+    /// this tick.
     pub(super) fn refresh(&mut self, wanted: Option<Wanted>, tick: u32, resend: u32) -> bool {
         let Some(wanted) = wanted else {
             if matches!(self.knowledge, Knowledge::Creating | Knowledge::Present) {
@@ -73,7 +73,7 @@ impl Known {
         self.term = wanted.term;
         match self.knowledge {
             Knowledge::Present if wanted.changed_at <= self.acked => {
-                // As it was at the acknowledged tick, so it is now.
+                // Nothing has changed since the acknowledged tick.
                 self.acked = tick;
                 false
             }
@@ -84,7 +84,7 @@ impl Known {
         }
     }
 
-    /// Whether it was not sent yet, or so long ago that an acknowledgement should have come.
+    /// Returns whether it was never sent, or so long ago that an acknowledgement should have arrived.
     fn is_resent(&self, tick: u32, resend: u32) -> bool {
         self.sent.latest() == 0 || tick.saturating_sub(self.sent.latest()) >= resend
     }

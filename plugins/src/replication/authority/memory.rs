@@ -1,4 +1,4 @@
-//! Where an authority keeps what it knows: in itself, with sizes of its type, or on the heap, with sizes chosen at run time.
+//! The memory of an authority: inline with sizes in its type, or on the heap with sizes chosen at run time.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, vec};
@@ -12,14 +12,14 @@ use super::table::{Table, past_row};
 use crate::replication::rows::{row, row_mut};
 
 /// The memory of an authority: [`FixedAuthorityMemory`], or `HeapAuthorityMemory` with the feature `alloc`.
-#[expect(private_bounds, reason = "what a memory lends is known to the plugin alone")]
+#[expect(private_bounds, reason = "only the plugin accesses the lists of its memory")]
 pub trait AuthorityMemory: Lists {}
 
 /// The lists that an authority works on.
 pub(super) trait Lists {
-    /// Lends them.
+    /// Borrows the lists mutably.
     fn parts(&mut self) -> Parts<'_>;
-    /// Lends them to be read.
+    /// Borrows the lists.
     fn view(&self) -> View<'_>;
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Parts<'m> {
     pub(super) field_changed_at: &'m mut [u32],
     pub(super) past: &'m mut [u32],
     pub(super) peers: &'m mut [Option<(ConnectionId, Peer)>],
-    /// A row of the number of entities for each peer.
+    /// For each peer, one row with all entities.
     pub(super) known: &'m mut [Known],
     pub(super) due: &'m mut [(u32, u16)],
     pub(super) is_chosen: &'m mut [bool],
@@ -41,7 +41,7 @@ pub(super) struct Parts<'m> {
     pub(super) history: usize,
 }
 
-/// The lists of an authority, to be read.
+/// The lists of an authority, read-only.
 #[derive(Debug)]
 pub(super) struct View<'m> {
     pub(super) table: Table<'m>,
@@ -49,7 +49,7 @@ pub(super) struct View<'m> {
 }
 
 impl Parts<'_> {
-    /// Keeps the values of a tick that has just begun.
+    /// Stores the values of a tick that has just begun.
     pub(super) fn on_tick(&mut self, tick: u32) {
         let (fields, history) = (self.fields, self.history);
         for (index, entity) in self.entities.iter_mut().enumerate() {
@@ -93,8 +93,10 @@ impl View<'_> {
     }
 }
 
-/// Room for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields; short forms for what was acknowledged less than
-/// `HISTORY` ticks ago; messages of up to `BYTES` bytes. It needs no allocator, and is as large as all that together.
+/// Inline memory, which needs no allocator and is as large as all its lists together.
+///
+/// It has room for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are used if the
+/// last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedAuthorityMemory<
     const PEERS: usize,
@@ -173,7 +175,7 @@ impl<const PEERS: usize, const ENTITIES: usize, const FIELDS: usize, const HISTO
     }
 }
 
-/// The sizes of an authority on the heap. Its fields are as many as the longest class has.
+/// The sizes of an authority on the heap. It has as many fields as the longest class.
 ///
 /// ```
 /// use rakwire_plugins::replication::AuthorityConfig;
@@ -184,14 +186,16 @@ impl<const PEERS: usize, const ENTITIES: usize, const FIELDS: usize, const HISTO
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthorityConfig {
-    /// The connections of the peer, as many as its capacity has. Each takes 32 bytes for each entity. Default: 64.
+    /// The maximum number of connections, as in the capacity of the peer. Each takes 32 bytes for each entity. Default:
+    /// 64.
     pub connections: usize,
-    /// The most entities at once, 1 to 65,536. Clients need room for as many. Default: 1,024.
+    /// The maximum number of entities, 1 to 65,536. Clients need room for as many. Default: 1,024.
     pub entities: usize,
-    /// Short forms are used for what was acknowledged less than so many ticks ago, at least 2; each takes four bytes for each
-    /// field of each entity. Default: 16.
+    /// The number of past ticks that are stored, at least 2. Short forms are used if the last acknowledgement is
+    /// younger. Each tick takes four bytes for each field of each entity. Default: 16.
     pub history: usize,
-    /// Bytes of a message. Clients need room for as many. Default: 1,024, which fits into a datagram.
+    /// The maximum length of a message in bytes. Clients need room for as many. Default: 1,024, which fits into a
+    /// datagram.
     pub max_message: usize,
 }
 
@@ -202,7 +206,7 @@ impl Default for AuthorityConfig {
     }
 }
 
-/// Room on the heap, of the sizes of an [`AuthorityConfig`].
+/// Memory on the heap, with the sizes of an [`AuthorityConfig`].
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct HeapAuthorityMemory {
@@ -222,7 +226,7 @@ pub struct HeapAuthorityMemory {
 
 #[cfg(feature = "alloc")]
 impl HeapAuthorityMemory {
-    /// Allocates each list in its place, so that nothing of this is ever on a stack.
+    /// Allocates each list directly on the heap, so that none is ever on a stack.
     pub(super) fn new(config: &AuthorityConfig, fields: usize) -> Self {
         let entities = config.entities.clamp(1, 1 << 16);
         let history = config.history.max(2);

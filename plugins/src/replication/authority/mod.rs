@@ -1,4 +1,4 @@
-//! The side that says how the entities are.
+//! The plugin of the peer that owns the state of all entities.
 
 mod entity;
 mod known;
@@ -35,29 +35,32 @@ pub use self::memory::{AuthorityMemory, FixedAuthorityMemory};
 pub use self::scope::{EntityInfo, EverythingInScope, Scope, SentBits};
 pub use self::stats::{AuthorityStats, PeerStats};
 
-/// A client that does not show its classes is shown the authority's again after so many ticks.
+/// The interval, in ticks, at which the authority repeats its classes to a client that has not sent its own.
 const GREETING_TICKS: u32 = 32;
 
-/// The plugin of the side that says how the entities are. `S` is the [`Scope`], and `M` where it keeps what it knows:
-/// [`FixedAuthority`] has the sizes of its type, [`HeapAuthority`] those of an [`AuthorityConfig`]. [The module](super) has an
-/// example.
+/// The plugin of the peer that owns the state of all entities.
+///
+/// `S` is the [`Scope`]. `M` is the memory: [`FixedAuthority`] has the sizes in its type, [`HeapAuthority`] those of an
+/// [`AuthorityConfig`]. [The module](super) has an example.
 #[derive(Debug)]
 pub struct Authority<P: Protocol, S, M> {
-    /// Who sees what.
+    /// The scope, which decides which client sees which entity.
     pub scope: S,
     classes: &'static [Class],
     fingerprint: u64,
     memory: M,
     tick: u32,
     delivery: P::Delivery,
-    /// A client with other classes that the application does not know of.
+    /// A client with other classes that was not polled yet.
     mismatch: Option<ConnectionId>,
     stats: AuthorityStats,
 }
 
-/// An [`Authority`] without an allocator: up to `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields; short forms
-/// are used for what was acknowledged less than `HISTORY` ticks ago; messages of up to `BYTES` bytes. It is as large as all that
-/// together, also where it is made: on a stack, most often.
+/// An [`Authority`] without an allocator.
+///
+/// It has room for `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields. Short forms are used if the
+/// last acknowledgement is less than `HISTORY` ticks old. Messages have up to `BYTES` bytes. The value is as large as
+/// all of that together, and is usually created on a stack.
 pub type FixedAuthority<
     P,
     S,
@@ -68,7 +71,7 @@ pub type FixedAuthority<
     const BYTES: usize,
 > = Authority<P, S, FixedAuthorityMemory<PEERS, ENTITIES, FIELDS, HISTORY, BYTES>>;
 
-/// An [`Authority`] on the heap, with sizes that are chosen when it is made.
+/// An [`Authority`] on the heap, with sizes chosen at run time.
 #[cfg(feature = "alloc")]
 pub type HeapAuthority<P, S> = Authority<P, S, HeapAuthorityMemory>;
 
@@ -82,8 +85,8 @@ impl<
     const BYTES: usize,
 > FixedAuthority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
 {
-    /// An authority without entities. Its messages should travel unreliably: what is lost is not sent again, but what is true
-    /// then.
+    /// Creates an authority without entities. Its messages should be unreliable: a lost update is not resent, because a
+    /// later one replaces it.
     ///
     /// # Errors
     /// [`ClassError`].
@@ -95,8 +98,8 @@ impl<
 
 #[cfg(feature = "alloc")]
 impl<P: Protocol, S: Scope> HeapAuthority<P, S> {
-    /// An authority without entities, of these sizes. Its messages should travel unreliably: what is lost is not sent again, but
-    /// what is true then.
+    /// Creates an authority without entities, with the sizes of `config`. Its messages should be unreliable: a lost
+    /// update is not resent, because a later one replaces it.
     ///
     /// ```
     /// use rakwire::raknet::{Delivery, RakNet};
@@ -140,7 +143,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         }
     }
 
-    /// Makes an entity, which clients learn of at the next [tick](Self::tick). `handle` is the application's own number for it.
+    /// Creates an entity, which clients receive at the next [tick](Self::tick). `handle` is the application's own
+    /// number for it.
     ///
     /// # Errors
     /// [`SpawnError`].
@@ -162,13 +166,13 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(NetworkId { index, generation: *generation })
     }
 
-    /// Ends an entity, which clients learn at the next tick; false if there is none of this name.
+    /// Removes an entity, which clients are sent at the next tick; returns false if it does not exist.
     pub fn despawn(&mut self, id: NetworkId) -> bool {
         let place = self.memory.parts().entities.get_mut(usize::from(id.index));
         place.and_then(|place| place.take_if(|entity| entity.generation == id.generation)).is_some()
     }
 
-    /// Changes a field of an entity. Bits beyond its width are cut off.
+    /// Sets a field of an entity. Bits beyond its width are cut off.
     ///
     /// # Errors
     /// [`SetError`].
@@ -186,8 +190,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Ok(())
     }
 
-    /// Lets a client say how an entity is, or nobody but this authority. A client that leaves owns nothing any more. False if
-    /// there is no such entity, or no such client.
+    /// Sets the client that controls an entity; `None` means this authority. A client that disconnects loses its
+    /// entities. Returns false if the entity or the client does not exist.
     pub fn set_owner(&mut self, id: NetworkId, owner: Option<ConnectionId>) -> bool {
         let mut parts = self.memory.parts();
         if owner.is_some_and(|owner| parts.peer(owner).is_none()) {
@@ -196,7 +200,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         find(&mut parts, id).map(|entity| entity.set_owner(owner)).is_some()
     }
 
-    /// An entity.
+    /// Returns an entity.
     #[must_use]
     pub fn get(&self, id: NetworkId) -> Option<EntityInfo<'_>> {
         let table = self.memory.view().table;
@@ -204,19 +208,21 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         Some(table.info(id.index, entity))
     }
 
-    /// The entities, in the order of their indices.
+    /// Returns the entities, in the order of their indices.
     pub fn iter(&self) -> impl Iterator<Item = EntityInfo<'_>> + use<'_, P, S, M> {
         self.memory.view().table.iter()
     }
 
-    /// The first entity that has this number of the application's.
+    /// Returns the first entity with this handle.
     #[must_use]
     pub fn find(&self, handle: u32) -> Option<EntityInfo<'_>> {
         self.iter().find(|entity| entity.handle == handle)
     }
 
-    /// Sends every client what has become of the entities since the last tick; returns the number of the tick, from 1 on. After
-    /// 2^32 - 1 of them nothing more is sent. Have the driver run afterwards.
+    /// Sends each client the changes since the last tick, and returns the number of the tick, starting at 1. Run the
+    /// driver afterwards.
+    ///
+    /// After 2^32 - 1 ticks, nothing more is sent.
     pub fn tick(&mut self) -> u32 {
         let Some(tick) = self.tick.checked_add(1) else { return self.tick };
         self.tick = tick;
@@ -224,37 +230,40 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         parts.on_tick(tick);
         for (_, peer) in parts.peers.iter_mut().flatten() {
             peer.is_due = peer.budget > 0 && peer.classes == ClientClasses::Same;
-            // A client whose driver has no plugins may answer unreliably.
+            // A client in a driver without plugins may answer unreliably.
             peer.owes_classes |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
         }
         tick
     }
 
-    /// Sends a client no more than so many bytes in a tick, as many as a message has at the most. Fewer than the longest entity of a class needs
-    /// keep that from the client; one that gets none costs nothing. False if there is no such client.
+    /// Limits the bytes sent to a client in each tick. The default is the maximum message length. Returns false if
+    /// there is no such client.
+    ///
+    /// An entity that needs more than the budget never reaches the client. With a budget of 0 the client takes no work.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.memory.parts().peer(id).map(|peer| peer.budget = bytes).is_some()
     }
 
-    /// What a client was sent.
+    /// Returns the counters of what a client was sent.
     #[must_use]
     pub fn peer_stats(&self, id: ConnectionId) -> Option<PeerStats> {
         self.memory.view().peer(id).map(|peer| peer.stats)
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> AuthorityStats {
         self.stats
     }
 
-    /// A client that has other classes than this authority, of several the last one. Each is named once, and is sent nothing.
+    /// Returns the latest client with classes that differ from those of this authority. Each client is returned once, and
+    /// is sent nothing.
     pub fn poll_mismatch(&mut self) -> Option<ConnectionId> {
         self.mismatch.take()
     }
 }
 
-/// An entity, to be changed.
+/// Returns an entity for changes.
 fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Entity> {
     let entity = parts.entities.get_mut(usize::from(id.index))?.as_mut();
     entity.filter(|entity| entity.generation == id.generation)
@@ -329,7 +338,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
             let (scope, due) = (&mut self.scope, &mut *parts.due);
             let mut cx = Tick { tick, classes, table, scope, due, is_chosen: &mut *parts.is_chosen };
             let Some((length, chosen)) = peer.write(known, &mut cx, *id, parts.buffer) else { continue };
-            // What finds no room now is older than what the next tick sends.
+            // If there is no room the message is dropped: the next tick sends newer state.
             if sender.send(*id, parts.buffer.get(..length).unwrap_or_default(), delivery).is_ok() {
                 report(known, &mut cx, *id);
                 peer.on_sent(known, &cx, &chosen, length);

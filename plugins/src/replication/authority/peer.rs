@@ -1,4 +1,4 @@
-//! One client, as the authority knows it.
+//! One client at the authority.
 
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
@@ -11,53 +11,53 @@ use crate::replication::class::{Class, MAX_FIELDS};
 use crate::replication::received::Received;
 use crate::replication::wire::{Full, HEADER, Record, Writer, gamma_bits, update_header, write_gamma};
 
-/// What a removal weighs, which is short and makes room at the client.
+/// The priority of a removal, which is high because it is short and makes room at the client.
 const REMOVAL_PRIORITY: u32 = 1 << 24;
-/// An acknowledgement is waited for so many ticks longer than it has taken before.
+/// How many ticks longer than the usual delay to wait for an acknowledgement.
 const RESEND_MARGIN: u32 = 2;
 
-/// What is known of the classes of a client.
+/// The classes of a client, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientClasses {
-    /// It has not shown them. It is sent nothing yet.
+    /// It has not sent them. No entities are sent to it yet.
     Unknown,
     Same,
-    /// They are others. It is sent nothing.
+    /// They differ. No entities are sent to it.
     Other,
 }
 
-/// What an authority keeps of a client beside what it knows of each entity.
+/// The state of a client beside that of each entity.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Acknowledged since the last tick.
+    /// Ticks acknowledged since the last tick.
     received: Received,
-    /// So many ticks an acknowledgement takes, or has lately taken.
+    /// The recent delay of acknowledgements, in ticks.
     ack_delay: u32,
     pub(super) classes: ClientClasses,
-    /// It was not sent the fingerprint of the authority's classes yet.
+    /// The fingerprint of the authority's classes is still to be sent to it.
     pub(super) owes_classes: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,
     pub(super) stats: PeerStats,
 }
 
-/// What the messages of a tick are made of.
+/// The data from which the messages of a tick are built.
 pub(super) struct Tick<'a, S> {
     pub(super) tick: u32,
     pub(super) classes: &'static [Class],
     pub(super) table: Table<'a>,
     pub(super) scope: &'a mut S,
-    /// Room for the entities of which there is something to send, with their priorities.
+    /// A buffer for the entities with something to send, and their priorities.
     pub(super) due: &'a mut [(u32, u16)],
-    /// The entities that are sent in the message.
+    /// The entities that are in the message.
     pub(super) is_chosen: &'a mut [bool],
 }
 
-/// How many entities are to be sent in a message, and their bits.
+/// The number of entities chosen for a message, and their bits.
 pub(super) struct Chosen {
     count: usize,
     bits: usize,
-    /// The counters as they are once the message was sent.
+    /// The counters to store once the message was sent.
     stats: PeerStats,
 }
 
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// Ticks that the client says it has received; false if they are not over yet.
+    /// Handles acknowledged ticks; returns false if they are in the future.
     pub(super) fn on_acknowledgement(&mut self, received: Received, tick: u32) -> bool {
         if received.latest() > tick {
             return false;
@@ -87,7 +87,8 @@ impl Peer {
         true
     }
 
-    /// Writes the message of a tick to the front of a buffer, and returns its length; nothing if there is nothing to say.
+    /// Writes the message of a tick to the front of a buffer, and returns its length; `None` if there is nothing to
+    /// send.
     pub(super) fn write(
         &mut self,
         known: &mut [Known],
@@ -109,7 +110,7 @@ impl Peer {
         Some((HEADER + length, chosen))
     }
 
-    /// Finds out what is to be sent, and returns of how many entities.
+    /// Collects the entities with something to send, and returns their number.
     fn refresh(&mut self, known: &mut [Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) -> usize {
         let resend = self.ack_delay.saturating_add(RESEND_MARGIN);
         let (mut in_scope, mut due, tick) = (0, 0, cx.tick);
@@ -117,7 +118,7 @@ impl Peer {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
                 let priority = cx.scope.priority(id, &cx.table.info(index, entity));
-                // Whoever says how an entity is must know that it does.
+                // The owner of an entity must know that it owns it.
                 priority
                     .map(|priority| u32::from(priority.get()))
                     .or_else(|| (entity.owner == Some(id)).then_some(1))
@@ -141,7 +142,7 @@ impl Peer {
         due
     }
 
-    /// Chooses what fits, the highest priority first.
+    /// Chooses the entities that fit, highest priority first.
     fn choose(&self, known: &[Known], cx: &mut Tick<'_, impl Scope>, due: usize, bytes: usize) -> Chosen {
         let room = bytes.saturating_sub(HEADER) * 8;
         if let Some(due) = cx.due.get_mut(..due) {
@@ -164,7 +165,7 @@ impl Peer {
         chosen
     }
 
-    /// The message of a tick was sent.
+    /// Records that the message of a tick was sent.
     pub(super) fn on_sent(
         &mut self,
         known: &mut [Known],
@@ -180,7 +181,7 @@ impl Peer {
     }
 }
 
-/// The record of an entity for the client, and its class.
+/// Returns the record of an entity for the client, and its class.
 fn record(known: &[Known], cx: &Tick<'_, impl Scope>, index: usize) -> Option<(Record, &'static Class)> {
     let known = known.get(index)?;
     let entity = cx.table.get(index);
@@ -199,7 +200,7 @@ fn record(known: &[Known], cx: &Tick<'_, impl Scope>, index: usize) -> Option<(R
     Some((record, class))
 }
 
-/// Writes what was chosen, in the order of the indices.
+/// Writes the chosen records, in the order of their indices.
 fn write_records(
     known: &[Known],
     cx: &Tick<'_, impl Scope>,
@@ -220,7 +221,7 @@ fn write_records(
     Ok(writer.finish().len())
 }
 
-/// Reports to the scope what each entity took in a message that was sent, if it wants to know.
+/// Reports the size of each entity in a sent message to the scope, if it watches the bandwidth.
 pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) {
     if !cx.scope.watches_bandwidth() {
         return;
@@ -240,8 +241,8 @@ pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: Connect
     }
 }
 
-/// The most bits of an index, in the mean, where so many of them are named: the logarithm of a mean is not less than the mean
-/// of the logarithms.
+/// Returns an upper bound of the mean bits of an index if `count` of `entities` are named. The logarithm of a mean is
+/// at least the mean of the logarithms.
 fn index_bits(entities: usize, count: usize) -> usize {
     let mean = entities.div_ceil(count.max(1)).max(1);
     2 * mean.next_power_of_two().ilog2() as usize + 1

@@ -1,4 +1,4 @@
-//! What clients send to an authority.
+//! Handles messages from clients to an authority.
 
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
@@ -13,7 +13,7 @@ use crate::replication::wire::{
     ACKNOWLEDGEMENT, CLASSES, Full, REPLY_ID, Reader, STATE, read_gamma, read_values,
 };
 
-/// What a reply may change.
+/// The state that a reply may change.
 pub(super) struct Replies<'a> {
     pub(super) parts: Parts<'a>,
     pub(super) classes: &'static [Class],
@@ -24,8 +24,8 @@ pub(super) struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    /// The classes that a client has. They are decided once: a client that says others later is counted once all the same, and
-    /// hides no other client's mismatch.
+    /// Handles the classes of a client. They are decided once: a client that sends others later is still counted once,
+    /// and hides no other client's mismatch.
     fn on_classes(&mut self, id: ConnectionId, fingerprint: u64) -> Option<()> {
         let peer = self.parts.peer(id)?;
         if peer.classes != ClientClasses::Unknown {
@@ -41,7 +41,7 @@ impl Replies<'_> {
         Some(())
     }
 
-    /// A message of a client; nothing if it says nothing.
+    /// Handles a message of a client; returns `None` if it is malformed.
     pub(super) fn on_reply(&mut self, id: ConnectionId, message: &[u8]) -> Option<()> {
         if let Some((&[REPLY_ID, CLASSES], fingerprint)) = message.split_first_chunk() {
             return self.on_classes(id, u64::from_be_bytes(fingerprint.try_into().ok()?));
@@ -54,7 +54,7 @@ impl Replies<'_> {
                 self.parts.peer(id)?.on_acknowledgement(received, self.tick).then_some(())
             }
             STATE => {
-                // Nothing of a message counts unless all of it says something.
+                // A message is applied only if all of it is valid.
                 self.on_state(id, number, rest, false).ok()?;
                 self.on_state(id, number, rest, true).ok()
             }
@@ -62,7 +62,7 @@ impl Replies<'_> {
         }
     }
 
-    /// How a client says that its entities are.
+    /// Handles the states of entities that a client owns.
     fn on_state(
         &mut self,
         from: ConnectionId,

@@ -1,4 +1,4 @@
-//! Who sees what.
+//! Decides which client sees which entity.
 
 use core::num::NonZeroU16;
 
@@ -6,49 +6,52 @@ use rakwire::endpoint::ConnectionId;
 
 use crate::replication::id::NetworkId;
 
-/// An entity, as its authority shows it.
+/// An entity at the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityInfo<'e> {
-    /// Its name.
+    /// Its identifier.
     pub id: NetworkId,
-    /// Its class, by its place among the classes.
+    /// The index of its class.
     pub class: u8,
     /// The application's number for it.
     pub handle: u32,
-    /// The client that says how it is; nothing is the authority itself.
+    /// The client that controls it; `None` means the authority.
     pub owner: Option<ConnectionId>,
-    /// Its fields; those behind the fields of its class mean nothing.
+    /// Its fields; values beyond the fields of its class are meaningless.
     pub values: &'e [u32],
 }
 
-/// What a record took in a message to a client. The header of the message and the distances between the indices of its entities are
-/// no entity's.
+/// The size of a record in a message to a client. The header of the message and the distances between entity indices
+/// belong to no entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentBits<'b> {
-    /// Bits of each field of the class; 0 of those that were not sent.
+    /// The bits of each field of the class; 0 for fields that were not sent.
     pub fields: &'b [u16],
-    /// All other bits: what kind of record it is, which entity, and how many fields.
+    /// All other bits: the kind of the record, the identity of the entity, and the number of fields.
     pub header: u16,
 }
 
-/// Who sees what.
+/// Decides which client sees which entity.
 pub trait Scope {
-    /// How much it matters that a client knows how an entity is now; nothing if the client is not to know of it at all. What
-    /// finds no room in one tick counts so much more in the next. Each entity is in the scope of its owner.
+    /// Returns the priority of an entity for a client; `None` hides the entity from the client.
+    ///
+    /// If an update does not fit in one tick, the priority adds up in the next. Each entity is always in the scope of
+    /// its owner.
     fn priority(&mut self, to: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16>;
 
-    /// Whether [`on_sent`](Self::on_sent) is called, which makes each update some work.
+    /// Returns whether [`on_sent`](Self::on_sent) is called, which makes each update more expensive.
     fn watches_bandwidth(&self) -> bool {
         false
     }
 
-    /// A client was sent how an entity is: what a graph of the bandwidth is drawn from, by field, class, entity or client.
+    /// Handles a record that was sent to a client, for example for a graph of the bandwidth by field, class, entity or
+    /// client.
     fn on_sent(&mut self, to: ConnectionId, entity: &EntityInfo<'_>, bits: SentBits<'_>) {
         let _ = (to, entity, bits);
     }
 }
 
-/// Everybody sees everything, and all of it matters alike.
+/// A scope in which all clients see all entities with the same priority.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EverythingInScope;
 

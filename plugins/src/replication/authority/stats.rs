@@ -1,36 +1,36 @@
-//! The counters of an authority, and of one client.
+//! The counters of an authority and of its clients.
 
 use crate::replication::wire::Record;
 
 /// Counters of an authority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuthorityStats {
-    /// Messages that say nothing, or of ticks to come.
+    /// Messages that are malformed or acknowledge future ticks.
     pub malformed: u64,
     /// States of entities that their sender does not own.
     pub unauthorised: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    /// Connections that are ignored because the plugin has fewer places than the peer has connections.
     pub without_room: u64,
-    /// Clients whose classes are others. They are sent nothing.
+    /// Clients with other classes. They are sent nothing.
     pub mismatched: u64,
 }
 
-/// What a client was sent, from which a graph of its bandwidth can be drawn.
+/// Counters of what a client was sent, from which a bandwidth graph can be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStats {
     /// Messages that were sent.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
-    /// Bits of records with everything of an entity.
+    /// Bits of records with a full entity.
     pub full_bits: u64,
-    /// Bits of records with what has changed.
+    /// Bits of records with changes.
     pub delta_bits: u64,
     /// Bits of records that remove entities.
     pub removed_bits: u64,
-    /// Entities that are in scope.
+    /// Entities in scope.
     pub in_scope: u32,
-    /// Entities of which there was something to send in the last tick, and no room for it.
+    /// Entities with changes in the last tick that did not fit.
     pub waiting: u32,
 }
 

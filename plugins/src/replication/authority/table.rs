@@ -1,4 +1,4 @@
-//! The entities of an authority with their fields, as they are and as they were.
+//! The entities of an authority with the present and past values of their fields.
 
 use super::entity::Entity;
 use super::scope::EntityInfo;
@@ -13,11 +13,11 @@ pub(super) struct Table<'m> {
     pub(super) entities: &'m [Option<Entity>],
     pub(super) values: &'m [u32],
     pub(super) field_changed_at: &'m [u32],
-    /// The rows of the last ticks, for each entity one after the other.
+    /// The rows of past ticks, consecutive for each entity.
     pub(super) past: &'m [u32],
-    /// The width of a row.
+    /// The length of a row.
     pub(super) fields: usize,
-    /// The rows of an entity in `past`.
+    /// The number of rows of an entity in `past`.
     pub(super) history: usize,
 }
 
@@ -26,12 +26,12 @@ impl<'m> Table<'m> {
         self.entities.get(index)?.as_ref()
     }
 
-    /// The fields of an entity as they are now.
+    /// Returns the present values of an entity.
     pub(super) fn values(&self, index: usize) -> &'m [u32] {
         row(self.values, index, self.fields)
     }
 
-    /// The fields as they were at one of the last ticks.
+    /// Returns the values of an entity at a recent tick.
     pub(super) fn values_at(&self, index: usize, tick: u32) -> &'m [u32] {
         row(self.past, past_row(index, tick, self.history), self.fields)
     }
@@ -47,7 +47,7 @@ impl<'m> Table<'m> {
         entities.filter_map(move |(index, entity)| Some(self.info(index, entity.as_ref()?)))
     }
 
-    /// How a client is sent what has changed, if it has the values of some tick from `acked` on.
+    /// Returns how to send each field to a client that has the values of some tick from `acked` on.
     pub(super) fn changes(&self, index: usize, class: &Class, acked: u32, tick: u32) -> [Change; MAX_FIELDS] {
         let mut changes = [Change::Unchanged; MAX_FIELDS];
         let fields = class.fields.iter().zip(row(self.field_changed_at, index, self.fields));
@@ -60,7 +60,7 @@ impl<'m> Table<'m> {
         changes
     }
 
-    /// Whether the short form leads to the value of a field from every value that it has had since a tick.
+    /// Returns whether the short form gives the right value of a field from every value that it has had since a tick.
     fn is_short(&self, index: usize, field: Field, number: usize, acked: u32, tick: u32) -> bool {
         if field.short == 0 || (tick - acked) as usize >= self.history {
             return false;
@@ -71,7 +71,7 @@ impl<'m> Table<'m> {
     }
 }
 
-/// The number of the row with the fields of an entity at a tick.
+/// Returns the number of the row with the fields of an entity at a tick.
 pub(super) fn past_row(index: usize, tick: u32, history: usize) -> usize {
     index * history + tick as usize % history.max(1)
 }

@@ -1,9 +1,9 @@
-//! What clients are told of entities.
+//! Events of replicated entities.
 
-/// Why an entity is not here any more.
+/// The reason why an entity was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoveReason {
-    /// The authority has ended it.
+    /// The authority has despawned it.
     Destroyed,
     /// It has left the scope of this peer, and may come back.
     OutOfScope,
@@ -11,15 +11,15 @@ pub enum RemoveReason {
     Disconnected,
 }
 
-/// What has become of an entity.
+/// A change of an entity since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaEvent {
-    /// It is here.
+    /// It was created.
     Created,
     /// Its fields have changed, once or several times.
     Changed,
-    /// Whether this peer owns it now, and so says how it is.
+    /// This peer has gained (true) or lost (false) control of it.
     OwnerChanged(bool),
-    /// It is not here any more. One that has come and gone since events were asked for last is told of by none.
+    /// It was removed. An entity that was created and removed between two polls is not reported.
     Removed(RemoveReason),
 }

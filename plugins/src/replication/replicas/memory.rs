@@ -1,4 +1,4 @@
-//! Where replicas keep their entities: in themselves, with sizes of their type, or on the heap, with sizes chosen at run time.
+//! The memory of replicas: inline with sizes in its type, or on the heap with sizes chosen at run time.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, vec};
@@ -6,14 +6,14 @@ use alloc::{boxed::Box, vec};
 use super::replica::Place;
 
 /// The memory of replicas: [`FixedReplicasMemory`], or `HeapReplicasMemory` with the feature `alloc`.
-#[expect(private_bounds, reason = "what a memory lends is known to the plugin alone")]
+#[expect(private_bounds, reason = "only the plugin accesses the lists of its memory")]
 pub trait ReplicasMemory: Lists {}
 
 /// The lists that replicas work on.
 pub(super) trait Lists {
-    /// Lends them.
+    /// Borrows the lists mutably.
     fn parts(&mut self) -> Parts<'_>;
-    /// Lends them to be read.
+    /// Borrows the lists.
     fn view(&self) -> View<'_>;
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Parts<'m> {
     pub(super) fields: usize,
 }
 
-/// The lists of replicas, to be read.
+/// The lists of replicas, read-only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'m> {
     pub(super) places: &'m [Place],
@@ -35,8 +35,8 @@ pub(super) struct View<'m> {
     pub(super) fields: usize,
 }
 
-/// Room for `ENTITIES` entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes. It needs no allocator, and is as
-/// large as all that together.
+/// Inline memory, which needs no allocator and is as large as all its lists together. It has room for `ENTITIES`
+/// entities of up to `FIELDS` fields, and messages of up to `BYTES` bytes.
 #[derive(Debug)]
 pub struct FixedReplicasMemory<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> {
     places: [Place; ENTITIES],
@@ -71,7 +71,8 @@ impl<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> Lists
     }
 }
 
-/// The sizes of replicas on the heap, those of the authority. Their fields are as many as the longest class has.
+/// The sizes of replicas on the heap, which must be those of the authority. They have as many fields as the longest
+/// class.
 ///
 /// ```
 /// use rakwire_plugins::replication::ReplicasConfig;
@@ -82,9 +83,9 @@ impl<const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> Lists
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicasConfig {
-    /// The most entities at once, 1 to 65,536: as many as the authority has. Default: 1,024.
+    /// The maximum number of entities, 1 to 65,536: as many as the authority has. Default: 1,024.
     pub entities: usize,
-    /// Bytes of a message, as many as those of the authority have. Default: 1,024.
+    /// The maximum length of a message in bytes, as at the authority. Default: 1,024.
     pub max_message: usize,
 }
 
@@ -95,7 +96,7 @@ impl Default for ReplicasConfig {
     }
 }
 
-/// Room on the heap, of the sizes of a [`ReplicasConfig`].
+/// Memory on the heap, with the sizes of a [`ReplicasConfig`].
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct HeapReplicasMemory {
@@ -107,7 +108,7 @@ pub struct HeapReplicasMemory {
 
 #[cfg(feature = "alloc")]
 impl HeapReplicasMemory {
-    /// Allocates each list in its place, so that nothing of this is ever on a stack.
+    /// Allocates each list directly on the heap, so that none is ever on a stack.
     pub(super) fn new(config: &ReplicasConfig, fields: usize) -> Self {
         let entities = config.entities.clamp(1, 1 << 16);
         Self {

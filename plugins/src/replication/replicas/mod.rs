@@ -1,4 +1,4 @@
-//! The side that has the entities of an authority.
+//! The plugin of a client, which holds copies of the authority's entities.
 
 mod event;
 mod memory;
@@ -31,18 +31,18 @@ use super::wire::{
 };
 use crate::bytes;
 
-/// An entity, as a client has it.
+/// An entity at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaInfo<'r> {
-    /// Its name.
+    /// Its identifier.
     pub id: NetworkId,
-    /// Its class, by its place among the classes.
+    /// The index of its class.
     pub class: u8,
-    /// The application's number for it, once it has one.
+    /// The application's number for it, if it has set one.
     pub handle: Option<u32>,
-    /// This peer says how it is.
+    /// Whether this peer controls it.
     pub is_owner: bool,
-    /// Its fields; those behind the fields of its class mean nothing.
+    /// Its fields; values beyond the fields of its class are meaningless.
     pub values: &'r [u32],
 }
 
@@ -58,21 +58,23 @@ impl<'r> ReplicaInfo<'r> {
 /// Counters of replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplicasStats {
-    /// Updates that were heeded.
+    /// Updates that were applied.
     pub updates: u64,
-    /// Updates that came so late that they say nothing.
+    /// Updates that arrived too late to be of use.
     pub late: u64,
-    /// Messages that say nothing, or of more entities than there is room for.
+    /// Messages that are malformed or have more entities than there is room for.
     pub malformed: u64,
-    /// Messages of others than the authority.
+    /// Messages from peers other than the authority.
     pub refused: u64,
-    /// Authorities whose classes are others, and updates of them, which are dropped.
+    /// Authorities with other classes, and their updates, which are dropped.
     pub mismatched: u64,
 }
 
-/// The plugin of a client. `M` is where it keeps its entities: [`FixedReplicas`] has the sizes of its type, [`HeapReplicas`] those
-/// of a [`ReplicasConfig`]; both need the sizes that the authority has. Its authority is the peer that this one has connected to
-/// first, until that connection ends.
+/// The plugin of a client.
+///
+/// `M` is the memory: [`FixedReplicas`] has the sizes in its type, [`HeapReplicas`] those of a [`ReplicasConfig`]. Both
+/// need the sizes of the authority. The authority is the first peer to which this one has connected, until that
+/// connection ends.
 #[derive(Debug)]
 pub struct Replicas<P: Protocol, M> {
     classes: &'static [Class],
@@ -80,36 +82,36 @@ pub struct Replicas<P: Protocol, M> {
     memory: M,
     authority: Option<ConnectionId>,
     authority_classes: AuthorityClasses,
-    /// The authority was not sent the fingerprint of the classes.
+    /// The fingerprint of the classes is still to be sent to the authority.
     owes_classes: bool,
-    /// The authority has other classes, and the application does not know of it.
-    has_untold_mismatch: bool,
+    /// The authority has other classes, and `poll_mismatch` has yet to report it.
+    has_unreported_mismatch: bool,
     received: Received,
     is_unacknowledged: bool,
-    /// An entity may have a state that was not sent.
+    /// Some owned entity may have an unsent state.
     has_unsent: bool,
     /// The number of the last message with states.
     number: u32,
-    /// The place at which events are looked for next, so that many of them do not take a search through all places each.
+    /// The place at which to search for events next, so that many events do not each take a search of all places.
     next_event: usize,
     delivery: P::Delivery,
     stats: ReplicasStats,
 }
 
-/// [`Replicas`] without an allocator: up to `ENTITIES` entities of up to `FIELDS` fields, as many as the authority has, and
-/// messages of up to `BYTES` bytes. They are as large as all that together.
+/// [`Replicas`] without an allocator, for up to `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and
+/// messages of up to `BYTES` bytes. The value is as large as all of that together.
 pub type FixedReplicas<P, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> =
     Replicas<P, FixedReplicasMemory<ENTITIES, FIELDS, BYTES>>;
 
-/// [`Replicas`] on the heap, with sizes that are chosen when they are made.
+/// [`Replicas`] on the heap, with sizes chosen at run time.
 #[cfg(feature = "alloc")]
 pub type HeapReplicas<P> = Replicas<P, HeapReplicasMemory>;
 
 impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize>
     FixedReplicas<P, ENTITIES, FIELDS, BYTES>
 {
-    /// Without entities. Acknowledgements should travel unreliably; what owners say travels by the default delivery, which is
-    /// reliable.
+    /// Creates replicas without entities. Acknowledgements should be unreliable; states of owned entities use the
+    /// default delivery, which is reliable.
     ///
     /// # Errors
     /// [`ClassError`].
@@ -121,8 +123,8 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
 
 #[cfg(feature = "alloc")]
 impl<P: Protocol> HeapReplicas<P> {
-    /// Without entities, of these sizes. Acknowledgements should travel unreliably; what owners say travels by the default
-    /// delivery, which is reliable.
+    /// Creates replicas without entities, with the sizes of `config`. Acknowledgements should be unreliable; states of
+    /// owned entities use the default delivery, which is reliable.
     ///
     /// # Errors
     /// [`ClassError`].
@@ -147,7 +149,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
             authority: None,
             authority_classes: AuthorityClasses::Unknown,
             owes_classes: false,
-            has_untold_mismatch: false,
+            has_unreported_mismatch: false,
             received: Received::default(),
             is_unacknowledged: false,
             has_unsent: false,
@@ -158,7 +160,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         }
     }
 
-    /// What has become of the entities since it was asked for last.
+    /// Returns a change of an entity since the last call.
     pub fn poll_event(&mut self) -> Option<(NetworkId, ReplicaEvent)> {
         let places = self.memory.parts().places;
         let (before, from) = places.split_at_mut_checked(self.next_event)?;
@@ -171,7 +173,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         found
     }
 
-    /// An entity.
+    /// Returns an entity.
     #[must_use]
     pub fn get(&self, id: NetworkId) -> Option<ReplicaInfo<'_>> {
         let view = self.memory.view();
@@ -180,26 +182,26 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         Some(ReplicaInfo::of(id.index, replica, view))
     }
 
-    /// The entities, in the order of their indices.
+    /// Returns the entities, in the order of their indices.
     pub fn iter(&self) -> impl Iterator<Item = ReplicaInfo<'_>> + use<'_, P, M> {
         let view = self.memory.view();
         let places = (0..=u16::MAX).zip(view.places);
         places.filter_map(move |(index, place)| Some(ReplicaInfo::of(index, place.replica.as_ref()?, view)))
     }
 
-    /// The first entity that has this number of the application's.
+    /// Returns the first entity with this handle.
     #[must_use]
     pub fn find(&self, handle: u32) -> Option<ReplicaInfo<'_>> {
         self.iter().find(|replica| replica.handle == Some(handle))
     }
 
-    /// Gives an entity a number of the application's; false if there is no such entity.
+    /// Sets the application's number for an entity; returns false if there is no such entity.
     pub fn set_handle(&mut self, id: NetworkId, handle: u32) -> bool {
         let mut parts = self.memory.parts();
         find(&mut parts, id).map(|replica| replica.handle = Some(handle)).is_some()
     }
 
-    /// Changes a field of an entity that this peer owns. Bits beyond its width are cut off. Have the driver run afterwards.
+    /// Sets a field of an entity that this peer owns. Bits beyond its width are cut off. Run the driver afterwards.
     ///
     /// # Errors
     /// [`SetError`].
@@ -219,26 +221,26 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         Ok(())
     }
 
-    /// The latest tick of the authority that has arrived; 0 is none.
+    /// Returns the latest tick of the authority that has arrived; 0 if none has.
     #[must_use]
     pub const fn tick(&self) -> u32 {
         self.received.latest()
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> ReplicasStats {
         self.stats
     }
 
-    /// True once after the authority has shown other classes than these replicas have. It sends nothing then, and what it sent is
-    /// not shown: the programs at both ends are of different versions.
+    /// Returns true once after the authority has sent classes that differ. The programs are of different versions: the
+    /// authority sends nothing, and earlier updates are not applied.
     pub fn poll_mismatch(&mut self) -> bool {
-        core::mem::take(&mut self.has_untold_mismatch)
+        core::mem::take(&mut self.has_unreported_mismatch)
     }
 
-    /// An update of the authority, of a program whose connection is in a driver without plugins: the page around a program of
-    /// WebAssembly, say. Messages are told by their first byte, [`UPDATE_ID`].
+    /// Handles an update of the authority in a program with a connection in a driver without plugins, such as a
+    /// web page around a WebAssembly program. Updates begin with the byte [`UPDATE_ID`].
     pub fn handle_update(&mut self, message: &[u8]) {
         let parts = self.memory.parts();
         let handled = Updates {
@@ -259,12 +261,12 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
                 &mut self.stats.updates
             }
             Ok(Handled::Classes { is_same }) => {
-                // An authority that shows its classes may lack those of this client.
+                // An authority that sends its classes may not have received those of this client.
                 self.owes_classes = true;
                 if is_same {
                     return;
                 }
-                self.has_untold_mismatch = true;
+                self.has_unreported_mismatch = true;
                 &mut self.stats.mismatched
             }
             Err(UpdateError::Late) => &mut self.stats.late,
@@ -274,8 +276,11 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         *count = count.saturating_add(1);
     }
 
-    /// The message that answers those of the authority since the last one, for such a program to send to the authority. The
-    /// first one shows the classes; a program that sends it unreliably gets another one when the authority repeats its own.
+    /// Returns the message that acknowledges the updates since the last call, for such a program to send to the
+    /// authority.
+    ///
+    /// The first one contains the classes. If it is sent unreliably and lost, it is returned again when the authority
+    /// repeats its own.
     pub fn poll_acknowledgement(&mut self) -> Option<[u8; ACKNOWLEDGEMENT_LENGTH]> {
         if core::mem::take(&mut self.owes_classes) {
             return Some(classes_of_client(self.fingerprint));
@@ -284,7 +289,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
     }
 }
 
-/// An entity, to be changed.
+/// Returns an entity for changes.
 fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Replica> {
     let replica = parts.places.get_mut(usize::from(id.index))?.replica.as_mut();
     replica.filter(|replica| replica.name.generation == id.generation)
@@ -317,7 +322,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
             return Verdict::Drop;
         }
         let mut parts = self.memory.parts();
-        // One that is too long says nothing, like an empty one.
+        // A message that is too long is malformed, like an empty one.
         let message = bytes::copy(message, core::mem::take(&mut parts.buffer)).unwrap_or_default();
         let handled = Updates {
             parts,
@@ -338,7 +343,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
             self.owes_classes = sender.send(authority, &message, P::Delivery::default()).is_err();
         }
         if core::mem::take(&mut self.is_unacknowledged) {
-            // A lost one matters little: the next one says the same and more.
+            // A lost acknowledgement matters little, because the next one covers it.
             let _ = sender.send(authority, &acknowledgement(self.received), self.delivery);
         }
         let classes = self.classes;

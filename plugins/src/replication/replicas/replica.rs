@@ -1,4 +1,4 @@
-//! One place for an entity, as a client has it.
+//! One place for an entity at a client.
 
 use super::event::{RemoveReason, ReplicaEvent};
 use crate::replication::wire::Full;
@@ -7,42 +7,42 @@ use crate::replication::wire::Full;
 pub(super) struct Replica {
     pub(super) name: Full,
     pub(super) handle: Option<u32>,
-    /// The application knows of it.
-    is_told: bool,
+    /// Its creation was reported to the application.
+    is_reported: bool,
     has_changed: bool,
     owner_has_changed: bool,
-    /// This peer owns it, has changed it, and has not told the authority.
+    /// This peer owns it and has changed it, and the change is still to be sent.
     pub(super) is_unsent: bool,
 }
 
-/// A place: the entity that is there, and what was there before. Its fields are in a row of their own.
+/// A place: its present entity and the previous one. Its fields are in a row of their own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) replica: Option<Replica>,
-    /// An entity that the application knows of, and that is not here any more.
+    /// The removal of a reported entity, which is still to be reported.
     removed: Option<(u16, RemoveReason)>,
-    /// The last tick that has said anything of this place.
+    /// The latest tick that has changed this place.
     tick: u32,
-    /// The tick that the entity here came with, or the last one went with.
+    /// The tick in which the present entity was created, or the last one was removed.
     filled_at: u32,
 }
 
 impl Place {
     pub(super) const EMPTY: Self = Self { replica: None, removed: None, tick: 0, filled_at: 0 };
 
-    /// The entity to which a delta of a tick belongs.
+    /// Returns the entity to which a delta of a tick belongs.
     pub(super) fn at(&self, tick: u32) -> Option<&Replica> {
         self.replica.as_ref().filter(|_| tick >= self.filled_at)
     }
 
-    /// Whether a tick is the latest to say anything of this place.
+    /// Advances to a tick; returns false if a later one was applied already.
     fn advance(&mut self, tick: u32) -> bool {
         let is_latest = tick > self.tick;
         self.tick = self.tick.max(tick);
         is_latest
     }
 
-    /// Changes of a tick; true if the fields become those of the record.
+    /// Handles changes of a tick; returns whether to apply the fields of the record.
     pub(super) fn on_delta(&mut self, tick: u32) -> bool {
         let replica = self.replica.as_mut().filter(|replica| tick > self.tick && !replica.name.is_owner);
         let counts = replica.map(|replica| replica.has_changed = true).is_some();
@@ -50,7 +50,7 @@ impl Place {
         counts
     }
 
-    /// All of an entity at a tick; true if the fields become those of the record.
+    /// Handles a full entity at a tick; returns whether to apply the fields of the record.
     pub(super) fn on_full(&mut self, tick: u32, name: Full) -> bool {
         if !self.advance(tick) {
             return false;
@@ -68,7 +68,7 @@ impl Place {
                 self.replica = Some(Replica {
                     name,
                     handle: None,
-                    is_told: false,
+                    is_reported: false,
                     has_changed: false,
                     owner_has_changed: name.is_owner,
                     is_unsent: false,
@@ -78,7 +78,7 @@ impl Place {
         true
     }
 
-    /// A record of a tick has removed the entity.
+    /// Handles a removal at a tick.
     pub(super) fn on_remove(&mut self, tick: u32, reason: RemoveReason) {
         if self.advance(tick) {
             self.on_removed(tick, reason);
@@ -87,26 +87,26 @@ impl Place {
 
     fn on_removed(&mut self, tick: u32, reason: RemoveReason) {
         self.filled_at = tick;
-        if let Some(replica) = self.replica.take().filter(|replica| replica.is_told) {
+        if let Some(replica) = self.replica.take().filter(|replica| replica.is_reported) {
             self.removed = Some((replica.name.generation, reason));
         }
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(super) fn on_disconnected(&mut self) {
         self.on_removed(0, RemoveReason::Disconnected);
         self.tick = 0;
     }
 
-    /// What the application is to be told, with the generation of which it is true.
+    /// Returns the next event, and the generation of the entity that it is about.
     pub(super) fn poll_event(&mut self) -> Option<(u16, ReplicaEvent)> {
         if let Some((generation, reason)) = self.removed.take() {
             return Some((generation, ReplicaEvent::Removed(reason)));
         }
         let replica = self.replica.as_mut()?;
         let generation = replica.name.generation;
-        if !replica.is_told {
-            (replica.is_told, replica.has_changed) = (true, false);
+        if !replica.is_reported {
+            (replica.is_reported, replica.has_changed) = (true, false);
             return Some((generation, ReplicaEvent::Created));
         }
         if core::mem::take(&mut replica.owner_has_changed) {

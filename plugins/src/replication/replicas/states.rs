@@ -1,4 +1,4 @@
-//! What a client says of the entities that it owns.
+//! Sends the states of entities that a client owns.
 
 use super::memory::{Parts, View};
 use super::replica::Replica;
@@ -8,7 +8,7 @@ use crate::replication::wire::{
     NAME_BITS, STATE_HEADER, Writer, gamma_bits, state_header, write_gamma, write_values,
 };
 
-/// Sends what was not sent of the entities that this peer owns; false if there was no room for all of it.
+/// Sends the unsent states of owned entities; returns false if some found no room.
 pub(super) fn send_states(
     parts: Parts<'_>,
     classes: &'static [Class],
@@ -32,8 +32,8 @@ pub(super) fn send_states(
     true
 }
 
-/// Writes a message with states of entities that this peer owns to the front of a buffer, as many as fit, and returns the
-/// length and the place behind the last one; nothing if there is none from a place on.
+/// Writes a message with as many unsent states as fit, starting at a place. Returns its length and the next place;
+/// `None` if there are none.
 fn write_states(
     view: View<'_>,
     classes: &'static [Class],

@@ -1,4 +1,4 @@
-//! What the authority sends.
+//! Handles messages from the authority.
 
 use rakwire::wire::WireError;
 
@@ -11,28 +11,28 @@ use crate::replication::wire::{
     Full, Reader, UPDATE_ID, read_changes, read_classes_of_authority, read_gamma, read_values,
 };
 
-/// What is known of the classes of the authority.
+/// The classes of the authority, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthorityClasses {
-    /// It has not shown them. It sends updates to clients of the same classes alone.
+    /// It has not sent them. It sends updates only to clients with the same classes.
     Unknown,
     Same,
     Other,
 }
 
-/// What was in a message that counts.
+/// The content of an applied message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handled {
     Update,
     Classes { is_same: bool },
 }
 
-/// Why a message does not count.
+/// The reason why a message is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpdateError {
-    /// It is older than what is known.
+    /// It is older than the known state.
     Late,
-    /// It says nothing.
+    /// It is malformed.
     Malformed,
     /// Its fields are those of other classes.
     OtherClasses,
@@ -44,7 +44,7 @@ impl From<WireError> for UpdateError {
     }
 }
 
-/// What a message may change.
+/// The state that a message may change.
 pub(super) struct Updates<'a> {
     pub(super) parts: Parts<'a>,
     pub(super) classes: &'static [Class],
@@ -77,7 +77,7 @@ impl Updates<'_> {
         if self.received.is_too_old(tick) {
             return Err(UpdateError::Late);
         }
-        // Nothing of a message counts unless all of it says something.
+        // A message is applied only if all of it is valid.
         self.read(tick, records, false)?;
         self.read(tick, records, true)?;
         self.received.merge(Received::of(tick, 0));
@@ -95,7 +95,7 @@ impl Updates<'_> {
     }
 }
 
-/// Reads what is said of a place.
+/// Reads the record of a place.
 fn read_record(
     reader: &mut Reader<'_>,
     classes: &'static [Class],
@@ -108,7 +108,7 @@ fn read_record(
     let place = parts.places.get_mut(index).ok_or(UpdateError::Malformed)?;
     let mut values = [0; MAX_FIELDS];
     let is_new = if !reader.bit()? {
-        // Without the entity it cannot be known how long the record is.
+        // The length of a delta depends on the class of the entity.
         let replica = place.at(tick).ok_or(UpdateError::Late)?;
         let class = class_of(replica.name.class)?;
         let before = row(parts.values, index, parts.fields);

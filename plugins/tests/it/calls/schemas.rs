@@ -1,4 +1,4 @@
-//! Peers whose functions have the same names and other types.
+//! Peers with functions of the same names but other types.
 
 use rakwire::Instant;
 use rakwire::codec::rabbit::{List, Text, pack, unpack};
@@ -9,19 +9,19 @@ use super::{Add, Client, First, Moved, ORDERED, TIMEOUT, bytes, exchange, receiv
 use crate::support::connections;
 use serde_json::Value;
 
-// The functions of another version of the game, of which the last is the same.
+// The functions of another version of the game, of which the last is unchanged.
 function!(NewerAdd, "add", (u32, u32, bool), u32);
 function!(NewerSum, "sum", List<'a, u32>, i64);
 function!(NewerMoved, "moved", u16, ());
 function!(NewerShout, "shout", Text<'a>, Text<'a>);
 
 #[test]
-fn calls_and_signals_with_other_types_do_not_run_and_are_reported() {
+fn calls_with_different_types_are_refused_and_reported() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, First>(0).expect("room");
     let refused = Err(CallFailure::Refused(Refusal::OtherSchema));
-    // Another argument, another answer, and the same function of the newer version.
+    // Another argument, another answer, and the unchanged function of the newer version.
     client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);
     let finished = client.poll_finished().expect("it has ended");
@@ -45,13 +45,13 @@ fn calls_and_signals_with_other_types_do_not_run_and_are_reported() {
     assert_eq!(finished.answer::<NewerShout>().map(drop), Ok(()));
 }
 
-/// An earlier version of the plugin, or another implementation.
+/// A peer with an earlier version of the plugin, or another implementation.
 #[test]
-fn peers_without_fingerprints_call_and_are_called() {
+fn peers_without_fingerprints_can_call_each_other() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, First>(0).expect("room");
-    // What such a peer sends.
+    // A message of such a peer.
     let (mut message, mut arguments) = ([0; 32], [0; 8]);
     let arguments = pack(&(8_u32, 12_u32), &mut arguments).expect("room");
     let call = Message::Call { number: 7, name: b"add", arguments };
@@ -64,7 +64,7 @@ fn peers_without_fingerprints_call_and_are_called() {
         (server.context.log.last().map(String::as_str), server.stats().mismatched),
         (Some("First 9"), 0)
     );
-    // What it gets: bytes behind the arguments, which are ignored.
+    // Such a peer receives bytes after the arguments, and ignores them.
     client.call::<Add>(id, &(2, 3), TIMEOUT, ORDERED).expect("room");
     client.signal::<Moved>(id, &9, ORDERED).expect("room");
     let requests = transmit(&mut client, Instant::ZERO);

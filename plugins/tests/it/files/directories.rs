@@ -1,4 +1,4 @@
-//! Directories on a disk, from one to another.
+//! Transfers between directories on a disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rakwire_plugins::files::{FileReceiver, FileSender, Limits, Progress, Receive
 use super::tree::{connect, receive, transmit};
 use crate::support::connections;
 
-/// A directory of a test, which is removed in the end.
+/// A temporary directory, which is removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -38,7 +38,7 @@ impl Drop for Directory {
     }
 }
 
-/// Transfers everything, and removes the parts.
+/// Transfers all files, and removes the parts.
 fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
     let limits = Limits { files: 10, file_bytes: 1 << 20, bytes: 1 << 20, timeout: Duration::from_secs(10) };
     let store = DirectoryStore::new(to, DirectoryLimits { files: 10, directories: 10, bytes: 1 << 20 })
@@ -64,7 +64,7 @@ fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
 }
 
 #[test]
-fn a_directory_arrives_and_what_has_changed_comes_as_a_patch() {
+fn directory_is_copied_and_changes_are_patched() {
     let id = connections::<RakNet>(1)[0];
     let old: Vec<u8> = (0..40_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     let new = [&old[..9_000], b"a change", &old[9_000..]].concat();
@@ -86,7 +86,7 @@ fn a_directory_arrives_and_what_has_changed_comes_as_a_patch() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_with_a_link_or_a_bad_name_is_not_sent() {
+fn directory_with_a_link_or_bad_name_is_refused() {
     let linked = Directory::new("linked");
     std::os::unix::fs::symlink("/etc/hostname", linked.0.join("link")).expect("a link");
     let error = DirectorySource::read(&linked.0).expect_err("a link");

@@ -1,4 +1,4 @@
-//! Peers that lie, flood and ask for what is not theirs.
+//! Peers that lie, flood and request what they must not have.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -22,8 +22,9 @@ fn files() -> Tree {
     tree(&[("a", b"one"), ("b", &[7; 900]), ("c", b""), ("d/e", b"four")])
 }
 
-/// What becomes of a transfer whose sender lies, at the receiver and at the sender; nothing wrong was stored.
-fn lied_to(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
+/// Returns the reason why a transfer from a lying sender failed on both sides, and checks that nothing wrong was
+/// stored.
+fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
     let id = connections::<RakNet>(1)[0];
     let mut from = sender(&files());
     lie(&mut from.source);
@@ -42,12 +43,12 @@ fn lied_to(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
 }
 
 #[test]
-fn lies_about_files_are_found_out() {
-    let reason = |lie: fn(&mut MemorySource)| lied_to(lie, LIMITS);
+fn lies_about_files_are_detected() {
+    let reason = |lie: fn(&mut MemorySource)| failure_of_lie(lie, LIMITS);
     assert_eq!(reason(|source| source.files[1].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[2].digest = [0; 32]), Reason::BadDigest);
     assert_eq!(reason(|source| source.files[1].bytes[800] = 8), Reason::BadDigest);
-    // A file that is longer than it says, and the sum with it.
+    // A file that claims to be longer, with a total to match.
     assert_eq!(
         reason(|source| {
             source.files[1].size += 1;
@@ -57,32 +58,36 @@ fn lies_about_files_are_found_out() {
     );
     for path in ["../a", "/a", "a/./b", "a\\b", ""] {
         let source = |source: &mut MemorySource| source.files[0].path = path.as_bytes().to_vec();
-        assert_eq!(lied_to(source, LIMITS), Reason::BadPath, "{path}");
+        assert_eq!(failure_of_lie(source, LIMITS), Reason::BadPath, "{path}");
     }
 }
 
 #[test]
-fn a_manifest_that_contradicts_itself_is_found_out() {
-    let reason = |lie: fn(&mut MemorySource)| lied_to(lie, LIMITS);
+fn inconsistent_manifest_is_detected() {
+    let reason = |lie: fn(&mut MemorySource)| failure_of_lie(lie, LIMITS);
     assert_eq!(reason(|source| source.files[1].size = u64::MAX), Reason::BadManifest);
     assert_eq!(reason(|source| source.totals.bytes += 1), Reason::BadManifest);
     assert_eq!(reason(|source| source.totals.bytes -= 1), Reason::BadManifest);
     assert_eq!(reason(|source| source.totals.files -= 1), Reason::BadManifest);
     assert_eq!(reason(|source| source.files.swap(0, 1)), Reason::BadManifest);
-    assert_eq!(reason(|source| source.files[1].path = b"a".to_vec()), Reason::BadManifest, "twice the same");
+    assert_eq!(
+        reason(|source| source.files[1].path = b"a".to_vec()),
+        Reason::BadManifest,
+        "a duplicate path"
+    );
 }
 
 #[test]
-fn more_than_the_receiver_takes_is_refused_before_it_comes() {
+fn oversized_transfers_are_refused_before_any_data() {
     let unchanged: fn(&mut MemorySource) = |_| {};
-    assert_eq!(lied_to(unchanged, Limits { files: 3, ..LIMITS }), Reason::TooManyFiles);
-    assert_eq!(lied_to(unchanged, Limits { bytes: 906, ..LIMITS }), Reason::TooManyBytes);
-    assert_eq!(lied_to(unchanged, Limits { file_bytes: 899, ..LIMITS }), Reason::FileTooLong);
+    assert_eq!(failure_of_lie(unchanged, Limits { files: 3, ..LIMITS }), Reason::TooManyFiles);
+    assert_eq!(failure_of_lie(unchanged, Limits { bytes: 906, ..LIMITS }), Reason::TooManyBytes);
+    assert_eq!(failure_of_lie(unchanged, Limits { file_bytes: 899, ..LIMITS }), Reason::FileTooLong);
     let endless = |source: &mut MemorySource| source.totals = Totals { files: u32::MAX, bytes: u64::MAX };
-    assert_eq!(lied_to(endless, LIMITS), Reason::TooManyFiles);
+    assert_eq!(failure_of_lie(endless, LIMITS), Reason::TooManyFiles);
 }
 
-/// A receiver that is at one of its requests for data or pages, and what it has asked for.
+/// Creates a receiver that waits for its request number `requests`, and returns it with its requests.
 fn waiting(requests: usize) -> (Receiver, Vec<Request>) {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
@@ -98,7 +103,7 @@ fn waiting(requests: usize) -> (Receiver, Vec<Request>) {
 }
 
 #[test]
-fn replies_that_are_not_what_was_asked_for_end_the_transfer() {
+fn mismatched_replies_end_the_transfer() {
     let ids = connections::<RakNet>(2);
     let reply = |reply: Reply<'_>| {
         let mut buffer = [0; 512];
@@ -109,16 +114,16 @@ fn replies_that_are_not_what_was_asked_for_end_the_transfer() {
     let number = asked.iter().find_map(|request| {
         if let Request::Read { number, length: 3, .. } = request { Some(*number) } else { None }
     });
-    let number = number.expect("the first file was asked for");
+    let number = number.expect("the first file was requested");
     for bytes in [&b"on"[..], b"ones", b""] {
         let (mut to, _) = waiting(2);
         receive(&mut to, ids[0], &reply(Reply::Data { number, bytes }));
         let ended = std::iter::from_fn(|| to.poll_event()).last();
-        assert_eq!(ended, None, "the sender is told first");
-        let told = transmit(&mut to, Instant::ZERO);
-        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)));
+        assert_eq!(ended, None, "the sender is notified first");
+        let sent = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)));
     }
-    // Nobody else can reply, and no reply comes twice.
+    // Other peers cannot reply, and duplicate replies are ignored.
     let (mut to, _) = waiting(2);
     let data = reply(Reply::Data { number, bytes: b"one" });
     receive(&mut to, ids[1], &data);
@@ -129,9 +134,9 @@ fn replies_that_are_not_what_was_asked_for_end_the_transfer() {
     assert_eq!((to.stats().unexpected, to.store.parts["a"].len()), (3, 3));
 }
 
-/// A sender without an end of empty pages is not asked again.
+/// A sender of endless empty pages is not asked again.
 #[test]
-fn an_empty_page_ends_the_transfer() {
+fn empty_page_ends_the_transfer() {
     let id = connections::<RakNet>(1)[0];
     let (mut to, asked) = waiting(1);
     let [Request::List { number, first: 0, count: 3 }] = asked[..] else { panic!("{asked:?}") };
@@ -144,18 +149,18 @@ fn an_empty_page_ends_the_transfer() {
         buffer[..length].to_vec()
     };
     receive(&mut to, id, &page(9, 9));
-    let told = transmit(&mut to, Instant::ZERO);
-    assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadManifest)));
+    let sent = transmit(&mut to, Instant::ZERO);
+    assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadManifest)));
     for (chunk, window) in [(0, 9), (9, 0)] {
         let (mut to, _) = waiting(1);
         receive(&mut to, id, &page(chunk, window));
-        let told = transmit(&mut to, Instant::ZERO);
-        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)));
+        let sent = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)));
     }
 }
 
 #[test]
-fn what_is_not_in_the_manifest_is_not_sent() {
+fn requests_outside_the_manifest_are_refused() {
     let id = connections::<RakNet>(1)[0];
     let number = 3;
     let read = |file, offset, length| Request::Read { number, file, offset, length };
@@ -187,7 +192,7 @@ fn what_is_not_in_the_manifest_is_not_sent() {
 }
 
 #[test]
-fn nobody_is_served_who_was_not_named() {
+fn only_named_peers_are_served() {
     let ids = connections::<RakNet>(4);
     let mut from = Sender::new(MemorySource::new(&files()));
     ids.iter().for_each(|id| connect(&mut from, *id));
@@ -200,26 +205,26 @@ fn nobody_is_served_who_was_not_named() {
     let mut collector = Collector::new();
     let plugin: &mut dyn Plugin<RakNet> = &mut from;
     plugin.update(Instant::ZERO, &mut collector);
-    let told = |id| {
+    let sent = |id| {
         let messages = collector.messages.iter().filter(move |(to, ..)| *to == id);
         messages.filter_map(|(_, bytes, _)| Reply::decode(bytes)).collect::<Vec<_>>()
     };
-    assert_eq!(told(ids[0]), [Reply::Failed(Reason::Forbidden)]);
-    assert_eq!(told(ids[1]), [Reply::Failed(Reason::TooManyRequests)]);
-    assert_eq!((told(ids[2]).len(), told(ids[3]).len()), (1, 0));
+    assert_eq!(sent(ids[0]), [Reply::Failed(Reason::Forbidden)]);
+    assert_eq!(sent(ids[1]), [Reply::Failed(Reason::TooManyRequests)]);
+    assert_eq!((sent(ids[2]).len(), sent(ids[3]).len()), (1, 0));
     assert_eq!((from.stats().refused, from.stats().malformed), (150, 4));
 }
 
-/// A receiver that asks for more than it may gets nothing, and others are served.
+/// A receiver that exceeds its open requests gets nothing, and others are served.
 #[test]
-fn a_flood_of_requests_is_bounded_and_keeps_nobody_waiting() {
+fn request_flood_is_limited_and_delays_no_other_receiver() {
     let ids = connections::<RakNet>(2);
     let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
     ids.iter().for_each(|id| connect(&mut from, *id));
     let read = encoded(Request::Read { number: 1, file: 1, offset: 0, length: 100 });
     (0..1_000).for_each(|_| receive(&mut from, ids[0], &read));
     assert_eq!(from.source.reads, 0);
-    // Five requests are under way; this receiver reads nothing of what it has asked for.
+    // Five requests are open, and this receiver reads no replies.
     transmit(&mut from, Instant::ZERO);
     (0..5).for_each(|_| receive(&mut from, ids[0], &read));
     to.fetch(ids[1]).expect("no other transfer");
@@ -236,9 +241,9 @@ fn a_flood_of_requests_is_bounded_and_keeps_nobody_waiting() {
     assert_eq!(to.store.tree, files());
 }
 
-/// Replies are made for all receivers in order, one for each.
+/// Replies are sent to all receivers in turn, one each.
 #[test]
-fn receivers_share_what_can_be_sent() {
+fn receivers_share_the_send_capacity() {
     let ids = connections::<RakNet>(2);
     let mut from = sender(&files());
     ids.iter().for_each(|id| connect(&mut from, *id));
@@ -254,9 +259,9 @@ fn receivers_share_what_can_be_sent() {
 }
 
 proptest! {
-    /// No bytes panic, at either side, at any time of a transfer.
+    /// Arbitrary bytes do not panic, on either side and at any time of a transfer.
     #[test]
-    fn any_bytes_are_taken(
+    fn arbitrary_bytes_are_handled(
         messages in prop::collection::vec((0_u8..6, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
         begun in 0_usize..12,
     ) {

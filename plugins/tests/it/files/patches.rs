@@ -1,4 +1,4 @@
-//! Files that come as patches of older versions.
+//! Files sent as patches of older versions.
 
 use rakwire::Instant;
 use rakwire::endpoint::Plugin;
@@ -15,7 +15,7 @@ fn bytes(seed: u32, length: u32) -> Vec<u8> {
     (0..length).map(|at| ((at * at * seed) >> 3) as u8).collect()
 }
 
-/// Two versions: a file that has grown, one with another end, one that has not changed, and one that is new.
+/// Returns two versions: a file that has grown, one with another end, an unchanged one, and a new one.
 fn versions() -> [Tree; 2] {
     let (grown, ending, same) = (bytes(3, 2_000), bytes(5, 1_500), bytes(7, 900));
     let mut other_ending = ending.clone();
@@ -44,7 +44,7 @@ fn transfer(from: &mut Sender, to: &mut Receiver) -> Result<Progress, Failure> {
 }
 
 #[test]
-fn changed_files_come_as_patches() {
+fn changed_files_are_sent_as_patches() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let progress = transfer(&mut from, &mut to).expect("it arrives");
@@ -54,9 +54,10 @@ fn changed_files_come_as_patches() {
     assert_eq!(progress.received, patches as u64 + 3);
 }
 
-/// Whoever has another version, or none, or applies no patches, or asks somebody who has none, is sent the files.
+/// A receiver gets whole files if it has another version or none, or does not support patches, and also if its
+/// sender has no patches.
 #[test]
-fn without_a_patch_the_file_comes() {
+fn whole_file_is_sent_without_a_patch() {
     let [old, new] = versions();
     let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
     let mut other = old.clone();
@@ -74,9 +75,9 @@ fn without_a_patch_the_file_comes() {
     }
 }
 
-/// A patch that makes another file costs its bytes, once.
+/// A patch that makes the wrong file wastes its bytes, but only once.
 #[test]
-fn a_patch_that_is_wrong_is_tried_once() {
+fn wrong_patch_is_tried_only_once() {
     let [old, new] = versions();
     let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
     // The first patch makes other bytes, the second another length.
@@ -98,9 +99,9 @@ fn a_patch_that_is_wrong_is_tried_once() {
     }
 }
 
-/// One that is longer than the file is not fetched.
+/// A patch that is longer than the file is not fetched.
 #[test]
-fn a_long_patch_is_not_worth_it() {
+fn patch_longer_than_the_file_is_skipped() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     from.source.patches[0].2 = vec![0; 1_500];
@@ -109,7 +110,7 @@ fn a_long_patch_is_not_worth_it() {
     assert_eq!(progress.received, 1_500 + 3 + from.source.patches[1].2.len() as u64);
 }
 
-/// A receiver that has asked for patches, and its requests.
+/// Returns a receiver that has requested patches, and its requests.
 fn receiver_that_asks() -> (Receiver, Vec<Request>) {
     let id = connections::<RakNet>(1)[0];
     let [old, _] = versions();
@@ -123,7 +124,7 @@ fn receiver_that_asks() -> (Receiver, Vec<Request>) {
 }
 
 #[test]
-fn answers_about_patches_that_are_none_end_the_transfer() {
+fn malformed_patch_replies_end_the_transfer() {
     let id = connections::<RakNet>(1)[0];
     let (_, asked) = receiver_that_asks();
     let [old, _] = versions();
@@ -131,15 +132,15 @@ fn answers_about_patches_that_are_none_end_the_transfer() {
         let Request::FindPatch { number, file: 1, base: from } = *request else { return None };
         Some((number, from))
     };
-    let (number, from) = asked.iter().find_map(find).expect("a patch was asked for");
+    let (number, from) = asked.iter().find_map(find).expect("a patch was requested");
     assert_eq!(from, base(&old["grown"]));
     let read = |request: &Request| {
         let Request::Read { number, file: 2, .. } = *request else { return None };
         Some(number)
     };
-    let new = asked.iter().find_map(read).expect("the new file was asked for");
+    let new = asked.iter().find_map(read).expect("the new file was requested");
     for reply in [
-        // A file of the manifest is no patch.
+        // A file of the manifest is not a patch.
         Reply::Patch { number, patch: 3, size: 9 },
         Reply::Data { number, bytes: b"patch" },
         Reply::Patch { number: new, patch: 9, size: 9 },
@@ -148,14 +149,14 @@ fn answers_about_patches_that_are_none_end_the_transfer() {
         let mut buffer = [0; 64];
         let length = reply.encode(&mut buffer).expect("room");
         receive(&mut to, id, &buffer[..length]);
-        let told = transmit(&mut to, Instant::ZERO);
-        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)), "{reply:?}");
+        let sent = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&sent[0]), Some(Request::Failed(Reason::BadMessage)), "{reply:?}");
     }
 }
 
-/// A sender that names one patch for all files gets nowhere, and does not keep the receiver asking.
+/// A sender that offers one patch for all files achieves nothing, and does not keep the receiver asking.
 #[test]
-fn one_patch_for_all_files_is_found_out() {
+fn same_patch_for_all_files_is_detected() {
     let [old, new] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let one = from.source.patches[0].2.clone();
@@ -186,7 +187,7 @@ fn older_versions_are_read_step_by_step() {
     }
 }
 
-/// A patch of a few bytes, which makes a long file, does not make the receiver do so at once.
+/// A short patch that makes a long file is not applied in one step.
 #[test]
 fn patches_are_applied_step_by_step() {
     const STEP: usize = 256 * 1_024;
@@ -219,9 +220,9 @@ fn patches_are_applied_step_by_step() {
     assert_eq!((progress.patched, progress.done, to.store.tree), (1, progress.total, new));
 }
 
-/// What is under way when the transfer ends is not made further.
+/// Pending patches are not applied after the transfer has ended.
 #[test]
-fn a_cancelled_transfer_applies_no_patch() {
+fn cancelled_transfer_applies_no_patch() {
     let [old, _] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
     let id = connections::<RakNet>(1)[0];

@@ -35,7 +35,7 @@ fn hooked<P: Protocol, T: rakwire::endpoint::Plugin<P>>(
     (Hooked::new(Peer::with_capacity(capacity, config), host), key)
 }
 
-/// A receiver that has connected to a sender.
+/// A receiver that is connected to a sender.
 struct Transfer<P: Protocol> {
     pair: Pair<Peered<P, Receiver<P>>, Peered<P, Sender<P>>>,
     receiver: PluginKey,
@@ -91,7 +91,7 @@ impl<P: Protocol> Transfer<P> {
         }
     }
 
-    /// What becomes of the transfer at the sender.
+    /// Returns the final event of the sender.
     fn end_at_sender(&mut self) -> SenderEvent {
         loop {
             let sender = self.pair.b.hook.get_mut(self.sender).expect("it is attached");
@@ -104,7 +104,7 @@ impl<P: Protocol> Transfer<P> {
     }
 }
 
-/// Any tree arrives as it is, and both sides know it.
+/// Checks that a tree arrives unchanged and that both sides report it.
 fn arrives<P: Protocol>(tree: &Tree, seed: u64) {
     let mut transfer = Transfer::<P>::new(tree, MemoryStore::default(), seed);
     let progress = transfer.end();
@@ -113,7 +113,7 @@ fn arrives<P: Protocol>(tree: &Tree, seed: u64) {
     assert_eq!(progress.received, progress.total.bytes);
 }
 
-/// A transfer that was cut off ends on another connection.
+/// Checks that an interrupted transfer completes on another connection.
 fn resumes<P: Protocol>(tree: &Tree, seed: u64) -> Progress {
     let mut transfer = Transfer::<P>::new(tree, MemoryStore::default(), seed);
     let here = |transfer: &mut Transfer<P>| {
@@ -132,7 +132,7 @@ fn resumes<P: Protocol>(tree: &Tree, seed: u64) -> Progress {
     progress
 }
 
-/// Any tree arrives where there is an older one, by patches too.
+/// Checks that a tree arrives over an older one, with patches too.
 fn is_patched<P: Protocol>(old: &Tree, new: &Tree, seed: u64) {
     let mut store = MemoryStore::default();
     (store.tree, store.applies_patches) = (old.clone(), true);
@@ -162,8 +162,8 @@ proptest! {
     }
 
     #[test]
-    fn any_tree_follows_an_older_one(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
-        // What both versions have begins with the same bytes.
+    fn any_tree_replaces_an_older_one(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
+        // Files in both versions begin with the same bytes.
         let mut new = new;
         for (path, bytes) in &mut new {
             if let Some(old) = old.get(path) {
@@ -181,11 +181,11 @@ fn transfers_over_raknet_resume() {
     let tree = [("a".to_owned(), vec![5; 15_000]), ("b".to_owned(), vec![6; 20_000])].into();
     for seed in 1..=5 {
         let progress = resumes::<RakNet>(&tree, seed);
-        assert!(progress.received < progress.total.bytes, "not from the beginning on: {progress:?}");
+        assert!(progress.received < progress.total.bytes, "not from the start: {progress:?}");
     }
 }
 
-/// The Game Protocol knows no order: a part may have gaps, which its SHA-256 finds.
+/// The Game Protocol is unordered, so a part may have gaps, which its SHA-256 reveals.
 #[test]
 fn transfers_over_the_game_protocol_resume() {
     let tree = [("a".to_owned(), vec![5; 15_000]), ("b".to_owned(), vec![6; 20_000])].into();

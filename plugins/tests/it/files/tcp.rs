@@ -1,4 +1,4 @@
-//! Files over TCP, whose connections are no peer's.
+//! Files over TCP, where connections belong to no peer.
 
 use rakwire::endpoint::Side;
 use rakwire::raknet::RakNet;
@@ -11,7 +11,7 @@ type Sender = FileSender<RakNet, MemorySource, 1, 8, 4_096>;
 type Receiver = FileReceiver<RakNet, MemoryStore, 8, 4, 4_096>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_are_fetched_over_tcp() {
+async fn files_can_be_fetched_over_tcp() {
     let long: Vec<u8> = (0..300_000_u32).map(|at| (at.wrapping_mul(at) >> 5) as u8).collect();
     let files = tree(&[("a/long", &long), ("b/empty", b""), ("c", b"short")]);
     let ([here, there], _endpoints) = connect().await;

@@ -1,4 +1,4 @@
-//! What arrives, what is not sent again, and how transfers end.
+//! Complete, resumed, cancelled and failed transfers.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rakwire_plugins::files::{
 use super::tree::{Tree, connect, exchange, last_events, receive, receiver, sender, transmit, tree};
 use crate::support::{Collector, connections};
 
-/// Files of many sizes: none, a part of a chunk, chunks and more.
+/// Files of many sizes: empty, below a chunk, whole chunks and more.
 fn world() -> Tree {
     let bytes: Vec<u8> = (0..5_000_u32).map(|at| ((at * at) >> 3) as u8).collect();
     tree(&[
@@ -33,7 +33,7 @@ fn ended(event: Option<ReceiverEvent>) -> Result<Progress, Failure> {
 }
 
 #[test]
-fn a_tree_arrives() {
+fn tree_arrives_unchanged() {
     let id = connections::<RakNet>(1)[0];
     let (world, total) = (world(), Totals { files: 7, bytes: 10 + 394 + 395 + 5_000 + 4_993 + 788 });
     let (mut from, mut to) = (sender(&world), receiver(&Tree::new()));
@@ -48,7 +48,7 @@ fn a_tree_arrives() {
 }
 
 #[test]
-fn an_empty_tree_arrives() {
+fn empty_tree_arrives() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&Tree::new()), receiver(&Tree::new()));
     connect(&mut from, id);
@@ -57,9 +57,9 @@ fn an_empty_tree_arrives() {
     assert_eq!(ended(last_events(&mut from, &mut to).1), Ok(Progress::default()));
 }
 
-/// Whatever has come before the connection ends is not sent again.
+/// Bytes that arrived before the connection ended are not sent again.
 #[test]
-fn a_transfer_resumes_on_another_connection() {
+fn transfer_resumes_on_another_connection() {
     let ids = connections::<RakNet>(2);
     let world = world();
     for limit in 0..40 {
@@ -101,13 +101,13 @@ fn unchanged_files_are_not_sent_again() {
     let progress = ended(last_events(&mut from, &mut to).1).expect("it has arrived");
     assert_eq!((progress.unchanged, progress.received, to.store.discarded), (5, 5_000 + 788, 1));
     assert_eq!(progress.done, progress.total);
-    assert_eq!(to.store.tree.remove("mine"), Some(vec![1]), "what the sender does not have stays");
+    assert_eq!(to.store.tree.remove("mine"), Some(vec![1]), "files that the sender lacks stay");
     assert_eq!(to.store.tree, world);
 }
 
-/// A part of an earlier attempt that is of another version.
+/// The part of an earlier attempt is of another version.
 #[test]
-fn a_part_of_another_version_is_fetched_anew() {
+fn part_of_another_version_is_fetched_again() {
     let id = connections::<RakNet>(1)[0];
     let world = world();
     let (mut from, mut to) = (sender(&world), receiver(&Tree::new()));
@@ -122,7 +122,7 @@ fn a_part_of_another_version_is_fetched_anew() {
 }
 
 #[test]
-fn both_sides_can_cancel_and_are_told() {
+fn both_sides_can_cancel_and_are_notified() {
     let id = connections::<RakNet>(1)[0];
     for is_sender in [true, false] {
         let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
@@ -141,7 +141,7 @@ fn both_sides_can_cancel_and_are_told() {
 }
 
 #[test]
-fn storage_that_fails_ends_the_transfer_for_both() {
+fn storage_failure_ends_the_transfer_on_both_sides() {
     let id = connections::<RakNet>(1)[0];
     for is_sender in [true, false] {
         let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
@@ -157,9 +157,9 @@ fn storage_that_fails_ends_the_transfer_for_both() {
     }
 }
 
-/// The end is told when the other peer has been sent it, so that an application can close the connection at once.
+/// The end is reported after the final message was sent, so that an application can then close the connection at once.
 #[test]
-fn the_end_is_told_when_it_was_sent() {
+fn end_is_reported_after_the_final_message_was_sent() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     connect(&mut from, id);
@@ -179,7 +179,7 @@ fn the_end_is_told_when_it_was_sent() {
 }
 
 #[test]
-fn a_sender_that_says_nothing_is_given_up() {
+fn silent_sender_times_out() {
     let id = connections::<RakNet>(1)[0];
     let mut to = receiver(&Tree::new());
     to.fetch(id).expect("no other transfer");
@@ -192,9 +192,9 @@ fn a_sender_that_says_nothing_is_given_up() {
     assert_eq!(ended(to.poll_event()), Err(Failure::Here(Reason::TimedOut)));
 }
 
-/// A paced sender makes small replies, so that a receiver knows that it is there.
+/// A rate-limited sender sends small replies, so that the receiver does not time out.
 #[test]
-fn a_sender_keeps_to_its_rate() {
+fn sender_keeps_to_its_rate() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     from.set_rate(NonZeroU32::new(1_000));
@@ -216,7 +216,7 @@ fn a_sender_keeps_to_its_rate() {
 }
 
 #[test]
-fn a_receiver_keeps_to_its_rate() {
+fn receiver_keeps_to_its_rate() {
     let id = connections::<RakNet>(1)[0];
     let (mut from, mut to) = (sender(&world()), receiver(&Tree::new()));
     to.set_rate(NonZeroU32::new(1_000));

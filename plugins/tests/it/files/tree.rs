@@ -28,18 +28,18 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; DIGEST_LENGTH] {
     Sha256::digest(bytes).into()
 }
 
-/// The name of a version.
+/// Returns the identifier of a version.
 pub(super) fn base(bytes: &[u8]) -> [u8; BASE_LENGTH] {
     *digest(bytes).first_chunk().expect("a digest is longer")
 }
 
-/// A patch of these tests: how many bytes both versions begin with, and the rest of the new one.
+/// Makes a patch in the format of these tests: the length of the common prefix, and the rest of the new version.
 pub(super) fn patch(old: &[u8], new: &[u8]) -> Vec<u8> {
     let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     [&(same as u32).to_be_bytes()[..], &new[same..]].concat()
 }
 
-/// A file as a sender names it, and its bytes.
+/// A file in the sender's manifest, and its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
     pub(super) path: Vec<u8>,
@@ -53,7 +53,7 @@ pub(super) struct SourceFile {
 pub(super) struct MemorySource {
     pub(super) files: Vec<SourceFile>,
     pub(super) totals: Totals,
-    /// Patches, each with the number of its file and the version that it starts from.
+    /// Patches, each with the number of its file and the version from which it starts.
     pub(super) patches: Vec<(u32, [u8; BASE_LENGTH], Vec<u8>)>,
     pub(super) reads: usize,
     pub(super) is_broken: bool,
@@ -73,7 +73,7 @@ impl MemorySource {
         Self { files, totals, patches: Vec::new(), reads: 0, is_broken: false }
     }
 
-    /// With patches from these older versions.
+    /// Creates a source with patches from these older versions.
     pub(super) fn with_previous(tree: &Tree, previous: &Tree) -> Self {
         let numbered = (0..).zip(tree);
         let changed = numbered.filter_map(|(file, (path, new))| Some((file, previous.get(path)?, new)));
@@ -103,8 +103,8 @@ impl Source for MemorySource {
             return Err(StorageError);
         }
         let file = self.files.get(file as usize).map(|file| &file.bytes).or_else(|| self.patch_at(file));
-        let bytes = file.expect("only what there is is read");
-        // What is not there reads as zeros, so that a sender can lie about sizes.
+        let bytes = file.expect("only existing files are read");
+        // Missing bytes read as zeros, so that a sender can lie about sizes.
         buffer.fill(0);
         let available = bytes.get(offset as usize..).unwrap_or_default();
         let length = available.len().min(buffer.len());
@@ -122,7 +122,7 @@ impl Source for MemorySource {
     }
 }
 
-/// The files of a receiver: those that are complete, and parts of others.
+/// The files of a receiver: complete ones, and parts of others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryStore {
     pub(super) tree: Tree,
@@ -131,17 +131,17 @@ pub(super) struct MemoryStore {
     sizes: BTreeMap<u32, u64>,
     pub(super) discarded: usize,
     pub(super) is_broken: bool,
-    /// Whether it says which older versions it has.
+    /// Whether it offers its older versions.
     pub(super) applies_patches: bool,
-    /// Bytes of older versions that were read.
+    /// The number of bytes read from older versions.
     pub(super) base_reads: usize,
-    /// Steps in which patches were applied.
+    /// The number of steps in which patches were applied.
     pub(super) patch_steps: usize,
     patches: BTreeMap<u32, Vec<u8>>,
 }
 
 impl MemoryStore {
-    /// The file that a patch makes of the older version.
+    /// Returns the file that a patch makes from the older version.
     fn patched(&self, file: u32) -> Option<Vec<u8>> {
         let old = self.tree.get(self.open.get(&file)?)?;
         let (same, rest) = self.patches.get(&file)?.split_first_chunk()?;
@@ -230,7 +230,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// Four requests at a time about three files, so that small trees need several pages.
+/// Four open requests for three files, so that small trees need several pages.
 pub(super) type Sender = FileSender<RakNet, MemorySource, 3, 5, 400>;
 pub(super) type Receiver = FileReceiver<RakNet, MemoryStore, 4, 3, 400>;
 
@@ -240,7 +240,7 @@ pub(super) fn sender(tree: &Tree) -> Sender {
     sender
 }
 
-/// A receiver that applies patches.
+/// Creates a receiver that applies patches.
 pub(super) fn patching_receiver(tree: &Tree) -> Receiver {
     let mut receiver = receiver(tree);
     receiver.store.applies_patches = true;
@@ -251,7 +251,7 @@ pub(super) fn receiver(tree: &Tree) -> Receiver {
     Receiver::new(MemoryStore { tree: tree.clone(), ..MemoryStore::default() }, LIMITS)
 }
 
-/// Tells a plugin of a connection.
+/// Notifies a plugin of a new connection.
 pub(super) fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId) {
     let remote = ([192, 0, 2, 1], 1).into();
     let guid = rakwire::raknet::Guid(1);
@@ -269,7 +269,7 @@ pub(super) fn transmit(plugin: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec
     collector.bytes()
 }
 
-/// Passes messages both ways until there are none, or so many have passed.
+/// Exchanges messages until none are left, or `limit` have passed.
 pub(super) fn exchange(sender: &mut Sender, receiver: &mut Receiver, id: ConnectionId, mut limit: usize) {
     loop {
         let requests = transmit(receiver, Instant::ZERO);
@@ -289,7 +289,7 @@ pub(super) fn exchange(sender: &mut Sender, receiver: &mut Receiver, id: Connect
     }
 }
 
-/// The last events of both.
+/// Returns the last events of both sides.
 pub(super) fn last_events(
     sender: &mut Sender,
     receiver: &mut Receiver,

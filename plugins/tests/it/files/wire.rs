@@ -1,4 +1,4 @@
-//! The bytes of messages, and which paths they may have.
+//! The bytes of messages, and the paths that they may contain.
 
 use std::path::{Component, Path};
 
@@ -12,7 +12,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
 }
 
-/// The page of the vectors, and how it is written.
+/// Writes the page of the vectors, and returns its length.
 fn page(buffer: &mut [u8]) -> usize {
     let totals = Totals { files: 11, bytes: 0x1_2345 };
     let page = Page { number: 5, totals, chunk: 1_024, window: 8, first: 0, entries: Entries::NONE };
@@ -70,7 +70,7 @@ fn messages_have_the_bytes_of_the_vectors() {
 }
 
 #[test]
-fn paths_that_mean_something_else_are_refused() {
+fn paths_with_special_meaning_are_refused() {
     let long = format!("{}/{}", "a".repeat(127), "b".repeat(127));
     assert_eq!(long.len(), MAX_PATH);
     for path in ["a", "a b", "a/b/c", ".hidden", "...", "a..b", "\u{e9}/\u{1f3bf}", &long] {
@@ -88,7 +88,7 @@ fn paths_that_mean_something_else_are_refused() {
 }
 
 proptest! {
-    /// What may be a path never leaves the directory that it is joined to.
+    /// An allowed path never leaves the directory to which it is joined.
     #[test]
     fn paths_stay_in_their_directory(path in "[a./\\\\:b\u{0}]{0,12}") {
         if let Some(path) = check_path(path.as_bytes()) {
@@ -96,9 +96,9 @@ proptest! {
         }
     }
 
-    /// What was encoded is decoded, and fits only where there is room for it.
+    /// Encoded messages decode to themselves, and encode only where they fit.
     #[test]
-    fn messages_come_back(a: u32, b: u32, c: u64, d: u16, code: u8, payload in prop::collection::vec(any::<u8>(), 0..70)) {
+    fn messages_round_trip(a: u32, b: u32, c: u64, d: u16, code: u8, payload in prop::collection::vec(any::<u8>(), 0..70)) {
         let reason = |code| match Reply::decode(&[129, 3, code]) {
             Some(Reply::Failed(reason)) => reason,
             other => panic!("{other:?}"),
@@ -125,9 +125,9 @@ proptest! {
         }
     }
 
-    /// A page says its entries, and nothing if it is cut off.
+    /// A page decodes to its entries, and to nothing if it is truncated.
     #[test]
-    fn pages_come_back(paths in prop::collection::vec("[a-z/]{1,20}", 0..6), cut in 1_usize..40) {
+    fn pages_round_trip(paths in prop::collection::vec("[a-z/]{1,20}", 0..6), cut in 1_usize..40) {
         let mut buffer = [0; 512];
         let totals = Totals { files: 6, bytes: 60 };
         let page = Page { number: 1, totals, chunk: 2, window: 3, first: 4, entries: Entries::NONE };

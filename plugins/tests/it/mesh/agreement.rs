@@ -1,4 +1,4 @@
-//! What the members of a mesh agree on, whatever happened before.
+//! Agreement of the members of a mesh after arbitrary events.
 
 use core::time::Duration;
 
@@ -10,24 +10,25 @@ use super::network::{Change, MAX, Network};
 #[path = "../../../examples/host_migration.rs"]
 mod host_migration;
 
-/// Clocks are compared by messages: by so much the members may err, after several meshes have become one.
+/// The error that members may make in comparing their ages by messages, after several meshes have merged.
 const TOLERANCE: Duration = Duration::from_secs(3);
 
-/// After so long without an event everybody has heard of everything.
+/// The time without events after which all members know everything, in milliseconds.
 const QUIET: u64 = 40_000;
 
 fn host(network: &Network, at: usize) -> Option<Guid> {
     network.machine(at).mesh.host()
 }
 
-/// The running machines of each group.
+/// Returns the running machines of each group.
 fn components(network: &Network) -> Vec<Vec<usize>> {
     let groups: std::collections::BTreeSet<u64> = network.groups.iter().copied().collect();
     let of = |group| network.running().into_iter().filter(|at| network.groups[*at] == group).collect();
     groups.into_iter().map(of).filter(|members: &Vec<usize>| !members.is_empty()).collect()
 }
 
-/// Parts of a group that are connected among each other; that may be several where nobody remembers the others.
+/// Returns the connected parts of a group. There may be several if no machine remembers
+/// the others.
 fn parts(network: &Network, members: &[usize]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for at in members {
@@ -55,15 +56,15 @@ fn check_part(network: &Network, seed: u64, part: &[usize]) {
         assert_eq!(stats.malformed, 0, "seed {seed}");
     }
     let Some(host) = host else {
-        return assert_eq!(part.len(), 1, "seed {seed}: who has met nobody has no host");
+        return assert_eq!(part.len(), 1, "seed {seed}: a machine that has met no other has no host");
     };
     let host = network.find(host).expect("the host is a machine that runs");
     assert!(part.contains(&host), "seed {seed}: {host} is in {part:?}");
-    let oldest = part.iter().map(|at| network.age(*at)).max().expect("somebody");
+    let oldest = part.iter().map(|at| network.age(*at)).max().expect("at least one machine");
     assert!(network.age(host) + TOLERANCE >= oldest, "seed {seed}: {host} of {part:?} is not the oldest");
 }
 
-/// Nobody leaves a host to which it is connected for somebody who has not been a member for longer.
+/// Checks that no machine leaves a host to which it is connected for a younger one.
 fn check_changes(network: &mut Network, seed: u64) {
     for Change { at, before, after } in std::mem::take(&mut network.changes) {
         let (Some(before), Some(after)) = (before, after) else { continue };
@@ -97,7 +98,7 @@ fn step(network: &mut Network) {
     }
 }
 
-/// Whether all are one mesh in the end.
+/// Runs a random mesh; returns whether it is one mesh in the end.
 fn run(seed: u64) -> bool {
     let mut network = Network::new(seed);
     network.start(0, true);
@@ -126,15 +127,15 @@ fn run(seed: u64) -> bool {
 }
 
 #[test]
-fn ten_thousand_meshes_agree_on_the_host() {
+fn ten_thousand_random_meshes_agree_on_the_host() {
     let some = |first: u64| move || (first..first + 5_000).filter(|seed| run(*seed)).count();
     let threads = [0, 5_000].map(|first| std::thread::spawn(some(first)));
     let whole: usize = threads.into_iter().map(|thread| thread.join().expect("every seed holds")).sum();
-    // The others have parts that were apart for too long, as docs/plugins/mesh.md says.
-    assert_eq!(whole, 9_391, "so many are one mesh in the end");
+    // The others have parts that were apart for too long; docs/plugins/mesh.md describes that.
+    assert_eq!(whole, 9_391, "the number of runs that end as one mesh");
 }
 
-/// Six machines, all connected, of which the first has been a member longest.
+/// Creates six machines, all connected, of which the first is the oldest member.
 fn six() -> Network {
     let mut network = Network::new(7);
     network.start(0, true);
@@ -153,7 +154,7 @@ fn hosts(network: &Network) -> Vec<Option<usize>> {
 }
 
 #[test]
-fn whoever_has_been_connected_longest_is_the_host_and_the_next_one_follows() {
+fn oldest_member_is_the_host_and_the_next_oldest_succeeds() {
     let mut network = six();
     for first in 0..5 {
         assert_eq!(hosts(&network), vec![Some(first); 6 - first]);
@@ -164,7 +165,7 @@ fn whoever_has_been_connected_longest_is_the_host_and_the_next_one_follows() {
 }
 
 #[test]
-fn each_part_of_a_split_mesh_has_one_host_and_the_older_one_stays_when_it_heals() {
+fn split_mesh_has_a_host_per_part_and_keeps_the_oldest() {
     let mut network = six();
     network.split([0, 1, 0, 1, 0, 1, 0, 0]);
     network.run(20_000);
@@ -173,11 +174,11 @@ fn each_part_of_a_split_mesh_has_one_host_and_the_older_one_stays_when_it_heals(
     network.run(20_000);
     assert_eq!(hosts(&network), [Some(0); 6]);
     let left = network.changes.iter().any(|change| change.at == 0 && change.before == Some(0));
-    assert!(!left, "the oldest was its own host all the time");
+    assert!(!left, "the oldest remained its own host");
 }
 
 #[test]
-fn two_meshes_become_one_whose_host_is_the_oldest_of_both() {
+fn merged_meshes_choose_the_oldest_member_as_host() {
     for older in [0, 3] {
         let mut network = Network::new(11 + older as u64);
         for at in [older, 3 - older] {
@@ -196,9 +197,9 @@ fn two_meshes_become_one_whose_host_is_the_oldest_of_both() {
     }
 }
 
-/// All name the same host, also the one that cannot reach it, and it is told who is out of reach.
+/// All choose the same host, including the one that cannot reach it, and that one reports which peer is out of reach.
 #[test]
-fn pairs_that_cannot_reach_each_other_are_reported() {
+fn unreachable_pairs_are_reported() {
     let mut network = Network::new(3);
     network.broken.push((0, 2));
     network.start(0, true);
@@ -224,8 +225,8 @@ fn pairs_that_cannot_reach_each_other_are_reported() {
     assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Complete, "they try again");
 }
 
-/// The game goes from host to host, over real sockets.
+/// The game moves from host to host over real sockets.
 #[test]
-fn a_game_without_a_server_goes_on_when_its_host_leaves() {
-    host_migration::main().expect("it ends well");
+fn game_continues_when_its_host_leaves() {
+    host_migration::main().expect("it completes");
 }

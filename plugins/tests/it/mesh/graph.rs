@@ -1,4 +1,4 @@
-//! Who is connected to whom.
+//! The connection graph.
 
 use std::net::SocketAddr;
 
@@ -44,23 +44,23 @@ fn ended(guid: u8) -> Vec<u8> {
     [&[0x1F][..], &ADDRESS, &[0, 0, 0, 0, 0, 0, 0, guid]].concat()
 }
 
-/// The bytes are those that the original writes.
+/// The bytes are those that C++ RakNet writes.
 #[test]
-fn each_peer_is_told_of_the_others() {
+fn peers_are_notified_of_each_other() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     join(&mut graph, ids[0], 1_000);
-    assert_eq!(transmit(&mut graph, &mut Collector::new()), [], "there is nobody else");
+    assert_eq!(transmit(&mut graph, &mut Collector::new()), [], "there is no other peer");
     join(&mut graph, ids[1], 1_001);
     join(&mut graph, ids[1], 1_001);
     let messages = transmit(&mut graph, &mut Collector::new());
     let guid = [0, 0, 0, 0, 0, 0, 3, 0xE8];
-    let told = [&[0x21, 0, 0, 0, 1][..], &ADDRESS, &guid, &[0xFF, 0xFF]].concat();
-    assert_eq!((messages.len(), &messages[1]), (2, &(ids[1], told)));
+    let expected = [&[0x21, 0, 0, 0, 1][..], &ADDRESS, &guid, &[0xFF, 0xFF]].concat();
+    assert_eq!((messages.len(), &messages[1]), (2, &(ids[1], expected)));
 }
 
 #[test]
-fn the_others_are_told_how_a_connection_ended() {
+fn other_peers_learn_how_a_connection_ended() {
     let ids = connections::<RakNet>(2);
     let reasons =
         [(DisconnectReason::Local, 0x1F), (DisconnectReason::Remote, 0x1F), (DisconnectReason::Lost, 0x20)];
@@ -76,19 +76,19 @@ fn the_others_are_told_how_a_connection_ended() {
 }
 
 #[test]
-fn what_found_no_room_is_told_later() {
+fn blocked_notifications_are_sent_later() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     (0..2).for_each(|at| join(&mut graph, ids[at], 1_000 + at as u16));
     let mut blocked = Collector { blocked: Some(ids[0]), ..Collector::new() };
     assert_eq!(transmit(&mut graph, &mut blocked).len(), 1);
     assert!(plugin(&mut graph).poll_timeout().is_some());
-    assert_eq!(transmit(&mut graph, &mut Collector::new()).len(), 1, "only what was not told");
+    assert_eq!(transmit(&mut graph, &mut Collector::new()).len(), 1, "only the blocked notification");
     assert_eq!(plugin(&mut graph).poll_timeout(), None);
 }
 
 #[test]
-fn connections_of_others_are_kept_until_they_end() {
+fn remote_connections_are_kept_until_they_end() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     (0..2).for_each(|at| join(&mut graph, ids[at], 1_000 + at as u16));
@@ -101,7 +101,7 @@ fn connections_of_others_are_kept_until_they_end() {
     );
     assert!(graph.are_connected(Guid(9), Guid(1_000)) && !graph.are_connected(Guid(9), Guid(1_001)));
     receive(&mut graph, ids[1], &ended(9));
-    assert!(graph.are_connected(Guid(9), Guid(1_000)), "nobody speaks for another");
+    assert!(graph.are_connected(Guid(9), Guid(1_000)), "a peer reports only its own connections");
     let mut lost = ended(9);
     lost[0] = 0x20;
     receive(&mut graph, ids[0], &lost);
@@ -112,7 +112,7 @@ fn connections_of_others_are_kept_until_they_end() {
 }
 
 #[test]
-fn a_peer_that_invents_connections_fills_only_its_own_places() {
+fn peer_that_invents_connections_fills_only_its_own_places() {
     let ids = connections::<RakNet>(2);
     let mut graph = Graph::new();
     (0..2).for_each(|at| join(&mut graph, ids[at], 1_000 + at as u16));
@@ -127,7 +127,7 @@ fn a_peer_that_invents_connections_fills_only_its_own_places() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_taken(messages in prop::collection::vec((0x1F..=0x21_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..50)) {
+    fn arbitrary_bytes_are_handled(messages in prop::collection::vec((0x1F..=0x21_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..50)) {
         let ids = connections::<RakNet>(1);
         let mut graph = Graph::new();
         join(&mut graph, ids[0], 1_000);

@@ -1,4 +1,4 @@
-//! Members that lie, flood and leave half way.
+//! Members that lie, flood and leave unexpectedly.
 
 use core::time::Duration;
 
@@ -29,14 +29,14 @@ fn update(mesh: &mut Member, now: Instant) -> usize {
     sender.messages.len()
 }
 
-/// A member that founded a mesh, and another one.
+/// Creates the founder of a mesh, connected to another member.
 fn connected() -> (Member, ConnectionId) {
     let (mut mesh, id) = connected_to_a_client();
     announce(&mut mesh, Instant::ZERO, id, &[]);
     (mesh, id)
 }
 
-/// The same, while the other peer has said nothing of the mesh.
+/// Creates the founder of a mesh, connected to a peer that has sent no announcement.
 fn connected_to_a_client() -> (Member, ConnectionId) {
     let id = connections::<RakNet>(1)[0];
     let mut mesh = Member::new(Guid(5));
@@ -47,7 +47,7 @@ fn connected_to_a_client() -> (Member, ConnectionId) {
     (mesh, id)
 }
 
-/// Another member says that it is connected to these.
+/// Announces that the other member is connected to these peers.
 fn announce(mesh: &mut Member, now: Instant, from: ConnectionId, guids: &[u64]) {
     let neighbours = guids.iter().map(|guid| Rank { joined: 2, guid: Guid(*guid) }).collect();
     let epoch = Epoch { founder: Guid(5), now: 0 };
@@ -56,7 +56,7 @@ fn announce(mesh: &mut Member, now: Instant, from: ConnectionId, guids: &[u64]) 
     receive(mesh, now, from, said.encode(&mut buffer).expect("room"));
 }
 
-/// Another member tells of a member to which it is connected.
+/// Announces a connection of the other member to an invented member.
 fn invent(mesh: &mut Member, now: Instant, from: ConnectionId, guid: u64) {
     receive(mesh, now, from, &invented(guid));
     announce(mesh, now, from, &[guid]);
@@ -83,9 +83,9 @@ fn withdrawn(guid: u64) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Whoever invents peers, and takes them back to invent others, has as many tried as there are places.
+/// A member that keeps inventing and withdrawing peers can have only as many tried as there are places.
 #[test]
-fn invented_peers_are_tried_seldom() {
+fn invented_peers_are_tried_rarely() {
     let (mut mesh, id) = connected();
     let mut tried = 0;
     for step in 0..1_200_u64 {
@@ -99,12 +99,12 @@ fn invented_peers_are_tried_seldom() {
     }
     assert!((1..=4 * 3).contains(&tried), "{tried} attempts in 12 seconds");
     assert!(mesh.stats().dropped > 100);
-    assert_eq!(mesh.join_status(), JoinStatus::Complete, "nobody tells of them any more");
+    assert_eq!(mesh.join_status(), JoinStatus::Complete, "no member reports them any more");
 }
 
-/// What is said while the mesh has looked often whom others name counts a moment later.
+/// An announcement beyond the limit of scans takes effect a moment later.
 #[test]
-fn peers_that_are_named_after_many_messages_are_tried_too() {
+fn peers_announced_after_many_messages_are_tried() {
     let (mut mesh, id) = connected();
     let now = Instant::ZERO + Duration::from_secs(1);
     for _ in 0..100 {
@@ -113,13 +113,13 @@ fn peers_that_are_named_after_many_messages_are_tried_too() {
     invent(&mut mesh, now, id, 100);
     update(&mut mesh, now);
     assert_eq!(mesh.poll_connect(), None);
-    let due = plugin(&mut mesh).poll_timeout().expect("it is to look again");
+    let due = plugin(&mut mesh).poll_timeout().expect("a scan is due");
     assert!(due <= now + Duration::from_millis(100));
     update(&mut mesh, due);
     assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
 }
 
-/// How often the mesh names peers in the minute after a time.
+/// Returns how often the mesh returns peers in the minute after a time.
 fn attempts(mesh: &mut Member, from: Instant) -> usize {
     let mut tried = 0;
     for second in 0..60 {
@@ -129,9 +129,9 @@ fn attempts(mesh: &mut Member, from: Instant) -> usize {
     tried
 }
 
-/// A peer that fell silent is tried again, one that left is not.
+/// A peer that timed out is tried again, and one that left is not.
 #[test]
-fn whoever_leaves_is_not_tried_again() {
+fn peer_that_left_is_not_tried_again() {
     let from = Instant::ZERO + Duration::from_secs(1);
     for (reason, expected) in [
         (DisconnectReason::Lost, 5..=12),
@@ -144,10 +144,10 @@ fn whoever_leaves_is_not_tried_again() {
     }
 }
 
-/// A peer has left this one, and another member is still connected to it: it is tried until that ends too. Members
-/// cannot say of a peer that fell silent here that it has left.
+/// A peer that left this member but is still connected to another is tried until that connection ends too. Members
+/// cannot report that a peer lost here has left.
 #[test]
-fn whoever_leaves_one_member_is_tried_while_it_is_connected_to_another() {
+fn peer_that_left_is_tried_while_connected_to_another_member() {
     let from = Instant::ZERO + Duration::from_secs(1);
     let ids = connections::<RakNet>(2);
     for (reason, rest) in [(DisconnectReason::Remote, 0..=0), (DisconnectReason::Lost, 5..=12)] {
@@ -168,7 +168,7 @@ fn whoever_leaves_one_member_is_tried_while_it_is_connected_to_another() {
 }
 
 #[test]
-fn a_peer_that_nobody_reaches_is_told_once() {
+fn unreachable_peer_is_reported_once() {
     let (mut mesh, id) = connected();
     invent(&mut mesh, Instant::ZERO, id, 100);
     assert_eq!(mesh.join_status(), JoinStatus::Joining);
@@ -182,9 +182,9 @@ fn a_peer_that_nobody_reaches_is_told_once() {
     assert_eq!(mesh.host(), Some(Guid(5)));
 }
 
-/// A member that says something else each time makes the others speak a few times a second.
+/// A member that changes its announcement each time makes the others send only a few times a second.
 #[test]
-fn a_flood_of_announcements_is_answered_at_a_pace() {
+fn announcement_flood_is_answered_at_a_limited_rate() {
     let (mut mesh, id) = connected();
     let mut sent = 0;
     for step in 0..10_000_i64 {
@@ -198,9 +198,10 @@ fn a_flood_of_announcements_is_answered_at_a_pace() {
     assert!((2..=21).contains(&sent), "{sent} messages in a second");
 }
 
-/// Whoever lies about its time is the host: members are trusted. Nothing overflows, and nothing is left when it goes.
+/// A member that lies about its age becomes the host, because members are trusted. Nothing overflows, and no trace
+/// remains after it leaves.
 #[test]
-fn the_host_of_a_liar_ends_with_its_connection() {
+fn lying_host_is_replaced_when_it_disconnects() {
     for (now, joined) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, i64::MIN)] {
         let (mut mesh, id) = connected();
         let at = Instant::from_micros(u64::MAX);
@@ -217,7 +218,7 @@ fn the_host_of_a_liar_ends_with_its_connection() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..50)) {
+    fn arbitrary_bytes_are_handled(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..50)) {
         let (mut mesh, id) = connected();
         for (number, message) in messages.iter().enumerate() {
             let now = Instant::ZERO + Duration::from_secs(number as u64);
@@ -230,11 +231,11 @@ proptest! {
     }
 }
 
-/// Whoever tells of a peer and takes it back in turns has it tried nine times a minute, and not every four seconds.
+/// A member that reports and withdraws a peer in turns has it tried nine times a minute instead of every four seconds.
 #[test]
-fn a_peer_that_comes_and_goes_is_tried_seldom() {
+fn peer_that_comes_and_goes_is_tried_rarely() {
     let (mut mesh, id) = connected();
-    let (mut tried, mut told) = (0, 0);
+    let (mut tried, mut reported) = (0, 0);
     for second in 0..600 {
         let now = Instant::ZERO + Duration::from_secs(second);
         if second % 2 == 0 {
@@ -244,13 +245,13 @@ fn a_peer_that_comes_and_goes_is_tried_seldom() {
         }
         update(&mut mesh, now);
         tried += u32::from(mesh.poll_connect().is_some());
-        told += u32::from(mesh.poll_out_of_reach().is_some());
+        reported += u32::from(mesh.poll_out_of_reach().is_some());
     }
     assert!((40..=100).contains(&tried), "{tried} attempts in 600 seconds");
-    assert!(told <= 20, "{told}");
+    assert!(reported <= 20, "{reported}");
 }
 
-/// Two members know a peer by different addresses: each is tried. Whoever leaves tries nobody.
+/// Two members know a peer by different addresses, and both are tried. A member that is leaving tries none.
 #[test]
 fn every_address_of_a_peer_is_tried() {
     let (mut mesh, first) = connected();
@@ -272,9 +273,9 @@ fn every_address_of_a_peer_is_tried() {
     assert_eq!(mesh.poll_connect(), None);
 }
 
-/// A client of another member, or a page, cannot be dialled. It is, once somebody says that it is a member.
+/// A client of another member, or a page, cannot be dialled. It is dialled once a member announces it as a member.
 #[test]
-fn whoever_is_no_member_is_not_dialled() {
+fn peers_that_are_not_members_are_not_dialled() {
     let (mut mesh, id) = connected();
     receive(&mut mesh, Instant::ZERO, id, &invented(100));
     assert_eq!(attempts(&mut mesh, Instant::ZERO), 0);
@@ -286,5 +287,5 @@ fn whoever_is_no_member_is_not_dialled() {
     assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
     let (mut mesh, id) = connected_to_a_client();
     plugin(&mut mesh).on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
-    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0, "a client that fell silent");
+    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0, "a client that timed out");
 }

@@ -1,4 +1,4 @@
-//! Meshes: the graph, vectors, hostile peers, and what members agree on.
+//! Meshes: the graph, vectors, hostile peers, and agreement of the members.
 
 mod agreement;
 mod graph;

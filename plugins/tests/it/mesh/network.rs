@@ -1,4 +1,4 @@
-//! A network of meshes without peers: connections that open, end and lose nothing, over paths that come and go.
+//! A simulated network of meshes without peers. Connections open, end and lose nothing; paths come and go.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -12,12 +12,12 @@ use rakwire_plugins::mesh::{MEMBER_ID, Mesh};
 
 use crate::support::{Collector, connections};
 
-/// As many machines as there may be, and one connection fewer for each of them.
+/// The maximum number of machines. Each has one connection fewer.
 pub(crate) const MAX: usize = 8;
 
 pub(crate) type Member = Mesh<7>;
 
-/// A generator of numbers (xorshift64*), for tests that repeat themselves.
+/// A random number generator (xorshift64*) for reproducible tests.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -35,10 +35,10 @@ impl Random {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum NetworkEvent {
     Message { link: u64, from: usize, to: usize, bytes: Vec<u8> },
     Opened { link: u64, at: usize, other: usize, is_server: bool, other_opens_at: u64 },
-    Ended { link: u64, at: usize, other: usize, is_told: bool },
+    Ended { link: u64, at: usize, other: usize, is_notified: bool },
     Updated { at: usize },
 }
 
@@ -47,9 +47,9 @@ enum Happening {
 struct End {
     link: u64,
     id: ConnectionId,
-    /// What is sent next arrives no earlier.
+    /// The earliest time at which the next message may arrive.
     arrives_after: u64,
-    /// The other end has said since when it is a member.
+    /// It has received the age of the other end.
     has_heard: bool,
 }
 
@@ -58,18 +58,18 @@ pub(crate) struct Machine {
     pub(crate) mesh: Member,
     pub(crate) guid: Guid,
     ends: [Option<End>; MAX],
-    /// Since when it is a member, in the network's time.
+    /// When it became a member, in the network's time.
     pub(crate) joined_at: Option<u64>,
     updates_at: Option<u64>,
 }
 
-/// A machine takes another one for the host.
+/// A change of a machine's host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) at: usize,
-    /// The host before, if the machine is still connected to it, and has heard from it, or is it itself.
+    /// The previous host, if it is the machine itself, or is still connected and has sent its age.
     pub(crate) before: Option<usize>,
-    /// The host now, if it runs.
+    /// The new host, if it is running.
     pub(crate) after: Option<usize>,
 }
 
@@ -78,13 +78,13 @@ pub(crate) struct Network {
     pub(crate) now: u64,
     pub(crate) machines: [Option<Machine>; MAX],
     pub(crate) random: Random,
-    /// Machines reach each other in the same group.
+    /// The group of each machine. Machines of the same group can reach each other.
     pub(crate) groups: [u64; MAX],
-    /// Pairs that never reach each other.
+    /// Pairs that can never reach each other.
     pub(crate) broken: Vec<(usize, usize)>,
-    /// How many messages of a thousand are lost, and so come late.
+    /// The number of messages out of a thousand that are lost, and so arrive late.
     pub(crate) loss: u64,
-    queue: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    queue: BinaryHeap<Reverse<(u64, u64, NetworkEvent)>>,
     sequence: u64,
     links: u64,
     ids: Vec<ConnectionId>,
@@ -122,7 +122,7 @@ impl Network {
         }
     }
 
-    /// Starts a machine in a free place. Its GUID is a new one.
+    /// Starts a machine with a new GUID in a free place.
     pub(crate) fn start(&mut self, at: usize, is_founder: bool) {
         let guid = Guid(self.random.below(1 << 30) << 3 | at as u64);
         let mut mesh = Member::new(guid);
@@ -165,9 +165,9 @@ impl Network {
         self.groups[a] == self.groups[b] && !is_broken && self.machines[b].is_some()
     }
 
-    fn push(&mut self, at: u64, happening: Happening) {
+    fn push(&mut self, at: u64, event: NetworkEvent) {
         self.sequence += 1;
-        self.queue.push(Reverse((at, self.sequence, happening)));
+        self.queue.push(Reverse((at, self.sequence, event)));
     }
 
     fn latency(&mut self) -> u64 {
@@ -178,7 +178,7 @@ impl Network {
         latency
     }
 
-    /// Has one machine dial another.
+    /// Makes one machine dial another.
     pub(crate) fn connect(&mut self, from: usize, to: usize) {
         if from == to || !self.reaches(from, to) || self.is_connected(from, to) || self.is_connected(to, from)
         {
@@ -190,38 +190,38 @@ impl Network {
         let back = there + self.latency();
         self.push(
             there,
-            Happening::Opened { link, at: to, other: from, is_server: true, other_opens_at: back },
+            NetworkEvent::Opened { link, at: to, other: from, is_server: true, other_opens_at: back },
         );
         self.push(
             back,
-            Happening::Opened { link, at: from, other: to, is_server: false, other_opens_at: there },
+            NetworkEvent::Opened { link, at: from, other: to, is_server: false, other_opens_at: there },
         );
     }
 
-    /// Has the connection between two machines fall silent, for each of them when it notices.
+    /// Cuts the connection between two machines. Each notices after a while.
     pub(crate) fn cut(&mut self, a: usize, b: usize, slowest: u64) {
         self.end(a, b, slowest, false);
     }
 
-    /// Has the connection between two machines end. Each is told so if one of them disconnects.
-    fn end(&mut self, a: usize, b: usize, slowest: u64, is_told: bool) {
+    /// Ends the connection between two machines. Each is notified if one of them disconnects.
+    fn end(&mut self, a: usize, b: usize, slowest: u64, is_notified: bool) {
         for (at, other) in [(a, b), (b, a)] {
             let Some(end) = self.machines[at].as_ref().and_then(|machine| machine.ends[other]) else {
                 continue;
             };
             let when = self.now + 1 + self.random.below(slowest);
-            self.push(when, Happening::Ended { link: end.link, at, other, is_told });
+            self.push(when, NetworkEvent::Ended { link: end.link, at, other, is_notified });
         }
     }
 
-    /// Stops a machine, which disconnects or falls silent; the others notice at once, or only after a while.
+    /// Stops a machine, which disconnects or times out. The others notice at once, or only after a while.
     pub(crate) fn stop(&mut self, at: usize, slowest: u64) {
-        let is_told = self.random.below(2) == 0;
-        (0..MAX).for_each(|other| self.end(at, other, slowest, is_told));
+        let is_notified = self.random.below(2) == 0;
+        (0..MAX).for_each(|other| self.end(at, other, slowest, is_notified));
         self.machines[at] = None;
     }
 
-    /// Splits the machines into groups, or heals them.
+    /// Splits the machines into groups, or joins them again.
     pub(crate) fn split(&mut self, groups: [u64; MAX]) {
         self.groups = groups;
         for a in 0..MAX {
@@ -236,17 +236,17 @@ impl Network {
         while let Some(Reverse((at, ..))) = self.queue.peek()
             && *at <= end
         {
-            let Some(Reverse((at, _, happening))) = self.queue.pop() else { break };
+            let Some(Reverse((at, _, event))) = self.queue.pop() else { break };
             self.now = self.now.max(at);
-            self.handle(happening);
+            self.handle(event);
         }
         self.now = end;
     }
 
-    fn handle(&mut self, happening: Happening) {
+    fn handle(&mut self, event: NetworkEvent) {
         let now = instant(self.now);
-        let at = match happening {
-            Happening::Message { link, from, to, bytes } => {
+        let at = match event {
+            NetworkEvent::Message { link, from, to, bytes } => {
                 let Some(machine) = &mut self.machines[to] else { return };
                 let Some(end) = machine.ends[from].as_mut().filter(|end| end.link == link) else { return };
                 if self.groups[from] == self.groups[to] {
@@ -261,25 +261,26 @@ impl Network {
                 }
                 to
             }
-            Happening::Opened { link, at, other, is_server, other_opens_at } => {
+            NetworkEvent::Opened { link, at, other, is_server, other_opens_at } => {
                 if !self.open(link, at, other, is_server, other_opens_at) {
-                    // The other end waits in vain.
+                    // The other end times out.
                     let when = self.now + 1_000;
-                    return self.push(when, Happening::Ended { link, at: other, other: at, is_told: false });
+                    return self
+                        .push(when, NetworkEvent::Ended { link, at: other, other: at, is_notified: false });
                 }
                 at
             }
-            Happening::Ended { link, at, other, is_told } => {
+            NetworkEvent::Ended { link, at, other, is_notified } => {
                 let Some(machine) = &mut self.machines[at] else { return };
                 let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
-                let reason = if is_told { DisconnectReason::Remote } else { DisconnectReason::Lost };
+                let reason = if is_notified { DisconnectReason::Remote } else { DisconnectReason::Lost };
                 plugin(&mut machine.mesh).on_disconnected(now, end.id, reason);
-                // The other end falls silent then, if it has not ended yet.
+                // The connection times out at the other end, if it has not ended yet.
                 let when = self.now + 10_000;
-                self.push(when, Happening::Ended { link, at: other, other: at, is_told: false });
+                self.push(when, NetworkEvent::Ended { link, at: other, other: at, is_notified: false });
                 at
             }
-            Happening::Updated { at } => {
+            NetworkEvent::Updated { at } => {
                 let Some(machine) = &mut self.machines[at] else { return };
                 if machine.updates_at.take_if(|updates_at| *updates_at <= self.now).is_none() {
                     return;
@@ -294,7 +295,7 @@ impl Network {
 
     fn open(&mut self, link: u64, at: usize, other: usize, is_server: bool, arrives_after: u64) -> bool {
         let now = self.now;
-        // The slots of a machine are as many as there are other machines.
+        // A machine has one slot for each other machine.
         let id = self.ids[if other > at { other - 1 } else { other }];
         let is_answered = is_server || self.link(other, at) == Some(link);
         if !self.reaches(at, other) || !is_answered || self.link(at, other).is_some() {
@@ -323,14 +324,14 @@ impl Network {
             let Some(end) = &mut self.machine_mut(at).ends[to] else { continue };
             end.arrives_after = end.arrives_after.max(now + latency);
             let (when, link) = (end.arrives_after, end.link);
-            self.push(when, Happening::Message { link, from: at, to, bytes });
+            self.push(when, NetworkEvent::Message { link, from: at, to, bytes });
         }
         while let Some(target) = self.machine_mut(at).mesh.poll_connect() {
             self.connect(at, usize::from(target.address.port()) - 1_000);
         }
     }
 
-    /// Writes down whom a machine holds for the host.
+    /// Records a change of a machine's host.
     fn look(&mut self, at: usize) {
         if let Some(host) = self.machine_mut(at).mesh.poll_host() {
             let before = self.hosts[at].replace(host).and_then(|guid| self.find(guid));
@@ -348,11 +349,11 @@ impl Network {
         let due = (due.as_micros().div_ceil(1_000)).max(now + 1);
         if machine.updates_at.is_none_or(|updates_at| updates_at > due) {
             machine.updates_at = Some(due);
-            self.push(due, Happening::Updated { at });
+            self.push(due, NetworkEvent::Updated { at });
         }
     }
 
-    /// How long a machine has been a member, by the network's clock.
+    /// Returns how long a machine has been a member, by the network's clock.
     pub(crate) fn age(&self, at: usize) -> Duration {
         Duration::from_millis(self.now - self.machine(at).joined_at.unwrap_or(self.now))
     }

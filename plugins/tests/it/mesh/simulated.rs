@@ -48,13 +48,13 @@ impl Member {
         self.peer.hook.get(self.key).expect("it is attached")
     }
 
-    /// Takes the events, and connects to whom the mesh names.
+    /// Handles the events, and connects to the peers that the mesh returns.
     fn poll(&mut self, now: Instant) {
         while let Some(event) = self.peer.poll_event() {
             assert!(!matches!(event, Event::Message { .. }), "the application sees no message of the mesh");
         }
         while let Some(target) = self.peer.hook.get_mut(self.key).and_then(Mesh::poll_connect) {
-            // It may be connecting to us just now.
+            // It may be connecting to this peer at the same time.
             let _ = self.peer.peer.connect(now, target.address);
         }
     }
@@ -63,7 +63,7 @@ impl Member {
 struct Game {
     now: Instant,
     members: Vec<Member>,
-    /// From each member to each other one.
+    /// The links from each member to each other member.
     links: Vec<Link>,
 }
 
@@ -113,7 +113,7 @@ impl Game {
         }
     }
 
-    /// Lets time go by until so many are all connected and have this one for the host.
+    /// Advances time until `count` members are all connected and agree on this host.
     fn settle(&mut self, count: usize, host: usize) {
         let host = self.members[host].guid;
         let is_settled = |member: &Member| {
@@ -144,7 +144,7 @@ fn peers_over_bad_paths_agree_on_the_host() {
             game.settle(number + 1, 0);
             game.now = game.now + Duration::from_secs(1);
         }
-        // The host falls silent in half of the games, and leaves in the others.
+        // The host times out in half of the games, and leaves in the others.
         if seed % 2 == 0 {
             game.members[0].is_running = false;
         } else {

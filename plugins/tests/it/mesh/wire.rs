@@ -1,4 +1,4 @@
-//! The messages, as bytes.
+//! The messages as bytes.
 
 use rakwire::raknet::Guid;
 use rakwire_plugins::mesh::{Announcement, Epoch, MAX_LENGTH, MAX_PEERS, Rank};

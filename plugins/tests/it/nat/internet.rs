@@ -1,4 +1,4 @@
-//! Peers behind routers, a facilitator that all reach, and what is between them.
+//! A simulated internet: peers behind routers, and a facilitator that all can reach.
 
 use core::time::Duration;
 use std::cmp::Reverse;
@@ -13,9 +13,9 @@ use rakwire::wire::{Reader, Wire, Writer};
 use rakwire::{Instant, Machine};
 use rakwire_plugins::nat::{Action, Facilitator, NatType, Outcome, Traversal};
 
-/// One way between any two machines of different networks: a round trip takes 50 ms.
+/// The one-way latency between machines of different networks; a round trip takes 50 ms.
 const ACROSS: Duration = Duration::from_millis(25);
-/// One way within a network.
+/// The one-way latency within a network.
 const WITHIN: Duration = Duration::from_micros(500);
 const FACILITATOR: &str = "198.51.100.1";
 const MAIN_PORT: u16 = 61_111;
@@ -25,10 +25,10 @@ pub(crate) const FORWARDING_PORTS: [u16; 2] = [61_120, 61_121];
 type Server = Hooked<'static, RakNet, PluginHost<Facilitator<8, 8>, 1>>;
 type Player = Hooked<'static, RakNet, PluginHost<Traversal<4>, 1>>;
 
-/// A network: 0 is the internet.
+/// A network; 0 is the internet.
 type Realm = usize;
 
-/// A router between a network and the one outside of it.
+/// A router between a network and the one outside it.
 struct Router {
     nat: Nat,
     inside: Realm,
@@ -53,7 +53,7 @@ pub(crate) struct Client {
     key: PluginKey,
     facilitator: ConnectionId,
     pub(crate) outcomes: Vec<Outcome>,
-    /// With whom it is connected besides the facilitator.
+    /// The connected peers besides the facilitator.
     pub(crate) connected: Vec<(Guid, SocketAddr)>,
     ids: Vec<ConnectionId>,
 }
@@ -147,19 +147,19 @@ impl Internet {
         self.traversal(client).nat_type()
     }
 
-    /// Ends a client's connection with the facilitator.
+    /// Closes a client's connection to the facilitator.
     pub(crate) fn leave_facilitator(&mut self, client: usize) {
         let id = self.clients[client].facilitator;
         self.clients[client].peer.peer.disconnect(self.now, id);
     }
 
-    /// Ends a client's connections with all others.
+    /// Closes a client's connections to all other clients.
     pub(crate) fn leave_others(&mut self, client: usize) {
         let Client { peer, ids, .. } = &mut self.clients[client];
         ids.iter().for_each(|id| peer.peer.disconnect(self.now, *id));
     }
 
-    /// One client wants to reach another one.
+    /// Makes one client request a connection to another.
     pub(crate) fn open(&mut self, from: usize, to: usize) {
         let guid = self.clients[to].guid;
         self.traversal(from).open(guid).expect("room");
@@ -182,7 +182,7 @@ impl Internet {
         is_server || self.clients.iter().any(|client| client.realm == realm && client.address.ip() == ip)
     }
 
-    /// Carries a datagram out of a network, as far as it has to go.
+    /// Carries a datagram out of a network, as far as necessary.
     fn send(&mut self, mut realm: Realm, mut from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         self.packets += 1;
         loop {
@@ -208,7 +208,7 @@ impl Internet {
         }
     }
 
-    /// A datagram has arrived in a network.
+    /// Handles a datagram that has arrived in a network.
     fn arrive(&mut self, realm: Realm, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         if realm == 0 && to.ip() == ip(FACILITATOR) {
             return self.arrive_at_server(from, to.port(), bytes);
@@ -284,7 +284,7 @@ impl Internet {
         }
     }
 
-    /// Lets time go by until something is so, and tells how long it took; `None` if it is not within a minute.
+    /// Advances time until `is_so` holds, and returns how long that took; `None` after a minute.
     pub(crate) fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Option<Duration> {
         let begin = self.now;
         while !is_so(self) {
@@ -303,7 +303,7 @@ impl Internet {
         }
     }
 
-    /// Whether two clients are connected with each other.
+    /// Returns whether two clients are connected to each other.
     pub(crate) fn are_connected(&self, a: usize, b: usize) -> bool {
         let knows = |a: usize, b: usize| {
             self.clients[a].connected.iter().any(|(guid, _)| *guid == self.clients[b].guid)
@@ -356,7 +356,7 @@ impl Client {
         }
         while let Some(action) = self.peer.hook.get_mut(self.key).and_then(Traversal::poll_action) {
             match action {
-                // One that finds no room is repeated.
+                // A punch that finds no room is repeated.
                 Action::Send { to, payload } => drop(self.peer.peer.send_out_of_band(now, to, &payload)),
                 Action::Connect { address, .. } => {
                     self.peer.peer.connect(now, address).expect("room");

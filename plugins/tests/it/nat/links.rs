@@ -1,4 +1,4 @@
-//! Link-local addresses, which mean nothing without the number of an interface, and each machine has numbers of its own.
+//! Link-local addresses, which need the number of an interface. Interface numbers are local to each machine.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use rakwire_plugins::nat::{Action, FromFacilitator, MAX_MESSAGE, Traversal};
 
 use crate::support::{Collector, connections};
 
-/// Where a client of a facilitator at this address sends after this message.
+/// Returns the addresses to which a client sends after this message, with a facilitator at this address.
 fn sent_to(facilitator: &str, message: &FromFacilitator) -> std::vec::Vec<String> {
     let [id] = connections::<RakNet>(1).try_into().expect("one connection");
     let mut plugin = Traversal::<1>::new();
@@ -28,7 +28,7 @@ fn sent_to(facilitator: &str, message: &FromFacilitator) -> std::vec::Vec<String
 }
 
 #[test]
-fn the_ports_of_a_facilitator_are_at_its_interface() {
+fn facilitator_ports_use_its_interface() {
     let (session, peer, port) = (1, Guid(2), 61_128);
     for message in [
         FromFacilitator::Forwarded { session, peer, connects: true, port },
@@ -40,13 +40,13 @@ fn the_ports_of_a_facilitator_are_at_its_interface() {
 }
 
 #[test]
-fn a_peer_at_the_link_of_the_facilitator_is_looked_for_at_the_own_interface() {
+fn link_local_candidates_use_the_local_interface() {
     let candidates = ["[fe80::3%9]:5000", "[fd00::3]:5000", "192.0.2.3:5000"];
     let candidates: Vec<SocketAddr, 16> =
         candidates.iter().map(|candidate| candidate.parse().expect("an address")).collect();
     let begin = FromFacilitator::Begin { session: 1, peer: Guid(2), connects: true, candidates };
     let others = ["[fd00::3]:5000", "192.0.2.3:5000"];
     assert_eq!(sent_to("[fe80::7%5]:61111", &begin), [&["[fe80::3%5]:5000"], &others[..]].concat());
-    // The number may be that of any machine.
+    // The interface number may be that of any machine.
     assert_eq!(sent_to("192.0.2.1:61111", &begin), [&["[fe80::3%9]:5000"], &others[..]].concat());
 }

@@ -1,4 +1,4 @@
-//! NAT traversal: its messages, pairs of routers, link-local addresses, and peers that lie.
+//! NAT traversal: messages, pairs of routers, link-local addresses, and hostile peers.
 
 mod hostile;
 mod internet;

@@ -1,4 +1,4 @@
-//! Every pair of routers, and networks in networks.
+//! All pairs of router types, and nested networks.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use rakwire_plugins::nat::{Outcome, Refusal};
 
 use super::internet::{FORWARDING_PORTS, Internet};
 
-/// What a peer may be behind, by the names of the table.
+/// The router types, by their names in the table.
 const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
     ("none", None),
     ("full cone", Some(NatBehavior::FULL_CONE)),
@@ -20,14 +20,14 @@ const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
 /// Puts the machines of one side behind routers.
 type PutBehind = fn(&mut Internet, NatBehavior);
 
-/// Places that take more than a router for each peer, by the names of the table: how to make them, and with how many of the
-/// routers of the table, from its beginning, peers meet there.
+/// Networks with more than one router for each peer, by their names in the table: how to build them, and the number of
+/// router types, from the first on, with which peers connect there.
 const NETWORKS: [(&str, PutBehind, usize); 4] = [
     ("one router", behind_one_router, 6),
     ("one router, hairpin", behind_one_router_that_hairpins, 6),
     ("two routers each", behind_different_providers, 5),
-    // Behind one symmetric router the punches of each take the ports that were foretold for the other one. The ports can be
-    // foretold, so it would work if the two sides took turns, which they do not.
+    // Behind one symmetric router, the punches of each side take the ports that were predicted for the other. It would
+    // work if the two sides took turns, which they do not.
     ("two routers each, hairpin", behind_one_provider, 4),
 ];
 
@@ -61,8 +61,8 @@ fn behind_one_provider(internet: &mut Internet, router: NatBehavior) {
     }
 }
 
-/// Whether datagrams can get through in theory: nobody can foretell the port of a random symmetric NAT, so that who lets in
-/// only the ports to which something was sent is not reached from there.
+/// Returns whether a connection is possible in theory. The port of a random symmetric NAT cannot be predicted, so a
+/// router that accepts only known ports blocks it.
 fn can_work(a: usize, b: usize) -> bool {
     let (low, high) = (a.min(b), a.max(b));
     high < 5 || low < 3
@@ -73,7 +73,7 @@ fn behind(internet: &mut Internet, router: Option<NatBehavior>) -> usize {
     internet.client(realm)
 }
 
-/// Clients that know the facilitator.
+/// Builds an internet and waits until the clients are registered at the facilitator.
 fn settled(seed: u8, ports: &[u16], place: impl FnOnce(&mut Internet)) -> Internet {
     let mut internet = Internet::new(seed, ports);
     place(&mut internet);
@@ -81,7 +81,7 @@ fn settled(seed: u8, ports: &[u16], place: impl FnOnce(&mut Internet)) -> Intern
     internet
 }
 
-/// Two of them.
+/// Builds an internet with two clients.
 fn pair(seed: u8, a: Option<NatBehavior>, b: Option<NatBehavior>, ports: &[u16]) -> Internet {
     settled(seed, ports, |internet| {
         behind(internet, a);
@@ -89,7 +89,7 @@ fn pair(seed: u8, a: Option<NatBehavior>, b: Option<NatBehavior>, ports: &[u16])
     })
 }
 
-/// How long it takes until both are connected.
+/// Returns the time until both clients are connected.
 fn time_to_connect(internet: &mut Internet) -> Option<Duration> {
     internet.open(0, 1);
     internet.until(|internet| internet.are_connected(0, 1))
@@ -102,14 +102,14 @@ fn connected(internet: &Internet, client: usize) -> Option<bool> {
     })
 }
 
-/// The cells of the table, and the times of all of them.
+/// The connection times of all cells of the table.
 #[derive(Default)]
 struct Times {
     all: Vec<Duration>,
 }
 
 impl Times {
-    /// The median of ten runs in milliseconds, or a dash: all of them connect, or none.
+    /// Returns the median of ten runs in milliseconds, or a dash. Either all runs connect, or none.
     fn cell(&mut self, name: &str, can_work: bool, start: impl Fn(u8) -> Internet) -> String {
         let mut times = Vec::new();
         for seed in 0..10 {
@@ -129,7 +129,7 @@ impl Times {
     }
 }
 
-/// The table of the page: a row for each router, and for networks with more of them.
+/// Returns the table of the page: a row for each router type, and for each nested network.
 fn table() -> String {
     let mut lines = vec![
         format!("| | {} |", ROUTERS.map(|(name, _)| name).join(" | ")),
@@ -162,14 +162,14 @@ fn table() -> String {
 }
 
 #[test]
-fn every_pair_that_can_work_works() {
+fn all_feasible_router_pairs_connect() {
     let table = table();
     let page = include_str!("../../documents/nat.md");
     assert!(page.contains(&table), "the table of docs/plugins/nat.md should be:\n{table}");
 }
 
 #[test]
-fn the_facilitator_forwards_what_gets_through_nowhere() {
+fn facilitator_forwards_pairs_without_a_direct_path() {
     for (a, b) in [(3, 5), (5, 5), (4, 5)] {
         let mut internet = pair(1, ROUTERS[a].1, ROUTERS[b].1, &FORWARDING_PORTS);
         let time = time_to_connect(&mut internet).expect("it forwards");
@@ -183,23 +183,23 @@ fn the_facilitator_forwards_what_gets_through_nowhere() {
 }
 
 #[test]
-fn without_forwarding_both_are_told_that_there_is_no_path() {
+fn without_forwarding_both_peers_learn_that_there_is_no_path() {
     let mut internet = pair(1, ROUTERS[5].1, ROUTERS[5].1, &[]);
     internet.open(0, 1);
     internet
         .until(|internet| internet.clients.iter().all(|client| !client.outcomes.is_empty()))
-        .expect("told");
+        .expect("both are notified");
     let no_path = |peer| vec![Outcome::Failed { peer, reason: Some(Refusal::NoPath) }];
     let [a, b] = [&internet.clients[0], &internet.clients[1]];
     assert_eq!((&a.outcomes, &b.outcomes), (&no_path(b.guid), &no_path(a.guid)));
 }
 
 #[test]
-fn types_are_told_apart() {
+fn nat_types_are_distinguished() {
     for (at, (name, router)) in ROUTERS.into_iter().enumerate() {
         let mut internet = pair(1, router, None, &[]);
-        // Whether ports differ is seen when the first attempt probes them.
-        time_to_connect(&mut internet).expect("nothing is in the way of the other one");
+        // The first attempt probes whether ports differ.
+        time_to_connect(&mut internet).expect("the other client has no router");
         let found = internet.nat_type(0);
         assert_eq!(found.is_symmetric, Some(at >= 4), "{name}");
         assert_eq!(found.lets_others_in, at < 3, "{name}");
@@ -207,9 +207,9 @@ fn types_are_told_apart() {
     }
 }
 
-/// Both behind one router, which does not send back what comes from inside: by their addresses inside.
+/// Behind a router without hairpinning, peers connect by their private addresses.
 #[test]
-fn peers_behind_one_router_meet_inside() {
+fn peers_behind_one_router_connect_by_private_addresses() {
     for behavior in [NatBehavior::PORT_RESTRICTED_CONE, NatBehavior::SYMMETRIC_RANDOM] {
         let mut internet = Internet::new(1, &[]);
         let realm = internet.network(0, behavior);
@@ -221,9 +221,9 @@ fn peers_behind_one_router_meet_inside() {
     }
 }
 
-/// Routers behind a provider's router: by hairpinning, or as behind one of them if they are with different providers.
+/// Behind a provider's router, peers connect by hairpinning; with different providers, as behind one router each.
 #[test]
-fn peers_behind_two_routers_each_meet() {
+fn peers_behind_two_routers_each_connect() {
     for (is_one_provider, outer) in
         [(true, NatBehavior::FULL_CONE.with_hairpinning()), (false, NatBehavior::PORT_RESTRICTED_CONE)]
     {
@@ -240,9 +240,9 @@ fn peers_behind_two_routers_each_meet() {
     }
 }
 
-/// Both ask at the same time: one attempt is for both.
+/// If both peers request at the same time, one attempt serves both.
 #[test]
-fn both_may_ask() {
+fn simultaneous_requests_share_one_attempt() {
     let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
     internet.open(0, 1);
     internet.open(1, 0);
@@ -254,7 +254,7 @@ fn both_may_ask() {
 }
 
 #[test]
-fn one_client_meets_several() {
+fn one_client_connects_to_several_peers() {
     let mut internet = Internet::new(1, &[]);
     for router in [
         NatBehavior::SYMMETRIC,
@@ -273,7 +273,7 @@ fn one_client_meets_several() {
 }
 
 #[test]
-fn who_has_left_is_reached_again() {
+fn peer_that_left_can_be_reached_again() {
     let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
     for from in [0, 1, 0] {
         internet.open(from, 1 - from);
@@ -285,16 +285,16 @@ fn who_has_left_is_reached_again() {
 }
 
 #[test]
-fn who_is_not_there_is_not_reached() {
+fn request_for_an_absent_peer_is_refused() {
     let mut internet = pair(1, ROUTERS[3].1, ROUTERS[3].1, &[]);
     let gone = internet.clients[1].guid;
     internet.leave_facilitator(1);
     internet.run_for(Duration::from_secs(1));
     internet.open(0, 1);
-    internet.until(|internet| !internet.clients[0].outcomes.is_empty()).expect("told");
+    internet.until(|internet| !internet.clients[0].outcomes.is_empty()).expect("both are notified");
     let reason = Some(Refusal::NotConnected);
     assert_eq!(internet.clients[0].outcomes, [Outcome::Failed { peer: gone, reason }]);
-    // Without the facilitator nothing is asked.
+    // Without a facilitator no request is sent.
     internet.leave_facilitator(0);
     internet.run_for(Duration::from_secs(1));
     assert!(internet.traversal(0).open(gone).is_ok(), "it waits for a facilitator");

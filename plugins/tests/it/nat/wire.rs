@@ -45,7 +45,7 @@ fn from_facilitator() -> impl Strategy<Value = FromFacilitator> {
 
 proptest! {
     #[test]
-    fn messages_come_back_as_they_were(client in from_client(), facilitator in from_facilitator()) {
+    fn messages_round_trip(client in from_client(), facilitator in from_facilitator()) {
         let mut buffer = [0; MAX_MESSAGE];
         let bytes = client.encode(&mut buffer).expect("room");
         prop_assert_eq!(FromClient::decode(bytes), Ok(client.clone()));
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let with_id = [&[133], &bytes[..]].concat();
         for bytes in [&bytes, &with_id] {
             let _ = (FromClient::decode(bytes), FromFacilitator::decode(bytes), Punch::decode(bytes));
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn punches_come_back_as_they_were(number in any::<u64>()) {
+    fn punches_round_trip(number in any::<u64>()) {
         for kind in [PunchKind::Probe, PunchKind::Knock, PunchKind::ToAccepting, PunchKind::ToConnecting, PunchKind::Ack] {
             let punch = Punch { kind, number };
             prop_assert_eq!(Punch::decode(&punch.encode()), Some(punch));
@@ -90,11 +90,11 @@ fn reason(vector: &Value) -> Refusal {
         "not-connected" => Refusal::NotConnected,
         "busy" => Refusal::Busy,
         "no-path" => Refusal::NoPath,
-        other => panic!("no reason is {other}"),
+        other => panic!("unknown reason {other}"),
     }
 }
 
-/// What a client says in a vector, if it is something that clients say.
+/// Returns the client message of a vector, if it is one.
 fn client_of(vector: &Value) -> Option<FromClient> {
     Some(match vector["message"].as_str().expect("a text") {
         "hello" => FromClient::Hello { internal: addresses_of(vector) },
@@ -139,7 +139,7 @@ fn punch_of(vector: &Value) -> Punch {
         "punch-to-accepting" => PunchKind::ToAccepting,
         "punch-to-connecting" => PunchKind::ToConnecting,
         "punch-ack" => PunchKind::Ack,
-        other => panic!("no message is {other}"),
+        other => panic!("unknown message {other}"),
     };
     Punch { kind, number: number(vector, "number") }
 }

@@ -1,4 +1,4 @@
-//! Peers whose programs have other classes.
+//! Peers with different classes.
 
 use rakwire::endpoint::Side;
 use rakwire::raknet::{Delivery, RakNet};
@@ -10,7 +10,7 @@ use rakwire_plugins::replication::{
 use super::world::{CLASSES, ENTITIES, authority, client, connect, greet, hex, receive, sent};
 use crate::support::connections;
 
-/// As those of the authority, but for one field that has gained a bit.
+/// The classes of the authority, with one field wider by a bit.
 static NEWER: [Class; 2] = [
     Class {
         fields: &[
@@ -26,7 +26,7 @@ static NEWER: [Class; 2] = [
 type Newer = FixedReplicas<RakNet, ENTITIES, 4, 48>;
 
 #[test]
-fn a_client_with_other_classes_is_shown_nothing_and_both_sides_learn_it() {
+fn client_with_other_classes_is_sent_nothing_and_both_learn_it() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = authority();
     let mut newer = Newer::new(&NEWER, Delivery::UNRELIABLE).expect("good classes");
@@ -40,20 +40,20 @@ fn a_client_with_other_classes_is_shown_nothing_and_both_sides_learn_it() {
     authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
     authority.tick();
     assert_eq!(sent(&mut authority), []);
-    // One that says now this and now that is counted once.
+    // A client that sends changing classes is counted once.
     let right = [0x83, 0x02, 0x67, 0xef, 0xf0, 0x5c, 0x68, 0x7e, 0xc6, 0xc4];
     for said in [right, [0x83, 0x02, 9, 9, 9, 9, 9, 9, 9, 9], right] {
         receive(&mut authority, id, &said);
     }
     assert_eq!((authority.stats().mismatched, authority.poll_mismatch()), (1, None));
     assert_eq!(sent(&mut authority), []);
-    // An authority that sent all the same would not be believed.
+    // Updates of an authority that sends nevertheless are not applied.
     receive(&mut newer, id, &[130, 0, 0, 0, 1, 0b1000_0000]);
     assert_eq!((newer.iter().count(), newer.stats().mismatched, newer.stats().malformed), (0, 2, 0));
 }
 
 #[test]
-fn nothing_is_sent_before_a_client_has_shown_its_classes() {
+fn nothing_is_sent_before_the_client_sends_its_classes() {
     let id = connections::<RakNet>(1)[0];
     let (mut authority, mut client) = (authority(), client());
     connect(&mut authority, id, Side::Server);
@@ -61,7 +61,7 @@ fn nothing_is_sent_before_a_client_has_shown_its_classes() {
     authority.tick();
     let greeting: Vec<_> = sent(&mut authority).into_iter().map(|(_, message)| hex(&message)).collect();
     assert_eq!(greeting, ["820000000067eff05c687ec6c4"]);
-    // The plugin of the client may be attached to a connection that is open already, and answers.
+    // The client's plugin may be attached to a connection that is already open, and answers.
     connect(&mut client, id, Side::Client);
     assert_eq!(
         sent(&mut client).iter().map(|(_, message)| hex(message)).collect::<Vec<_>>(),
@@ -77,9 +77,9 @@ fn nothing_is_sent_before_a_client_has_shown_its_classes() {
     assert_eq!(client.iter().map(|replica| replica.values[0]).collect::<Vec<_>>(), [5]);
 }
 
-/// 200 players and a world of 4,000 entities would be 60 MB on the stack of a test, which has 2 MB.
+/// 200 players and a world of 4,000 entities would take 60 MB on the 2 MB stack of a test.
 #[test]
-fn sizes_of_a_large_server_are_chosen_at_run_time() {
+fn large_server_sizes_are_chosen_at_run_time() {
     let ids = connections::<RakNet>(1);
     let config = AuthorityConfig { connections: 200, entities: 4_000, ..AuthorityConfig::default() };
     let delivery = Delivery::UNRELIABLE;

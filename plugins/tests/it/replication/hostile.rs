@@ -1,4 +1,4 @@
-//! Peers that lie, flood, leave half way and say what is not theirs.
+//! Peers that lie, flood, leave unexpectedly and send states of entities that they do not own.
 
 use proptest::prelude::*;
 use rakwire::Instant;
@@ -8,7 +8,7 @@ use rakwire::raknet::{DisconnectReason, RakNet};
 use super::world::{Fate, World, authority, client, connect, greet, receive, sent};
 use crate::support::connections;
 
-/// A state with one record, as its owner would send it: the entity 0 of the class 1 has the value 9.
+/// Encodes a state with one record, as its owner would send it: entity 0 of class 1 has the value 9.
 fn state(number: u32, generation: u16, class: u8, term: u16) -> Vec<u8> {
     let bits = (0b11_u64 << 62)
         | (u64::from(generation) << 46)
@@ -19,7 +19,7 @@ fn state(number: u32, generation: u16, class: u8, term: u16) -> Vec<u8> {
 }
 
 #[test]
-fn states_count_only_from_the_owner_and_once() {
+fn states_are_applied_once_and_only_from_the_owner() {
     let mut world = World::new();
     (0..2).for_each(|number| world.join(number));
     let id = world.authority.spawn(1, 1, &[5]).expect("room");
@@ -34,7 +34,7 @@ fn states_count_only_from_the_owner_and_once() {
     assert_eq!((value(&world), world.authority.stats().unauthorised), (Some(5), 5));
     receive(&mut world.authority, owner, &state(7, 1, 1, 1));
     assert_eq!(value(&world), Some(9));
-    // Given to the other and back, it is another term; what was sent in the first one is over.
+    // After a change of owner and back the term differs, so states of the first term are rejected.
     assert!(world.authority.set_owner(id, Some(other)) && world.authority.set_owner(id, Some(owner)));
     receive(&mut world.authority, owner, &state(8, 1, 1, 1));
     assert_eq!(world.authority.stats().unauthorised, 6);
@@ -42,9 +42,9 @@ fn states_count_only_from_the_owner_and_once() {
     assert_eq!(world.actual(1), world.expected(1));
 }
 
-/// A record that counts, and behind it one that says nothing.
+/// A valid record followed by a malformed one.
 #[test]
-fn a_state_counts_wholly_or_not_at_all() {
+fn states_are_applied_as_a_whole() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(1, 1, &[5]).expect("room");
@@ -52,7 +52,7 @@ fn a_state_counts_wholly_or_not_at_all() {
     assert!(world.authority.set_owner(id, Some(owner)));
     let one = state(7, 1, 1, 1);
     let mut two = one.clone();
-    // The number of records is 1, a single bit; 2 takes three, which moves the rest by two.
+    // A record count of 1 takes a single bit; 2 takes three, which moves the rest by two.
     let bits = u128::from_be_bytes(two[6..22].try_into().expect("sixteen bytes"));
     let moved = (0b010 << 125) | ((bits << 1) >> 3);
     two[6..22].copy_from_slice(&moved.to_be_bytes());
@@ -64,7 +64,7 @@ fn a_state_counts_wholly_or_not_at_all() {
 }
 
 #[test]
-fn an_older_state_does_not_undo_a_newer_one() {
+fn older_state_does_not_overwrite_a_newer_one() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(1, 1, &[5]).expect("room");
@@ -77,12 +77,12 @@ fn an_older_state_does_not_undo_a_newer_one() {
     assert_eq!(world.authority.get(id).map(|entity| entity.values[0]), Some(9));
     older[5] = 8;
     receive(&mut world.authority, owner, &older);
-    assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "it was the number alone");
+    assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "the number alone decides");
 }
 
-/// A client that acknowledges what it does not have harms itself only, and what is to come it cannot acknowledge.
+/// A client that acknowledges what it does not have harms only itself, and it cannot acknowledge future ticks.
 #[test]
-fn lies_about_ticks_harm_the_liar_only() {
+fn false_acknowledgements_harm_only_their_sender() {
     let mut world = World::new();
     (0..2).for_each(|number| world.join(number));
     let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
@@ -103,7 +103,7 @@ fn lies_about_ticks_harm_the_liar_only() {
 }
 
 #[test]
-fn updates_of_others_than_the_authority_are_refused() {
+fn updates_from_other_peers_are_refused() {
     let ids = connections::<RakNet>(3);
     let mut here = client();
     connect(&mut here, ids[0], Side::Server);
@@ -124,9 +124,9 @@ fn updates_of_others_than_the_authority_are_refused() {
     assert_eq!((here.iter().count(), sent(&mut here).len()), (0, 0));
 }
 
-/// Nothing of an update counts that names an entity beyond those that there is room for, or goes on behind its end.
+/// An update that names an entity beyond the capacity, or has trailing data, is not applied at all.
 #[test]
-fn an_update_counts_wholly_or_not_at_all() {
+fn updates_are_applied_as_a_whole() {
     let id = connections::<RakNet>(1)[0];
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);
@@ -139,7 +139,7 @@ fn an_update_counts_wholly_or_not_at_all() {
         receive(&mut here, id, &update[..end]);
     }
     receive(&mut here, id, &[&update[..], &[0]].concat());
-    // A record for the place 0, and one for the place 8, which is not there.
+    // A record for place 0, and one for place 8, which does not exist.
     receive(&mut here, id, &[130, 0, 0, 0, 1, 0b0101_1000, 0b0010_0011, 0]);
     assert_eq!((here.stats().malformed, here.iter().count()), (update.len() as u64 + 2, 0));
     assert!(sent(&mut here).is_empty(), "nothing is acknowledged");
@@ -148,7 +148,7 @@ fn an_update_counts_wholly_or_not_at_all() {
 }
 
 #[test]
-fn whoever_leaves_half_way_leaves_nothing_behind() {
+fn disconnecting_peer_leaves_no_state_behind() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
@@ -164,9 +164,10 @@ fn whoever_leaves_half_way_leaves_nothing_behind() {
 }
 
 proptest! {
-    /// Any bytes from a client change nothing that it does not own, and a flood of them costs no memory and no answers.
+    /// Arbitrary bytes from a client change nothing that it does not own, and a flood of them causes no memory use and
+    /// no answers.
     #[test]
-    fn any_bytes_leave_an_authority_as_it_is(
+    fn arbitrary_bytes_do_not_change_an_authority(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
         kind in 0..3_u8,
     ) {
@@ -185,9 +186,9 @@ proptest! {
         prop_assert_eq!(world.actual(0), before);
     }
 
-    /// Any bytes from an authority leave a client that goes on.
+    /// A client keeps working after arbitrary bytes from an authority.
     #[test]
-    fn any_bytes_are_survived_by_a_client(
+    fn client_survives_arbitrary_bytes(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
     ) {
         let id = connections::<RakNet>(1)[0];

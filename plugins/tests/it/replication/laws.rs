@@ -1,4 +1,4 @@
-//! Laws: whatever happens to messages, every client ends with exactly what the authority has.
+//! Laws: whatever happens to messages, every client ends with exactly the authority's state.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::world::{
 };
 use crate::support::connections;
 
-/// Something that happens at the authority or at a client.
+/// A step at the authority or at a client.
 #[derive(Clone, Debug)]
 enum Step {
     Spawn(u8, u32),
@@ -23,7 +23,7 @@ enum Step {
         field: usize,
         value: u32,
     },
-    /// A small change, for which there is the short form.
+    /// A small change, which has a short form.
     Move {
         index: u16,
         field: usize,
@@ -116,10 +116,10 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Losses, late and doubled messages, entities that come and go, owners, scopes, clients that come late and leave: what is
-    /// in the scope of a client it has in the end, exactly, and nothing else.
+    /// Losses, delays, duplicates, changing entities, owners and scopes, and clients that join late and leave: in the
+    /// end a client has exactly the entities in its scope.
     #[test]
-    fn every_client_ends_with_what_the_authority_has(
+    fn every_client_converges_to_the_authority(
         steps in prop::collection::vec(step(), 0..150),
         fates in prop::collection::vec(fate(), 1..40),
     ) {
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn what_has_ended_is_gone_and_what_leaves_the_scope_comes_back() {
+fn despawned_entities_are_gone_and_hidden_ones_return() {
     let mut world = World::new();
     world.join(0);
     let (stays, ends) = (world.authority.spawn(0, 1, &[1, 2, 1, 3]), world.authority.spawn(1, 2, &[9]));
@@ -171,7 +171,7 @@ fn what_has_ended_is_gone_and_what_leaves_the_scope_comes_back() {
 }
 
 #[test]
-fn entities_are_found_by_both_their_names() {
+fn entities_are_found_by_id_and_by_handle() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(1, 40, &[5]).expect("room");
@@ -184,7 +184,7 @@ fn entities_are_found_by_both_their_names() {
 }
 
 #[test]
-fn only_the_owner_says_how_an_entity_is() {
+fn only_the_owner_controls_an_entity() {
     let mut world = World::new();
     world.join(0);
     world.join(1);
@@ -200,7 +200,7 @@ fn only_the_owner_says_how_an_entity_is() {
     assert_eq!(set(&mut world, 0, 7), Ok(()));
     world.settle();
     assert_eq!(world.actual(1)[&id], (1, false, vec![7, 0, 0, 0]));
-    // Its own entity is in the scope of a client whatever the scope says.
+    // A client's own entity is in its scope, whatever the scope returns.
     world.authority.scope.0.insert((0, 1));
     world.settle();
     assert_eq!(world.actual(0)[&id], (1, true, vec![7, 0, 0, 0]));
@@ -213,7 +213,7 @@ fn only_the_owner_says_how_an_entity_is() {
 
 /// Without changes nothing is sent, however long the game lasts.
 #[test]
-fn nothing_is_sent_where_nothing_changes() {
+fn nothing_is_sent_without_changes() {
     let mut world = World::new();
     world.join(0);
     let id = world.authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
@@ -233,9 +233,9 @@ fn nothing_is_sent_where_nothing_changes() {
     );
 }
 
-/// What matters more comes oftener, and what matters least comes too.
+/// Entities with a higher priority are sent more often, and those with the lowest are sent too.
 #[test]
-fn a_small_budget_is_for_what_matters_most() {
+fn small_budget_favours_high_priorities() {
     let mut world = World::new();
     world.join(0);
     let ids: Vec<_> =
@@ -259,16 +259,16 @@ fn a_small_budget_is_for_what_matters_most() {
     assert!(stats.bytes > 0 && world.actual(0) == world.expected(0));
 }
 
-/// The first message of a queue, once its time has come.
+/// Returns the first message of a queue, if it is due.
 fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
     let is_due = queue.front().is_some_and(|(at, _)| *at <= now);
     if is_due { queue.pop_front().map(|(_, message)| message) } else { None }
 }
 
-/// Acknowledgements that come after many ticks: the first update is sent whole until then, later ones are deltas, and what
-/// stands still costs nothing.
+/// Acknowledgements that take many ticks: until then the first update is resent in full, later ones are deltas, and
+/// unchanged entities cost nothing.
 #[test]
-fn long_round_trips_end_in_deltas_and_silence() {
+fn long_round_trips_still_use_deltas() {
     for delay in [10, 36, 60, 100, 300] {
         let (mut authority, mut client) = (authority(), client());
         let id = connections::<RakNet>(1)[0];
@@ -299,11 +299,11 @@ fn long_round_trips_end_in_deltas_and_silence() {
         let before = authority.peer_stats(id).expect("it is there");
         run(&mut authority, &mut client, 5 * delay, false);
         let still = authority.peer_stats(id).expect("it is there");
-        assert_eq!(still.messages, before.messages, "{delay} ticks: nothing has changed");
+        assert_eq!(still.messages, before.messages, "{delay} ticks: nothing changed");
         run(&mut authority, &mut client, 5 * delay, true);
         run(&mut authority, &mut client, 5 * delay, false);
         let moved = authority.peer_stats(id).expect("it is there");
-        assert_eq!(moved.full_bits, still.full_bits, "{delay} ticks: deltas alone");
+        assert_eq!(moved.full_bits, still.full_bits, "{delay} ticks: only deltas");
         let here = client.iter().next().map(|replica| replica.values.to_vec());
         assert_eq!(here, authority.get(entity).map(|entity| entity.values.to_vec()), "{delay} ticks");
         run(&mut authority, &mut client, 5 * delay, false);
@@ -315,9 +315,9 @@ fn long_round_trips_end_in_deltas_and_silence() {
     }
 }
 
-/// A program without a peer of its own has the entities by handing on messages.
+/// A program without its own peer can handle forwarded messages.
 #[test]
-fn updates_may_come_by_another_connection() {
+fn updates_may_arrive_by_another_connection() {
     let id = connections::<RakNet>(1)[0];
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);

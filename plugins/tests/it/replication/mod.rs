@@ -10,12 +10,12 @@ mod wire;
 mod world;
 
 #[path = "../../../examples/replication_bandwidth.rs"]
-#[expect(dead_code, reason = "the test prints no table")]
+#[expect(dead_code, reason = "only the example prints a table")]
 mod bandwidth;
 
-/// The graph has an area for each field, with its name.
+/// The graph has a labelled area for each field.
 #[test]
-fn a_graph_shows_which_fields_take_the_bandwidth() {
+fn graph_shows_the_bandwidth_of_each_field() {
     let svg = bandwidth::bandwidth_graph(20).expect("it runs");
     assert_eq!(svg.matches("<polygon").count(), bandwidth::PARTS.len());
     for part in bandwidth::PARTS {
@@ -23,9 +23,10 @@ fn a_graph_shows_which_fields_take_the_bandwidth() {
     }
 }
 
-/// All of 200 players cost at most a fifth of full snapshots and are as accurate, and more so what a player sees of them.
+/// Replicating all of 200 players costs at most a fifth of full snapshots and is as accurate. Replicating only near
+/// players costs less still.
 #[test]
-fn replication_costs_a_fifth_of_full_snapshots() {
+fn replication_costs_at_most_a_fifth_of_snapshots() {
     const TICKS: u32 = 600;
     for loss in [0.0, 0.05] {
         let [full, all, near] = bandwidth::compare(loss, TICKS).expect("it runs");

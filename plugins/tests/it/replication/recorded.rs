@@ -1,4 +1,5 @@
-//! Runs that other implementations of replicas repeat: what came, and what became of it. wasm/tests/replication.test.mjs does.
+//! Recorded runs that other implementations of replicas repeat, such as wasm/tests/replication.test.mjs: the input and
+//! the results.
 
 use std::fmt::Write as _;
 
@@ -32,17 +33,17 @@ impl Random {
     }
 }
 
-/// Something that arrives in a tick, at the authority or at the client.
+/// A message that arrives in a tick, at the authority or at the client.
 struct UnderWay {
     due: u32,
     to_authority: bool,
     message: Vec<u8>,
 }
 
-/// An authority, a client that is recorded, and one that now and then owns entities, too.
+/// An authority, a recorded client, and another one that sometimes owns entities too.
 struct Run {
     random: Random,
-    /// Updates also come changed by the way.
+    /// Updates are also corrupted on their way.
     is_hostile: bool,
     authority: TestAuthority,
     client: Client,
@@ -74,25 +75,25 @@ impl Run {
         }
         if !is_hostile {
             (TICKS + 1..TICKS + 60).for_each(|tick| run.tick(tick));
-            assert_eq!(state(&run.client), run.expected(), "it ends with what the authority has");
+            assert_eq!(state(&run.client), run.expected(), "it ends with the authority's state");
         }
         run.steps
     }
 
-    /// What a client ends with that heeds everything.
+    /// Returns the final state of a client that receives everything.
     fn expected(&self) -> String {
         let hidden = |handle| self.authority.scope.0.contains(&(self.ids[0].slot(), handle));
         let entities = self
             .authority
             .iter()
             .filter(|entity| entity.owner == Some(self.ids[0]) || !hidden(entity.handle));
-        let told = entities.map(|entity| {
+        let lines = entities.map(|entity| {
             described(entity.id, entity.class, entity.owner == Some(self.ids[0]), entity.values)
         });
-        told.collect::<Vec<_>>().join("; ")
+        lines.collect::<Vec<_>>().join("; ")
     }
 
-    /// Something happens at the authority.
+    /// Changes something at the authority.
     fn change(&mut self) {
         let random = &mut self.random;
         if random.is_one_of(4) {
@@ -130,7 +131,7 @@ impl Run {
         }
     }
 
-    /// The client changes what it owns, and tries to change what it does not.
+    /// Lets the client change entities that it owns, and try to change others.
     fn own(&mut self, tick: u32) {
         let replicas: Vec<_> =
             self.client.iter().map(|replica| (replica.id, replica.class, replica.is_owner)).collect();
@@ -146,7 +147,7 @@ impl Run {
         }
     }
 
-    /// The connection ends, with all that is under way, and there is another one.
+    /// Ends the connection with all messages on it, and opens another.
     fn come_back(&mut self) {
         Plugin::<RakNet>::on_disconnected(
             &mut self.client,
@@ -185,7 +186,7 @@ impl Run {
         }
     }
 
-    /// Loses a message, doubles it, or has it come late.
+    /// Loses a message, duplicates it, or delays it.
     fn carry(&mut self, tick: u32, to_authority: bool, message: &[u8]) {
         let is_state = to_authority && message[1] == 1;
         let delays: &[u32] = match self.random.below(20) {
@@ -209,16 +210,16 @@ impl Run {
         }
     }
 
-    /// A message with a few bits changed, or cut off.
+    /// Corrupts a few bits of a message, or truncates it.
     fn mutant(&mut self, message: &[u8]) -> Vec<u8> {
         let mut message = message.to_vec();
         if self.random.is_one_of(6) {
-            // Without its first byte it is no message of the plugin.
+            // Without its first byte it would not be a message of the plugin.
             message.truncate(1 + self.random.below(message.len() as u32) as usize);
         }
         for _ in 0..=self.random.below(2) {
             let at = 4 + self.random.below(message.len().max(5) as u32 - 4) as usize;
-            // The tick stays near the others, or all that follow would be late.
+            // The tick stays near the others, or all later ones would be late.
             let bit = self.random.below(if at == 4 { 3 } else { 8 });
             if let Some(byte) = message.get_mut(at) {
                 *byte ^= 1 << bit;
@@ -227,7 +228,7 @@ impl Run {
         message
     }
 
-    /// A message arrives at the client; what it sends then.
+    /// Delivers a message to the client, and returns its replies.
     fn arrive(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
         let before = self.client.stats();
         receive(&mut self.client, self.ids[0], message);
@@ -235,7 +236,7 @@ impl Run {
         self.step(json!({ "update": hex(message), "counted": counted }))
     }
 
-    /// Notes what has become of the client in a step, and returns what it sends then.
+    /// Records the client's state after a step, and returns its replies.
     fn step(&mut self, mut step: Value) -> Vec<Vec<u8>> {
         let replies: Vec<_> = sent(&mut self.client).into_iter().map(|(_, message)| message).collect();
         let mut events: Vec<_> = std::iter::from_fn(|| self.client.poll_event()).map(event).collect();
@@ -248,7 +249,7 @@ impl Run {
     }
 }
 
-/// Which counter an update has moved.
+/// Returns the name of the counter that an update has changed.
 fn counted(before: ReplicasStats, after: ReplicasStats) -> &'static str {
     let all = [
         ("updates", after.updates - before.updates),
@@ -275,15 +276,15 @@ fn described(id: NetworkId, class: u8, is_owner: bool, values: &[u32]) -> String
     text
 }
 
-/// All entities of a client, with all that it knows of them.
+/// Returns all entities of a client, with everything that it knows of them.
 fn state(client: &Client) -> String {
-    let told = client
+    let lines = client
         .iter()
         .map(|ReplicaInfo { id, class, is_owner, values, .. }| described(id, class, is_owner, values));
-    told.collect::<Vec<_>>().join("; ")
+    lines.collect::<Vec<_>>().join("; ")
 }
 
-/// One step in a line, so that what changes can be seen.
+/// Formats one step per line, for readable diffs.
 fn text(runs: &[(&str, Vec<Value>)]) -> String {
     let lines =
         |steps: &[Value]| steps.iter().map(|step| format!("    {step}")).collect::<Vec<_>>().join(",\n");
@@ -291,9 +292,9 @@ fn text(runs: &[(&str, Vec<Value>)]) -> String {
     format!("{{\n{}\n}}\n", runs.collect::<Vec<_>>().join(",\n"))
 }
 
-/// `REPLICATION_RUNS=FILE` writes the file anew, which only a change of the messages may do.
+/// `REPLICATION_RUNS=FILE` regenerates the file, which only a change of the messages should require.
 #[test]
-fn recorded_runs_go_as_they_went() {
+fn recorded_runs_are_reproduced() {
     let runs = [("honest", Run::record(3, false)), ("hostile", Run::record(7, true))];
     assert!(runs.iter().all(|(_, steps)| steps.len() > 100));
     let text = text(&runs);
@@ -301,6 +302,6 @@ fn recorded_runs_go_as_they_went() {
         std::fs::write(file, &text).expect("a place to write to");
     }
     let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-    assert!(parsed(&text) == parsed(FILE), "a run goes another way than it is written down");
+    assert!(parsed(&text) == parsed(FILE), "a run differs from the recorded one");
     assert!(text.contains("late") && text.contains("malformed") && text.contains("Destroyed"));
 }

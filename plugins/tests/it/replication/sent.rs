@@ -1,4 +1,4 @@
-//! What each field of each entity costs.
+//! The bandwidth of each field of each entity.
 
 use core::num::NonZeroU16;
 
@@ -11,7 +11,7 @@ use crate::support::{Collector, connections};
 
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(6), Field::new(10), Field::new(7)] }];
 
-/// Writes down what was sent: the number of the entity, the bits of its fields, and the others.
+/// A scope that records the number of each sent entity, the bits of its fields, and the other bits.
 #[derive(Default)]
 struct Graph {
     is_watching: bool,
@@ -34,7 +34,7 @@ impl Scope for Graph {
 
 type Server = FixedAuthority<RakNet, Graph, 1, 4, 3, 8, 64>;
 
-/// The bytes of the update of a tick.
+/// Runs a tick and returns the bytes of its update.
 fn tick(authority: &mut Server) -> usize {
     authority.tick();
     let mut sender = Collector::<RakNet>::new();
@@ -43,7 +43,7 @@ fn tick(authority: &mut Server) -> usize {
 }
 
 #[test]
-fn the_bits_of_each_field_are_told() {
+fn bits_of_each_field_are_reported() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = Server::new(&CLASSES, Graph::default(), Delivery::UNRELIABLE).expect("a class");
     authority.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
@@ -59,10 +59,10 @@ fn the_bits_of_each_field_are_told() {
     let bytes = tick(&mut authority);
     let whole = |handle| (id, handle, vec![16, 10, 7], 43);
     assert_eq!(core::mem::take(&mut authority.scope.sent), [whole(7), whole(8)]);
-    // The header, how many records, and the distances between their indices.
+    // The header, the number of records, and the distances between their indices.
     assert_eq!(bytes, 5 + (3_usize + 2 * (1 + 43 + 33)).div_ceil(8));
 
-    // The update has arrived: a short form, and one behind a field that is as it was.
+    // After the update is acknowledged: a short form, and one after an unchanged field.
     let acknowledgement: &[u8] = &[131, 0, 0, 0, 0, 1, 0, 0, 0, 0];
     authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &acknowledgement);
     authority.set(near, 0, 3).expect("a field");
@@ -74,5 +74,5 @@ fn the_bits_of_each_field_are_told() {
 
     authority.scope.is_watching = false;
     authority.set(near, 2, 1).expect("a field");
-    assert!(tick(&mut authority) > 0 && authority.scope.sent.is_empty(), "nobody watches");
+    assert!(tick(&mut authority) > 0 && authority.scope.sent.is_empty(), "the scope does not watch");
 }

@@ -42,7 +42,7 @@ struct Game<P: Protocol> {
     pair: Pair<Peered<P, Client<P>>, Peered<P, Server<P>>>,
     client: PluginKey,
     server: PluginKey,
-    /// The client, as the server knows it since it has connected last.
+    /// The client's latest connection at the server.
     accepted: Option<ConnectionId>,
     ticks: u32,
 }
@@ -82,7 +82,7 @@ impl<P: Protocol> Game<P> {
         self.pair.a.hook.get_mut(self.client).expect("it is attached")
     }
 
-    /// A tick of the authority, and the time until the next one.
+    /// Runs a tick of the authority, and the time until the next one.
     fn tick(&mut self) {
         self.server().tick();
         self.ticks += 1;
@@ -103,7 +103,7 @@ impl<P: Protocol> Game<P> {
         self.pair.now = end;
     }
 
-    /// When something happens next.
+    /// Returns when the next event is due.
     fn next(&mut self) -> Option<Instant> {
         self.pair.transmit();
         let links = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
@@ -111,14 +111,15 @@ impl<P: Protocol> Game<P> {
         links.into_iter().chain(timeouts).flatten().min()
     }
 
-    /// Whether both have the same, beside who owns it.
+    /// Returns whether both have the same entities, regardless of owners.
     fn is_equal(&mut self) -> bool {
         let there: Vec<_> = self.server().iter().map(|entity| (entity.id, entity.values.to_vec())).collect();
         self.client().iter().map(|entity| (entity.id, entity.values.to_vec())).eq(there)
     }
 }
 
-/// Entities move, come and go; the client loses its connection and comes late again; one entity is the client's.
+/// Checks replication while entities move, appear and vanish, the client loses its connection and reconnects late, and
+/// one entity is the client's.
 fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed: u64) {
     let mut game = Game::<P>::new(unreliable, seed);
     let mut ids: Vec<_> =
@@ -129,7 +130,7 @@ fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed
         let id = ids[entity % ids.len()];
         let value = game.server().get(id).map_or(0, |entity| entity.values[0]);
         game.server().set(id, 0, value.wrapping_add(*by)).expect("a field");
-        // The Game Protocol does not hear a client twice from the same port.
+        // The Game Protocol does not accept a client twice from the same port.
         if number == moves.len() / 2 && !P::FRESH_PORT {
             let (now, gone) = (game.pair.now, ids.remove(entity % ids.len()));
             assert!(game.server().despawn(gone));
@@ -143,7 +144,7 @@ fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed
         game.tick();
     }
     while game.client().set(own, 2, 77).is_err() {
-        // The server may hear of a connection later than the client.
+        // The server may accept a connection later than the client.
         let owner = game.accepted;
         game.server().set_owner(own, owner);
         game.tick();

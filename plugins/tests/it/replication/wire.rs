@@ -26,7 +26,7 @@ impl Exchange {
         Self { id, server, client, messages: Vec::new() }
     }
 
-    /// What the client has to say.
+    /// Delivers the client's replies.
     fn reply(&mut self) {
         for (_, message) in sent(&mut self.client) {
             receive(&mut self.server, self.id, &message);
@@ -44,7 +44,8 @@ impl Exchange {
     }
 }
 
-/// Two entities come; one moves; the other is given to the client, which changes it; one leaves the scope, the other ends.
+/// Two entities are spawned; one moves; the other is given to the client, which changes it; one leaves the scope, and
+/// the other is despawned.
 #[test]
 fn messages_have_the_bytes_of_the_vectors() {
     let mut at = Exchange::new();
@@ -84,7 +85,7 @@ static LONG: [Class; 1] = [Class { fields: &[Field::new(32); 8] }];
 static MOST: [Class; 1] = [Class { fields: &[Field::new(32).or_short(31); MAX_FIELDS] }];
 
 #[test]
-fn classes_that_cannot_be_replicated_are_refused() {
+fn unsupported_classes_are_refused() {
     fn error<const FIELDS: usize, const BYTES: usize>(classes: &'static [Class]) -> Option<ClassError> {
         FixedReplicas::<RakNet, 1, FIELDS, BYTES>::new(classes, Delivery::UNRELIABLE).err()
     }

@@ -1,4 +1,4 @@
-//! An authority and clients without peers, between which messages are lost, late and doubled as a test says.
+//! An authority and clients without peers, between which a test loses, delays and duplicates messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
@@ -15,7 +15,7 @@ use crate::support::{Collector, connections};
 pub(super) const ENTITIES: usize = 8;
 pub(super) const CLIENTS: usize = 3;
 
-/// One class with all kinds of fields, and one that is shorter.
+/// One class with all kinds of fields, and a shorter one.
 pub(super) static CLASSES: [Class; 2] = [
     Class {
         fields: &[
@@ -28,7 +28,7 @@ pub(super) static CLASSES: [Class; 2] = [
     Class { fields: &[Field::new(7).or_short(3)] },
 ];
 
-/// Which entities a client does not see, by its slot and their numbers.
+/// The entities that are hidden from each client, by the client's slot and their handles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hidden(pub(super) BTreeSet<(u16, u32)>);
 
@@ -44,7 +44,7 @@ impl Scope for Hidden {
 
 pub(super) type TestAuthority = FixedAuthority<RakNet, Hidden, CLIENTS, ENTITIES, 4, 8, 48>;
 pub(super) type Client = FixedReplicas<RakNet, ENTITIES, 4, 48>;
-/// Everything of an entity that both sides know.
+/// The state of an entity that both sides know.
 pub(super) type State = (u8, bool, Vec<u32>);
 
 pub(super) fn authority() -> TestAuthority {
@@ -59,7 +59,7 @@ pub(super) fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId, side: S
     plugin.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), side);
 }
 
-/// Lets both sides show their classes, which travels reliably.
+/// Exchanges the classes of both sides, which are sent reliably.
 pub(super) fn greet(authority: &mut TestAuthority, client: &mut Client, id: ConnectionId) {
     for (_, message) in sent(client) {
         receive(authority, id, &message);
@@ -74,7 +74,7 @@ pub(super) fn greet(authority: &mut TestAuthority, client: &mut Client, id: Conn
     }
 }
 
-/// What a plugin sends now.
+/// Returns the messages that a plugin sends now.
 pub(super) fn sent(plugin: &mut dyn Plugin<RakNet>) -> Vec<(ConnectionId, Vec<u8>)> {
     let mut collector = Collector::<RakNet>::new();
     if plugin.poll_timeout().is_some() {
@@ -91,18 +91,18 @@ pub(super) fn receive(plugin: &mut dyn Plugin<RakNet>, from: ConnectionId, messa
     plugin.on_message(Instant::ZERO, from, Delivery::UNRELIABLE, &message);
 }
 
-/// What happens to a message on its way.
+/// The fate of a message on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
     Arrives,
     Lost,
-    /// It arrives before whatever is sent next, and once more after that.
+    /// It arrives before the next message, and once more after it.
     Doubled,
-    /// It arrives after so many other messages.
+    /// It arrives after this many other messages.
     Late(u8),
 }
 
-/// A message under way: to the authority, or to a client.
+/// A message on its way: to the authority, or to a client.
 type UnderWay = (u8, bool, usize, Vec<u8>);
 
 pub(super) struct World {
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// A tick of the authority and what follows from it.
+    /// Runs a tick of the authority and delivers the resulting messages.
     pub(super) fn tick(&mut self, mut fate: impl FnMut() -> Fate) {
         self.authority.tick();
         for (id, message) in sent(&mut self.authority) {
@@ -175,7 +175,7 @@ impl World {
         for number in 0..CLIENTS {
             let replies = self.clients[number].as_mut().map(|client| sent(client)).unwrap_or_default();
             for (_, message) in replies {
-                // What owners say travels reliably, which may be late all the same.
+                // States are sent reliably, but may still be late.
                 let fate = fate();
                 let is_state = message[1] != 0;
                 let fate = if is_state && matches!(fate, Fate::Lost) { Fate::Arrives } else { fate };
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// What is under way arrives, and then all else over a good path.
+    /// Delivers the messages on their way, and then all others over a good path.
     pub(super) fn settle(&mut self) {
         for (_, to_authority, number, message) in std::mem::take(&mut self.under_way) {
             self.deliver(to_authority, number, &message);
@@ -192,7 +192,7 @@ impl World {
         (0..80).for_each(|_| self.tick(|| Fate::Arrives));
     }
 
-    /// What a client should have.
+    /// Returns the state that a client should have.
     pub(super) fn expected(&self, number: usize) -> BTreeMap<NetworkId, State> {
         let (id, mut scope) = (self.ids[number], self.authority.scope.clone());
         let entities = self
@@ -204,7 +204,7 @@ impl World {
             .collect()
     }
 
-    /// What a client has.
+    /// Returns the state that a client has.
     pub(super) fn actual(&self, number: usize) -> BTreeMap<NetworkId, State> {
         let client = self.clients[number].as_ref().expect("it is connected");
         client

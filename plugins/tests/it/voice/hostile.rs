@@ -1,4 +1,4 @@
-//! Frames that nobody should send.
+//! Malformed and hostile frames.
 
 use core::time::Duration;
 
@@ -25,7 +25,7 @@ fn listener(count: usize) -> (Small, Vec<ConnectionId>) {
     (voice, ids)
 }
 
-fn hear(voice: &mut Small, now: Instant, id: ConnectionId, message: &[u8]) {
+fn receive(voice: &mut Small, now: Instant, id: ConnectionId, message: &[u8]) {
     Plugin::<RakNet>::on_message(voice, now, id, Delivery::UNRELIABLE_SEQUENCED, &message);
 }
 
@@ -35,9 +35,9 @@ fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever arrives and whenever it does, each call plays one frame at most, and none is longer than the plugin was made for.
+    /// Whatever arrives at any time, each call plays at most one frame, and none exceeds the maximum length.
     #[test]
-    fn no_frames_do_harm(
+    fn arbitrary_frames_are_handled(
         frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
     ) {
         let (mut voice, ids) = listener(1);
@@ -45,7 +45,7 @@ proptest! {
         for (number, bytes, wait, flags) in frames {
             let mut message = frame(number, &bytes);
             message[1] = flags;
-            hear(&mut voice, now, ids[0], &message);
+            receive(&mut voice, now, ids[0], &message);
             now = now + Duration::from_micros(wait);
             if let Playback::Frame(bytes) = voice.play(now, ids[0]) {
                 prop_assert!((1..=8).contains(&bytes.len()));
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn headers_come_back_as_they_were(number in any::<u16>(), is_first in any::<bool>(), is_last in any::<bool>(), sound in any::<u8>()) {
+    fn headers_round_trip(number in any::<u16>(), is_first in any::<bool>(), is_last in any::<bool>(), sound in any::<u8>()) {
         let header = Header { number, is_first, is_last };
         let message = [&header.encode(ID)[..], &[sound]].concat();
         prop_assert_eq!(Header::decode(&message), Some((header, &[sound][..])));
@@ -64,41 +64,41 @@ proptest! {
 }
 
 #[test]
-fn what_is_none_is_counted() {
+fn malformed_frames_are_counted() {
     let (mut voice, ids) = listener(1);
     for message in [&[ID][..], &[ID, 0, 0, 0], &[ID, 4, 0, 0, 1], &frame(0, &[0; 9]), &[ID; 600]] {
-        hear(&mut voice, Instant::ZERO, ids[0], message);
+        receive(&mut voice, Instant::ZERO, ids[0], message);
     }
     assert_eq!((voice.stats().malformed, voice.speakers().count()), (5, 0));
 }
 
-/// A number far from all others begins anew, and does not have the listener wait for those between.
+/// A distant frame number restarts playback without waiting for those in between.
 #[test]
-fn a_jump_begins_anew() {
+fn jump_in_frame_numbers_restarts_playback() {
     let (mut voice, ids) = listener(1);
-    hear(&mut voice, Instant::ZERO, ids[0], &frame(0, &[1]));
+    receive(&mut voice, Instant::ZERO, ids[0], &frame(0, &[1]));
     let mut now = Instant::ZERO + FRAME;
     assert_eq!(voice.play(now, ids[0]), Playback::Frame(&[1]));
-    hear(&mut voice, now, ids[0], &frame(20_000, &[2]));
+    receive(&mut voice, now, ids[0], &frame(20_000, &[2]));
     now = now + FRAME;
     assert_eq!(voice.play(now, ids[0]), Playback::Frame(&[2]));
-    // One of long ago is late, and changes nothing.
-    hear(&mut voice, now, ids[0], &frame(0, &[1]));
+    // A very old frame counts as late, and changes nothing.
+    receive(&mut voice, now, ids[0], &frame(0, &[1]));
     assert_eq!(voice.play(now + FRAME, ids[0]), Playback::Concealed);
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
 }
 
-/// What one says at once is played for as long as a buffer is, and keeps nobody else from being heard.
+/// Frames sent all at once play for no longer than one buffer, and do not block other speakers.
 #[test]
-fn a_flood_leaves_no_more_than_a_buffer_is_long() {
+fn flood_plays_for_at_most_one_buffer() {
     let (mut voice, ids) = listener(2);
     let mut now = Instant::ZERO;
-    (0..10_000).for_each(|number| hear(&mut voice, now, ids[0], &frame(number, &[1])));
-    hear(&mut voice, now, ids[1], &frame(0, &[2]));
+    (0..10_000).for_each(|number| receive(&mut voice, now, ids[0], &frame(number, &[1])));
+    receive(&mut voice, now, ids[1], &frame(0, &[2]));
     let mut played = [0, 0];
     while voice.speakers().next().is_some() {
         now = now + FRAME;
-        assert!(now < Instant::ZERO + Duration::from_secs(1), "they are not heard for ever");
+        assert!(now < Instant::ZERO + Duration::from_secs(1), "the speakers become silent again");
         for (id, count) in ids.iter().zip(&mut played) {
             *count += usize::from(matches!(voice.play(now, *id), Playback::Frame(_)));
         }
@@ -107,7 +107,7 @@ fn a_flood_leaves_no_more_than_a_buffer_is_long() {
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").received, 10_000);
 }
 
-/// Two connections of one slot, as the second has it once the first has ended.
+/// Returns two consecutive connections of the same slot.
 fn successive() -> [ConnectionId; 2] {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 64 };
     [0, 1].map(|number| {
@@ -118,7 +118,7 @@ fn successive() -> [ConnectionId; 2] {
 }
 
 #[test]
-fn whoever_leaves_half_way_is_silent_and_leaves_its_place() {
+fn speaker_that_disconnects_becomes_silent_and_frees_its_place() {
     let [first, second] = successive();
     assert!(first.slot() == second.slot() && first != second);
     let mut voice = Small::new(VoiceConfig::new(ID));
@@ -128,27 +128,30 @@ fn whoever_leaves_half_way_is_silent_and_leaves_its_place() {
     };
     connect(&mut voice, first);
     assert!(voice.set_heard_by(first, false));
-    (0..3).for_each(|number| hear(&mut voice, Instant::ZERO, first, &frame(number, &[1])));
+    (0..3).for_each(|number| receive(&mut voice, Instant::ZERO, first, &frame(number, &[1])));
     let now = Instant::ZERO + FRAME;
     assert_eq!(voice.play(now, first), Playback::Frame(&[1]));
     Plugin::<RakNet>::on_disconnected(&mut voice, now, first, DisconnectReason::Lost);
     assert_eq!(voice.play(now, first), Playback::Silence);
     assert!(voice.speakers().next().is_none());
-    // What is under way still comes to nothing.
-    hear(&mut voice, now, first, &frame(3, &[1]));
+    // Frames still on their way are dropped.
+    receive(&mut voice, now, first, &frame(3, &[1]));
     connect(&mut voice, second);
-    hear(&mut voice, now, second, &frame(0, &[2]));
+    receive(&mut voice, now, second, &frame(0, &[2]));
     assert!(voice.speakers().eq([second]));
     assert_eq!(voice.play(now + FRAME, second), Playback::Frame(&[2]));
     voice.talk_last(&[7]).expect("room");
     let mut collector = Collector::<RakNet>::new();
     Plugin::<RakNet>::update(&mut voice, now, &mut collector);
-    assert!(collector.messages.iter().map(|(to, ..)| *to).eq([second]), "it is heard by the second again");
+    assert!(
+        collector.messages.iter().map(|(to, ..)| *to).eq([second]),
+        "the second connection receives it again"
+    );
     assert_eq!(voice.stats().without_room, 0);
 }
 
 #[test]
-fn frames_that_are_none_are_refused() {
+fn invalid_frames_are_refused() {
     let (mut voice, ids) = listener(1);
     assert_eq!(voice.talk(&[]), Err(TalkError::Empty));
     assert_eq!(voice.talk(&[0; 9]), Err(TalkError::TooLong));
@@ -163,7 +166,7 @@ fn frames_that_are_none_are_refused() {
 }
 
 #[test]
-fn each_is_heard_by_whom_it_is_for() {
+fn frames_are_sent_only_to_selected_listeners() {
     let (mut voice, ids) = listener(3);
     assert_eq!(voice.stats().without_room, 1);
     assert!(voice.set_heard_by(ids[0], false) && !voice.set_heard_by(ids[2], false));

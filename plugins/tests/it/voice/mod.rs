@@ -1,4 +1,4 @@
-//! Voice: what is heard over which network, peers that send what they like, and the example.
+//! Voice: playback over all kinds of networks, hostile peers, and the example.
 
 mod hostile;
 mod opus;
@@ -9,6 +9,6 @@ mod vectors;
 mod example;
 
 #[test]
-fn a_tone_is_heard_over_real_sockets() {
-    example::main().expect("it is heard");
+fn tone_is_received_over_real_sockets() {
+    example::main().expect("the tone is received");
 }

@@ -1,4 +1,4 @@
-//! Sound through Opus, with frames that are missing and frames that are none.
+//! Audio through Opus, with missing and malformed frames.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use rakwire_plugins::voice::opus::{
 
 const FRAMES: usize = 100;
 
-/// Something like a vowel: overtones of 240 Hz, louder and softer three times a second.
+/// Returns a sample of a vowel-like sound: overtones of 240 Hz, with a loudness that changes three times a second.
 fn sound(at: usize) -> f32 {
     let time = at as f64 / f64::from(SAMPLE_RATE);
     let tone = |overtone: f64| f64::sin(std::f64::consts::TAU * 240.0 * overtone * time) / overtone;
@@ -17,7 +17,7 @@ fn sound(at: usize) -> f32 {
     (0.2 * loudness * (1..=8).map(|overtone| tone(overtone.into())).sum::<f64>()) as f32
 }
 
-/// What is heard of the sound when the frames that `is_lost` names do not arrive, and the bytes of all frames.
+/// Returns the decoded sound if the frames selected by `is_lost` do not arrive, and the total bytes of all frames.
 fn heard(bits_per_second: u32, is_lost: impl Fn(usize) -> bool) -> (Vec<f32>, usize) {
     let mut encoder = Encoder::new(bits_per_second).expect("a rate");
     let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
@@ -39,7 +39,7 @@ fn energy(samples: &[f32]) -> f64 {
     samples.iter().map(|sample| f64::from(sample * sample)).sum::<f64>() / samples.len() as f64
 }
 
-/// How alike what is heard is to what was said, from -1 to 1, with the delay of the codec that makes them most alike.
+/// Returns the correlation of the decoded sound with the original, from -1 to 1, at the codec delay that maximises it.
 fn likeness(heard: &[f32]) -> f64 {
     let begin = 10 * FRAME_SAMPLES;
     let compared = |delay: usize| {
@@ -51,7 +51,7 @@ fn likeness(heard: &[f32]) -> f64 {
 }
 
 #[test]
-fn what_is_heard_is_what_was_said() {
+fn decoded_sound_matches_the_original() {
     for bits_per_second in [12_000, 24_000, 64_000] {
         let (heard, bytes) = heard(bits_per_second, |_| false);
         let alike = likeness(&heard);
@@ -61,7 +61,7 @@ fn what_is_heard_is_what_was_said() {
     }
 }
 
-/// A missing frame is made up from those before: nothing falls silent, and most of it is what was said.
+/// A missing frame is made up from those before: no frame is silent, and most of the sound matches.
 #[test]
 fn missing_frames_are_concealed() {
     let is_lost = |number| number > 5 && number % 10 == 0;
@@ -71,25 +71,25 @@ fn missing_frames_are_concealed() {
     for number in (0..FRAMES).filter(|number| is_lost(*number)) {
         let [before, made_up] =
             [number - 1, number].map(|at| energy(&heard[at * FRAME_SAMPLES..][..FRAME_SAMPLES]));
-        assert!(made_up > before / 20.0, "frame {number} falls silent: {made_up} after {before}");
+        assert!(made_up > before / 20.0, "frame {number} is silent: {made_up} after {before}");
     }
 }
 
 #[test]
-fn rates_and_sounds_that_are_none_are_refused() {
+fn invalid_rates_and_samples_are_refused() {
     for rate in [0, BIT_RATES.start() - 1, BIT_RATES.end() + 1, u32::MAX] {
         assert_eq!(Encoder::new(rate).err(), Some(OpusError::BitRate));
     }
     let mut encoder = Encoder::new(24_000).expect("a rate");
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
-        // A frame or an error; what the next frame has is sound again.
+        // This returns a frame or an error; the next frame is sound again.
         let _ = encoder.encode(&[wrong; FRAME_SAMPLES], &mut [0; MAX_FRAME]);
     }
     let mut decoder = Decoder::new().expect("a decoder");
     let mut played = [1.0; FRAME_SAMPLES];
     decoder.play(Playback::Silence, &mut played);
     assert_eq!(played, [0.0; FRAME_SAMPLES]);
-    // Two frames of 20 ms in a packet, which is not what this plugin sends.
+    // A packet with two frames of 20 ms, which this plugin never sends.
     decoder.play(Playback::Frame(&[0xFD, 1, 2, 3, 4]), &mut played);
     assert_eq!(decoder.malformed(), 1);
 }
@@ -97,9 +97,9 @@ fn rates_and_sounds_that_are_none_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What other peers send is decoded, made up or silent, and always sound.
+    /// Arbitrary frames are decoded, concealed or silent, and always give valid samples.
     #[test]
-    fn whatever_arrives_is_sound(frames in vec((0..3_u8, vec(any::<u8>(), 0..300), any::<(usize, u8)>()), 1..40)) {
+    fn arbitrary_frames_give_valid_samples(frames in vec((0..3_u8, vec(any::<u8>(), 0..300), any::<(usize, u8)>()), 1..40)) {
         let mut encoder = Encoder::new(24_000).expect("a rate");
         let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
         let mut played = [0.0; FRAME_SAMPLES];

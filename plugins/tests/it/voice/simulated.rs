@@ -1,4 +1,4 @@
-//! One speaks and the other one listens, over paths of all kinds in the simulator.
+//! One peer speaks and the other listens, over all kinds of paths in the simulator.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use rakwire_plugins::voice::{Playback, SpeakerStats, Voice, VoiceConfig};
 
 const ID: u8 = 0x90;
 const FRAME: Duration = Duration::from_millis(20);
-/// When the loudspeaker is fed, beside the microphone: the clocks of two machines have nothing to do with each other.
+/// The offset between loudspeaker and microphone ticks: the clocks of two machines are unrelated.
 const PHASE: Duration = Duration::from_millis(7);
 
 type Plugin = Voice<2, 16, 80>;
@@ -50,10 +50,10 @@ const NETWORKS: [(&str, Conditions); 6] = [
 struct Call {
     pair: Pair<Talker, Talker>,
     keys: [PluginKey; 2],
-    /// The speaker, as the listener knows it.
+    /// The speaker's connection at the listener.
     speaker: ConnectionId,
     heard: Vec<Duration>,
-    /// The numbers of what was played, in order.
+    /// The numbers of the played frames, in order.
     numbers: Vec<u32>,
     spoken: u32,
 }
@@ -80,7 +80,7 @@ impl Call {
         self.pair.b.hook.get_mut(self.keys[1]).expect("attached")
     }
 
-    /// A frame that says when its first sound was made, and its number.
+    /// Sends a frame that contains the time of its first sample, and its number.
     fn speak(&mut self, is_last: bool) {
         let made = self.pair.now.as_micros() - FRAME.as_micros() as u64;
         let frame = [&made.to_be_bytes()[..], &self.spoken.to_be_bytes(), &[0; 48]].concat();
@@ -120,7 +120,7 @@ impl Call {
         self.pair.now = end;
     }
 
-    /// So many frames; in between the other side plays.
+    /// Passes `frames` frame times, during which the other side plays.
     fn pass(&mut self, frames: u32, is_speaking: bool, ends: bool) {
         for frame in 0..frames {
             if is_speaking {
@@ -143,7 +143,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> u128 {
     sorted[(sorted.len() - 1) * percent / 100].as_millis()
 }
 
-/// A row of the table: a minute of speech in sentences of 4 s with pauses of 1 s, five times.
+/// Returns a row of the table: a minute of speech in sentences of 4 s with pauses of 1 s, five times.
 fn row(name: &str, conditions: Conditions) -> String {
     let (mut heard, mut concealed, mut spoken, mut skipped) = (Vec::new(), 0, 0, 0);
     for seed in 0..5 {
@@ -165,7 +165,7 @@ fn row(name: &str, conditions: Conditions) -> String {
 }
 
 #[test]
-fn what_is_said_is_heard_soon() {
+fn playback_delays_match_the_documented_table() {
     let rows: Vec<String> = NETWORKS.into_iter().map(|(name, conditions)| row(name, conditions)).collect();
     let table = rows.join("\n");
     let page = include_str!("../../documents/voice.md");
@@ -186,9 +186,9 @@ fn without_losses_every_frame_is_played_once() {
     assert_eq!(call.listener().speakers().count(), 0, "it was the last frame");
 }
 
-/// Who stops without a word is waited for, for five frames.
+/// If a speaker stops without marking its last frame, the listener notices after five frames.
 #[test]
-fn an_end_that_nobody_tells_is_noticed() {
+fn unmarked_end_of_speech_is_noticed() {
     let mut call = Call::new(path(40, 0, 0.0), 1);
     call.pass(50, true, false);
     assert_eq!(call.listener().speakers().count(), 1);
@@ -196,7 +196,7 @@ fn an_end_that_nobody_tells_is_noticed() {
     assert_eq!((call.listener().speakers().count(), call.stats().concealed), (0, 5));
 }
 
-/// When the network calms down, the buffer does too.
+/// When the network becomes steadier, the delay shrinks.
 #[test]
 fn the_delay_follows_the_network() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
@@ -216,7 +216,7 @@ fn the_delay_follows_the_network() {
 }
 
 #[test]
-fn who_is_muted_is_not_heard() {
+fn muted_peer_is_not_played() {
     let mut call = Call::new(path(1, 0, 0.0), 1);
     call.pass(20, true, true);
     call.pass(5, false, false);
@@ -234,9 +234,9 @@ fn who_is_muted_is_not_heard() {
     assert_eq!(call.numbers, (0..20).chain(40..60).collect::<Vec<u32>>());
 }
 
-/// Who stops for a moment and goes on while the end is still in the buffer loses nothing of it.
+/// If a speaker pauses and continues while the end is still in the buffer, nothing is lost.
 #[test]
-fn a_short_pause_loses_nothing() {
+fn short_pause_loses_no_frames() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
     call.pass(200, true, true);
     call.pass(20, false, false);
@@ -253,9 +253,9 @@ fn a_short_pause_loses_nothing() {
     assert_eq!(call.numbers, (begin..begin + 15).collect::<Vec<u32>>());
 }
 
-/// More than are concealed are missing in the middle: what has arrived behind them is played.
+/// More frames are missing in the middle than are concealed; those after the gap are played.
 #[test]
-fn what_arrives_behind_a_long_gap_is_played() {
+fn frames_after_a_long_gap_are_played() {
     let mut call = Call::new(path(40, 60, 0.0), 1);
     call.pass(200, true, true);
     call.pass(20, false, false);

@@ -1,4 +1,4 @@
-//! What both sides of the wire agree upon: the bytes of messages, and when a buffer plays what.
+//! Vectors for the bytes of messages and for playback of buffers, which other implementations share.
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
@@ -43,7 +43,7 @@ fn messages_have_the_bytes_of_the_vectors() {
     }
 }
 
-/// A speaker and the listener's buffer of so many frames.
+/// A speaker, and the listener's buffer of `FRAMES` frames.
 struct Replay<const FRAMES: usize> {
     voice: Voice<1, FRAMES, 8>,
     speaker: ConnectionId,
@@ -58,7 +58,8 @@ impl<const FRAMES: usize> Replay<FRAMES> {
         Self { voice, speaker }
     }
 
-    /// A step as it should be: `TIME+NUMBER.FLAGS` is a frame that arrives, `TIME=WHAT` what is played then.
+    /// Runs a step and returns the actual one. `TIME+NUMBER.FLAGS` is an arriving frame, and `TIME=RESULT` is what is
+    /// then played.
     fn step(&mut self, step: &str) -> String {
         let (time, what) = step.split_once(['+', '=']).expect("a step");
         let now = Instant::from_micros(time.parse().expect("a time"));
@@ -95,7 +96,7 @@ impl<const FRAMES: usize> Replay<FRAMES> {
 }
 
 #[test]
-fn buffers_play_as_the_vectors_say() {
+fn buffers_play_as_in_the_vectors() {
     for mut trace in array(&vectors()["traces"]).to_vec() {
         let steps = array(&trace["steps"]).to_vec();
         let played = match trace["frames"].as_u64() {
