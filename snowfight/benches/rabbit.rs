@@ -1,7 +1,7 @@
-//! A snapshot of 301 entities, packed and unpacked: Rabbit compared with bitcode and postcard.
+//! Packs and unpacks a snapshot of 301 entities: Rabbit compared with bitcode and postcard.
 //!
-//! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs, which is hardly affected by other
-//! programs, and criterion's estimate. `docs/rabbit.md` has them in a table.
+//! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs, which other programs hardly
+//! affect, and criterion's estimate. `docs/rabbit.md` lists them in a table.
 
 mod plain;
 
@@ -18,7 +18,7 @@ use snowfight::world::{Entities, World};
 /// The number of runs for the minimum time.
 const RUNS: usize = 5_000;
 
-/// The bytes of a message that one datagram of the Game Protocol carries.
+/// The number of bytes of a message in one datagram of the Game Protocol.
 const PIECE: usize = 504;
 
 fn snapshot() -> Entities {

@@ -1,8 +1,8 @@
 //! Checks a file of Game Protocol vectors:
 //! `cargo run -q -p snowfight --example snowfight_vectors -- snowfight/tests/vectors/game-protocol.json`.
 //!
-//! Prints a line for each vector that fails and `N passed, N failed`. The exit status is 1 when one failed, and 2 with
-//! one line when the file cannot be read. `docs/game.md` states the form of the file.
+//! It prints a line for each vector that fails, and `N passed, N failed`. The exit status is 1 if one failed, and 2
+//! with one line if the file cannot be read. `docs/game.md` describes the format of the file.
 
 #[path = "../tests/it/support/vectors/mod.rs"]
 mod vectors;

@@ -1,5 +1,5 @@
-//! Server discovery on the local network by RakNet's unconnected ping. Clients of the Game Protocol, which has no
-//! discovery, use it too.
+//! Server discovery on the local network by RakNet's unconnected ping. Clients of the Game Protocol use it too, because
+//! that protocol has no discovery.
 
 use core::fmt;
 use core::net::SocketAddr;

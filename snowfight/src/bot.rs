@@ -10,7 +10,7 @@ const NEAR: f32 = 0.9 * REACH;
 const RANGE: f32 = 12.0;
 /// A distance along an axis that a bot ignores.
 const STRAIGHT: f32 = 0.1;
-/// Where to aim, relative to the feet of a player.
+/// The point to aim at, relative to the feet of a player.
 const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 
 /// The input of a bot: it gathers objects and throws them at players.
@@ -77,9 +77,9 @@ mod tests {
     use crate::message::{ActionKind, Break, Move, Throw};
     use crate::world::World;
 
-    /// Bots play a game to its end, deterministically.
+    /// Bots play a whole game deterministically.
     #[test]
-    fn bots_play_to_the_end() {
+    fn bots_finish_a_game_deterministically() {
         let play = |seed| {
             let mut world = World::new(seed);
             (0..4).for_each(|_| assert!(world.join().is_some()));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_without_a_player_has_no_input() {
+    fn bot_without_a_player_returns_no_input() {
         assert_eq!(decide(&World::new(1).entities(), PlayerId(1)), Input::default());
     }
 }

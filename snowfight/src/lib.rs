@@ -1,4 +1,4 @@
-//! A snowball fight: the game that the Game Protocol was made for.
+//! A snowball fight: the game for which the Game Protocol was designed.
 //!
 //! - [`message`]: the messages of client and server, packed as Rabbit.
 //! - [`world`]: the rules, with the same results on every machine.

@@ -1,4 +1,4 @@
-//! A bot that is never idle and that throws at the press of a button: the player of a board.
+//! A bot that is never idle and throws when a button is pressed, as the player of a board.
 
 use crate::bot;
 use crate::client::Input;
@@ -6,9 +6,9 @@ use crate::message::{Direction, Entity, Player, PlayerId, Point};
 
 /// Frames per second.
 pub const FRAMES_PER_SECOND: u32 = 30;
-/// Frames for which it aims before a throw, so that people see it coming.
+/// The number of frames for which it aims before a throw, so that people see it coming.
 const AIMING: u32 = 2 * FRAMES_PER_SECOND;
-/// Frames for which it walks in one direction when it is idle.
+/// The number of frames for which it walks in one direction when it has nothing to do.
 const STROLL: u32 = 2 * FRAMES_PER_SECOND;
 /// The distance of a throw without a target, in tiles.
 const AHEAD: f32 = 8.0;
@@ -22,7 +22,7 @@ pub enum Button {
     Down,
 }
 
-/// What decides when to throw.
+/// The control that decides when to throw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ThrowControl {
     /// The bot, until the button is pressed for the first time.
@@ -32,8 +32,8 @@ enum ThrowControl {
     Button,
 }
 
-/// A bot that gathers objects, throws them, and walks about when it is idle. After the first press of the button it
-/// throws only at the press of the button.
+/// A bot that gathers objects, throws them, and otherwise walks about. After the first press of the button it throws
+/// only when the button is pressed.
 ///
 /// ```
 /// use snowfight::wanderer::{Button, Wanderer};
@@ -47,13 +47,13 @@ enum ThrowControl {
 #[derive(Clone, Debug, Default)]
 pub struct Wanderer {
     frame: u32,
-    /// For how many frames it has held something.
+    /// The number of frames for which it has held an object.
     held: u32,
     throw_control: ThrowControl,
 }
 
 impl Wanderer {
-    /// The input of the next frame.
+    /// Returns the input of the next frame.
     pub fn decide(&mut self, entities: &[Entity], own: PlayerId, button: Button) -> Input {
         self.frame = self.frame.wrapping_add(1);
         let Some(me) = body(entities, own) else { return Input::default() };
@@ -75,7 +75,7 @@ impl Wanderer {
         Input { movement, throw: None, ..input }
     }
 
-    /// The direction of an idle walk.
+    /// Returns the direction of a stroll.
     const fn stroll_direction(&self) -> Direction {
         match self.frame / STROLL % 4 {
             0 => Direction::NORTH,
@@ -111,7 +111,7 @@ mod tests {
 
     const TICKS: u32 = TICKS_PER_SECOND / FRAMES_PER_SECOND;
 
-    /// A world in which the only player, or the first of two, is a wanderer.
+    /// A world with a wanderer as the only player or as the first of two.
     struct Game {
         world: World,
         player: PlayerId,
@@ -150,12 +150,12 @@ mod tests {
                 }
                 assert_eq!(self.frame(Button::Up).throw, None);
             }
-            panic!("it never holds anything");
+            panic!("it never holds an object");
         }
     }
 
     #[test]
-    fn it_is_never_idle_and_walks_in_all_directions() {
+    fn wanderer_is_never_idle_and_walks_in_all_directions() {
         let mut game = Game::of(1);
         game.gather();
         let mut directions = std::vec::Vec::new();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_button_throws_and_from_then_on_nothing_else_does() {
+    fn after_the_first_press_only_the_button_throws() {
         let mut game = Game::of(1);
         assert_eq!(game.frame(Button::Down).throw, None);
         game.gather();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_button_it_throws_when_it_has_aimed() {
+    fn without_a_button_it_throws_after_aiming() {
         let mut game = Game::of(2);
         game.gather();
         for _ in 0..100 * FRAMES_PER_SECOND {

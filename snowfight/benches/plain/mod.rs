@@ -1,4 +1,4 @@
-//! The same data in types for the derives of bitcode and postcard.
+//! The same data in types that derive bitcode and postcard.
 
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ impl Event {
         Self { time, entities: entities.iter().map(Entity::new).collect() }
     }
 
-    /// In whole bytes: an index or an option one, numbers four.
+    /// Returns the size in whole bytes: one for an index or an option, four for a number.
     pub(crate) fn size(&self) -> usize {
         let option = |value: bool| 1 + if value { 4 } else { 0 };
         let entity = |entity: &Entity| {

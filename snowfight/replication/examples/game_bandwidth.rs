@@ -1,5 +1,5 @@
-//! What the world of 200 players costs one client: full snapshots, the game's own deltas and replication, over the simulator. Every
-//! run says the same.
+//! Compares full snapshots, the game's own deltas and replication in the bandwidth of one client in a world of 200
+//! players, over the simulator. Every run has the same result.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ use snowfight_replication::{
     ReplicatedWorld, WorldAuthority, WorldReplicas, authority, entities, replicas, time,
 };
 
-/// The client's key; the others have those up to the number of players.
+/// The client's key; the others have the keys up to the number of players.
 const CLIENT: usize = 0;
 const PLAYERS: usize = 200;
-/// Players need some time to spread.
+/// The duration of a run, in which players need some time to spread.
 const DURATION: Seconds = Seconds { warm_up: 20, measured: 30 };
 const TICK: Duration = Duration::from_nanos(1_000_000_000 / TICKS_PER_SECOND as u64);
 /// The first byte of the game's messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
-/// Farther than any two things on the land are apart.
+/// A distance greater than that between any two entities on the land.
 const EVERYWHERE: f32 = 200.0;
 const ALL: Way = Way::Replication { distance: EVERYWHERE };
 const WAYS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
-/// How the world comes.
+/// The method by which the world is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// Snapshots of all ticks, or of every second one.
@@ -56,11 +56,11 @@ impl Way {
     }
 }
 
-/// What the game sends by a protocol.
+/// The deliveries and the prefix of the game's messages in a protocol.
 trait GameTransport: Protocol {
     const RELIABLE: Self::Delivery;
     const UNRELIABLE: Self::Delivery;
-    /// What stands before each message of the game.
+    /// The bytes before each message of the game.
     const PREFIX: &'static [u8];
 }
 
@@ -90,7 +90,7 @@ impl Random {
     }
 }
 
-/// A player who walks for a while, breaks what is within reach, throws it somewhere, or stands.
+/// A player that walks for a while, breaks objects within reach, throws them somewhere, or stands still.
 #[derive(Clone, Copy, Default)]
 struct Walker {
     input: Input,
@@ -98,7 +98,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// The input of a tick.
+    /// Returns the input of a tick.
     fn advance(&mut self, random: &mut Random, own: PlayerId, entities: &[Entity]) -> Input {
         self.input.throw = None;
         if self.ticks_left > 0 {
@@ -186,7 +186,7 @@ impl<P: GameTransport> Game<P> {
         while game.here.is_none() || game.there.is_none() {
             game.run(TICK)?;
         }
-        // Whether a client keeps up is another question.
+        // This example does not measure pacing.
         game.server.set_pacing(Pacing::Unpaced);
         game.server.handle_connected(CLIENT)?;
         game.server.offer_replication(CLIENT);
@@ -195,7 +195,7 @@ impl<P: GameTransport> Game<P> {
         Ok(game)
     }
 
-    /// A player without a network joins.
+    /// Adds a player without a network.
     fn join(&mut self, key: usize) -> Result<(), Failure> {
         self.server.handle_connected(key)?;
         let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
@@ -209,7 +209,7 @@ impl<P: GameTransport> Game<P> {
         links.into_iter().chain([self.pair.a.poll_timeout(), self.pair.b.poll_timeout()]).flatten().min()
     }
 
-    /// Both peers, for so long.
+    /// Runs both peers for a duration.
     fn run(&mut self, duration: Duration) -> Result<(), Failure> {
         let end = self.pair.now + duration;
         while self.next().is_some_and(|next| next <= end) {
@@ -240,7 +240,7 @@ impl<P: GameTransport> Game<P> {
         let entities = self.server.world().entities();
         let mut input = Input::default();
         for (key, walker) in self.walkers.iter_mut().enumerate() {
-            // The others have joined in their order, and who has fallen joins again with the same id.
+            // The others have joined in this order, and a fallen one rejoins with the same id.
             let own = PlayerId(key as u32);
             let own = if key == CLIENT { self.client.player().unwrap_or(own) } else { own };
             let decided = walker.advance(&mut self.random, own, &entities);
@@ -257,7 +257,7 @@ impl<P: GameTransport> Game<P> {
         self.run(TICK)
     }
 
-    /// A frame of the client.
+    /// Runs a frame of the client.
     fn frame(&mut self, input: Input) -> Result<(), Failure> {
         self.client.handle_frame(self.pair.now, input);
         let (mut buffer, here) = ([0; 64], self.here.ok_or("not connected")?);
@@ -268,7 +268,7 @@ impl<P: GameTransport> Game<P> {
         Ok(())
     }
 
-    /// Sends what the server has for the client, and lets the others join again.
+    /// Sends the server's output for the client, and lets fallen players rejoin.
     fn send(&mut self) -> Result<(), Failure> {
         let (mut buffer, mut closed) = (vec![0; MAX_MESSAGE], Vec::new());
         let there = self.there.ok_or("not connected")?;
@@ -307,7 +307,7 @@ impl<P: GameTransport> Game<P> {
         Ok(())
     }
 
-    /// How far each player that the client shows is from where it is, in tiles.
+    /// Returns the distances between the players and the positions that the client shows, in tiles.
     fn errors(&mut self) -> Result<Vec<f64>, Failure> {
         if let Some((_, plugin)) = self.plugins {
             let replicas = self.pair.a.hook.get(plugin).ok_or("it is attached")?;
@@ -334,7 +334,7 @@ const fn delivered<P: GameTransport>(delivery: Delivery) -> P::Delivery {
     }
 }
 
-/// A message of the server at the client.
+/// Handles a message of the server at the client.
 fn take(
     client: &mut Client,
     view: &mut View<MAX_ENTITIES>,
@@ -349,7 +349,7 @@ fn take(
     Ok(())
 }
 
-/// The actions of a player without a network.
+/// Performs the actions of a player without a network.
 fn act(server: &mut Server<usize>, key: usize, input: Input) -> Result<(), Failure> {
     let throw = input.throw.map(|target| ActionKind::Throw(Throw { target }));
     let actions = [
@@ -362,22 +362,22 @@ fn act(server: &mut Server<usize>, key: usize, input: Input) -> Result<(), Failu
     Ok(())
 }
 
-/// How long the game runs, and how long of it is measured.
+/// The duration of a run: a warm-up, and the measured part.
 #[derive(Clone, Copy)]
 pub(crate) struct Seconds {
     pub(crate) warm_up: u32,
     pub(crate) measured: u32,
 }
 
-/// What one way costs, and how right it is.
+/// The measured costs and errors of one method.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Bytes a second to the client, and from it.
+    /// The bytes a second to the client and from it.
     pub(crate) down: f64,
     up: f64,
-    /// How many players it shows.
+    /// The number of players that the client shows.
     pub(crate) players: f64,
-    /// By how much they are off in tiles, in the mean and at the most.
+    /// The mean and the maximum position error, in tiles.
     pub(crate) mean: f64,
     most: f64,
 }
@@ -408,7 +408,7 @@ fn measure<P: GameTransport>(way: Way, loss: f64, duration: Seconds) -> Result<M
     })
 }
 
-/// What the client gets by full snapshots, by the game's deltas, and by replication of everything.
+/// Measures full snapshots, the game's deltas, and replication of everything.
 pub(crate) fn compare(loss: f64, duration: Seconds) -> Result<[Measured; 3], Failure> {
     Ok([
         measure::<GameProtocol>(Way::Whole { every: 2 }, loss, duration)?,

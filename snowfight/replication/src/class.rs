@@ -1,36 +1,36 @@
-//! Entities of the game as fields of numbers.
+//! The entities of the game as fields of numbers.
 
 use rakwire_plugins::replication::{Class, Field};
 use snowfight::message::{
     Direction, Entity, EntityId, EntityKind, Object, ObjectKind, Player, PlayerId, Point,
 };
 
-/// The fields of an entity, at most.
+/// The maximum number of fields of an entity.
 pub const FIELDS: usize = 10;
-/// Positions are sent in parts of a tile, so many for one.
+/// The number of parts of a tile in which positions are sent.
 pub const POSITION_SCALE: f32 = 256.0;
-/// How far a player sees in tiles: farther than the corners of a page are.
+/// The distance up to which a player sees entities, in tiles. It is greater than that to the corners of a page.
 pub const NEAR: f32 = 20.0;
-/// How far from the middle positions can be, in tiles: farther than a throw from the shore.
+/// The maximum distance of positions from the middle, in tiles: farther than a throw from the shore.
 const HALF_WIDTH: f32 = 256.0;
-/// The bits of a position along the ground.
+/// A coordinate along the ground.
 const ALONG: Field = Field::new(17).or_short(9);
 const HEIGHT: Field = Field::new(14).or_short(8);
-/// An id of an entity; 0 is none, which no entity has.
+/// The id of an entity; 0 means none, because no entity has it.
 const ID: Field = Field::new(32);
-/// Time until an object is loose is sent in parts of a second, so many for one.
+/// The number of parts of a second in which the time until an object is loose is sent.
 const DURABILITY_SCALE: f32 = 200.0;
 
 pub(crate) const PLAYER: u8 = 0;
 const OBJECT: u8 = 1;
 
-/// Players and objects, with what changes most first.
+/// The classes of players and objects, with the fields that change most first.
 pub(crate) static CLASSES: [Class; 2] = [
     Class {
         fields: &[
             ALONG,
             ALONG,
-            // The movement, and what the player is breaking and holding.
+            // The movement, and the objects that the player is breaking and holding.
             Field::new(8),
             ID.or_short(10),
             ID.or_short(10),
@@ -47,7 +47,7 @@ pub(crate) static CLASSES: [Class; 2] = [
             ALONG,
             ALONG,
             HEIGHT,
-            // How long it takes to break it loose, with 0 for what is loose; the health, the initial one, and the kind.
+            // The time to break it loose, which is 0 for a loose object; the health, the initial health, and the kind.
             Field::new(8).or_short(5),
             Field::new(8),
             Field::new(8),
@@ -57,7 +57,7 @@ pub(crate) static CLASSES: [Class; 2] = [
     },
 ];
 
-/// The fields of an entity behind the class, and their number; nothing of one that has ended.
+/// Returns the class of an entity, its fields and their number; `None` for an entity that has ended.
 #[cfg(feature = "alloc")]
 pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     let Entity { id, kind } = *entity;
@@ -84,7 +84,7 @@ pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     }
 }
 
-/// The entity that has these fields; nothing of a class that there is not.
+/// Returns the entity with these fields; `None` for an unknown class.
 pub(crate) fn entity(class: u8, values: &[u32]) -> Option<Entity> {
     match (class, values) {
         (PLAYER, &[x, y, movement, breaking, holding, health, z, owner, max_health, id, ..]) => {
@@ -104,7 +104,7 @@ pub(crate) fn entity(class: u8, values: &[u32]) -> Option<Entity> {
     }
 }
 
-/// The position along the ground as it stands in the fields.
+/// Returns the position along the ground as it is stored in the fields.
 #[cfg(feature = "alloc")]
 pub(crate) fn along(point: Point) -> [u32; 2] {
     let [x, y, _] = from_point(point);
@@ -122,7 +122,7 @@ fn to_point([x, y, z]: [u32; 3]) -> Point {
     Point::new(along(x), along(y), z as f32 / POSITION_SCALE)
 }
 
-/// The nearest whole number of parts, from 0 to so many.
+/// Converts a value to the nearest whole number of parts, from 0 to `most`.
 #[cfg(feature = "alloc")]
 fn scaled(value: f32, scale: f32, most: u32) -> u32 {
     ((value * scale + 0.5) as u32).min(most)

@@ -1,9 +1,9 @@
-//! The world of the snowball fight by the [replication](rakwire_plugins::replication) of `rakwire-plugins`, in place of snapshots
-//! (docs/game.md#replication).
+//! The world of the snowball fight over the [replication](rakwire_plugins::replication) of `rakwire-plugins` instead of
+//! snapshots (docs/game.md#replication).
 //!
-//! - [`ReplicatedWorld`] tells an authority how the world of a server is.
-//! - [`NearPlayers`] is what the client of a player sees: what is near the player, the nearest first.
-//! - [`entities`] are those of the game that replicas show.
+//! - [`ReplicatedWorld`] copies the world of a server to an authority.
+//! - [`NearPlayers`] is the scope of a player's client: the entities near the player, the nearest first.
+//! - [`entities`] returns the entities of the game in the replicas of a client.
 //!
 //! ```
 //! use rakwire::raknet::{Delivery, RakNet};
@@ -51,26 +51,26 @@ pub use near_players::NearPlayers;
 #[cfg(feature = "alloc")]
 pub use world::ReplicatedWorld;
 
-/// The entities that a world has at once.
+/// The maximum number of entities in a world.
 pub const ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS;
-/// The interval of updates in ticks of the world, that of snapshots of changes.
+/// The interval of updates in ticks of the world, which is that of snapshots of changes.
 pub const UPDATE_TICKS: u32 = 2;
 /// Updates per second.
 pub const UPDATES_PER_SECOND: u32 = TICKS_PER_SECOND / UPDATE_TICKS;
-/// The size of an update in bytes, at most. It fits into a datagram.
+/// The maximum length of an update, in bytes. It fits into a datagram.
 pub const BYTES: usize = 1_024;
-/// For so many updates, half a second, changes have a short form.
+/// The number of updates, half a second, for which changes have a short form.
 #[cfg(feature = "alloc")]
 const HISTORY: usize = 16;
 
-/// The authority of a server with so many connections, which takes about 20 KB for each of them.
+/// The authority of a server with `PEERS` connections. Each of them takes about 20 KB.
 #[cfg(feature = "alloc")]
 pub type WorldAuthority<P, const PEERS: usize> = HeapAuthority<P, NearPlayers<PEERS>>;
 
-/// What a client has of the world.
+/// The replicas of a client.
 pub type WorldReplicas<P> = FixedReplicas<P, ENTITIES, FIELDS, BYTES>;
 
-/// An authority without entities, whose messages travel by this delivery, which should be unreliable.
+/// Creates an authority without entities. The delivery of its messages should be unreliable.
 ///
 /// # Errors
 /// Never: the classes are those of this crate.
@@ -83,7 +83,7 @@ pub fn authority<P: Protocol, const PEERS: usize>(
     HeapAuthority::new(&class::CLASSES, NearPlayers::new(), delivery, &config)
 }
 
-/// Replicas without entities, whose acknowledgements travel by this delivery, which should be unreliable.
+/// Creates replicas without entities. The delivery of their acknowledgements should be unreliable.
 ///
 /// # Errors
 /// Never: the classes are those of this crate.
@@ -91,7 +91,7 @@ pub fn replicas<P: Protocol>(delivery: P::Delivery) -> Result<WorldReplicas<P>, 
     FixedReplicas::new(&class::CLASSES, delivery)
 }
 
-/// The entities of the game that a client has, players first.
+/// Returns the entities of the game that a client has, players first.
 pub fn entities<P: Protocol>(replicas: &WorldReplicas<P>) -> impl Iterator<Item = Entity> {
     let all = || replicas.iter();
     let players = all().filter(|replica| replica.class == class::PLAYER);
@@ -99,7 +99,7 @@ pub fn entities<P: Protocol>(replicas: &WorldReplicas<P>) -> impl Iterator<Item 
     players.chain(others).filter_map(|replica| class::entity(replica.class, replica.values))
 }
 
-/// The tick of the world that the newest update shows; 0 before the first.
+/// Returns the tick of the world in the newest update; 0 before the first.
 #[must_use]
 pub const fn time<P: Protocol>(replicas: &WorldReplicas<P>) -> u32 {
     replicas.tick().wrapping_mul(UPDATE_TICKS)

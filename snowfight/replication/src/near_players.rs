@@ -1,4 +1,4 @@
-//! What the client of a player sees.
+//! The scope of a player's client.
 
 use core::num::NonZeroU16;
 
@@ -8,11 +8,11 @@ use snowfight::message::Point;
 
 use crate::class::{NEAR, POSITION_SCALE, along};
 
-/// A player sees what is near it, and the nearer it is the more it matters.
+/// A scope with the entities near a player: the nearer they are, the higher is their priority.
 #[derive(Debug)]
 pub struct NearPlayers<const PEERS: usize> {
     positions: BySlot<[u32; 2], PEERS>,
-    /// In the unit of the fields.
+    /// The viewing distance, in the unit of the fields.
     distance: u32,
 }
 
@@ -21,14 +21,14 @@ impl<const PEERS: usize> NearPlayers<PEERS> {
         Self { positions: BySlot::new(), distance: (NEAR * POSITION_SCALE) as u32 }
     }
 
-    /// Lets all players see so far, in tiles, in place of [`NEAR`].
+    /// Sets the viewing distance of all players in tiles, instead of [`NEAR`].
     pub const fn set_distance(&mut self, tiles: f32) {
         self.distance = (tiles * POSITION_SCALE) as u32;
     }
 
-    /// The player of a connection is here.
+    /// Sets the position of a connection's player.
     pub(crate) fn place(&mut self, connection: ConnectionId, at: Point) {
-        // A connection beyond the last slot is one that the authority has no room for either.
+        // The authority has no room for a connection beyond the last slot either.
         let _ = self.positions.insert(connection, along(at));
     }
 
@@ -43,7 +43,7 @@ impl<const PEERS: usize> Scope for NearPlayers<PEERS> {
         let &[east, north, ..] = entity.values else { return None };
         let (dx, dy) = (u64::from(x.abs_diff(east)), u64::from(y.abs_diff(north)));
         let distance = u32::try_from((dx * dx + dy * dy).isqrt()).ok()?;
-        // What is nearer by more than a priority can say matters as much.
+        // Distances beyond the range of a priority have the same priority.
         let nearer = self.distance.checked_sub(distance)?.saturating_add(1);
         NonZeroU16::new(u16::try_from(nearer).unwrap_or(u16::MAX))
     }

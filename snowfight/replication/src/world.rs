@@ -1,4 +1,4 @@
-//! The world of a server, as its authority has it.
+//! The world of a server at its authority.
 
 use heapless::Vec;
 use rakwire::endpoint::{ConnectionId, Protocol};
@@ -7,39 +7,39 @@ use snowfight::message::{Entity, EntityId, Point};
 
 use crate::{BYTES, ENTITIES, UPDATE_TICKS, WorldAuthority, class};
 
-/// An entity of the world that the authority has.
+/// An entity of the world at the authority.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
     id: EntityId,
     network_id: NetworkId,
-    /// It is in the world that is being recorded.
+    /// It exists in the world that is being recorded.
     is_present: bool,
 }
 
-/// Tells an authority how a world is. It begins with a world at time 0.
+/// Copies a world to an authority, starting with a world at time 0.
 #[derive(Debug, Default)]
 pub struct ReplicatedWorld {
-    /// By the ids.
+    /// The entities, sorted by id.
     entities: Vec<Recorded, ENTITIES>,
-    /// The tick of the world that the last update shows.
+    /// The tick of the world in the last update.
     time: u32,
 }
 
 impl ReplicatedWorld {
-    /// Before the first tick.
+    /// Creates a copy of the world before the first tick.
     #[must_use]
     pub const fn new() -> Self {
         Self { entities: Vec::new(), time: 0 }
     }
 
-    /// Whether the time for an update has come.
+    /// Returns whether an update is due.
     #[must_use]
     pub const fn is_due(&self, time: u32) -> bool {
         time.wrapping_sub(self.time) >= UPDATE_TICKS
     }
 
-    /// Takes over the world of a tick, if the time for an update has come: `players` are the connections that get it, and where
-    /// their players are. Returns whether the authority has something to send.
+    /// Records the world of a tick if an update is due. `players` are the connections that receive it, and the
+    /// positions of their players. Returns whether the authority has something to send.
     pub fn record<P: Protocol, const PEERS: usize>(
         &mut self,
         authority: &mut WorldAuthority<P, PEERS>,
@@ -60,14 +60,14 @@ impl ReplicatedWorld {
         entities.iter().for_each(|entity| self.change(authority, entity));
         self.remove(authority);
         entities.iter().for_each(|entity| self.add(authority, entity));
-        // Clients tell the time by the number of the update, so those that a late server has left out count.
+        // Clients derive the time from the number of updates, so those that a late server has skipped count too.
         for _ in 0..updates {
             authority.tick();
         }
         true
     }
 
-    /// Sends nothing to a connection until its player is among those of [`record`](Self::record) again.
+    /// Pauses a connection until its player is passed to [`record`](Self::record) again.
     pub fn pause<P: Protocol, const PEERS: usize>(
         authority: &mut WorldAuthority<P, PEERS>,
         connection: ConnectionId,
@@ -86,7 +86,7 @@ impl ReplicatedWorld {
         let Some(recorded) = self.entities.get_mut(index) else { return };
         recorded.is_present = true;
         for (field, value) in values.into_iter().take(count).enumerate() {
-            // The authority owns every entity, and knows those that it has given an id.
+            // Cannot fail: the authority owns every entity, and knows those to which it has assigned an id.
             let _ = authority.set(recorded.network_id, field, value);
         }
     }
@@ -104,7 +104,7 @@ impl ReplicatedWorld {
             return;
         };
         let values = values.get(..count).unwrap_or_default();
-        // There is room for as many as a world has.
+        // Cannot fail: there is room for all entities of a world.
         if let Ok(network_id) = authority.spawn(class, entity.id.0, values) {
             let recorded = Recorded { id: entity.id, network_id, is_present: true };
             let _ = self.entities.insert(index, recorded);

@@ -1,14 +1,14 @@
-//! What the world of the game costs a client.
+//! The bandwidth of a client of the game.
 
 use game_bandwidth::{Seconds, compare};
 
 #[path = "../examples/game_bandwidth.rs"]
-#[expect(dead_code, reason = "the test prints no table")]
+#[expect(dead_code, reason = "only the example prints a table")]
 mod game_bandwidth;
 
-/// With 200 players, where nothing is lost and over a bad path.
+/// The limit holds with 200 players, without loss and over a bad path.
 #[test]
-fn a_game_by_replication_costs_a_fifth_of_full_snapshots() {
+fn replicated_game_costs_at_most_a_fifth_of_snapshots() {
     for loss in [0.0, 0.05] {
         let ways = compare(loss, Seconds { warm_up: 5, measured: 5 }).expect("it runs");
         let [full, deltas, replication] = &ways;

@@ -1,4 +1,4 @@
-//! The world of the game as a client has it, over the simulator.
+//! The replicated world of the game at a client, over the simulator.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct Game {
     world: World,
     replicated: ReplicatedWorld,
     players: Vec<PlayerId>,
-    /// Where the player of the client is, or has fallen.
+    /// The position of the client's player, or the one at which it fell.
     place: Point,
 }
 
@@ -54,7 +54,7 @@ impl Game {
         Self { pair, client, server, accepted: None, world, replicated, players, place: Point::default() }
     }
 
-    /// The bots do what they will, and both peers run for a tick.
+    /// Lets the bots act, and runs both peers for a tick.
     fn tick(&mut self, is_playing: bool) {
         let entities = self.world.entities();
         for player in &self.players {
@@ -107,7 +107,7 @@ fn position(entity: &Entity) -> Option<Point> {
     }
 }
 
-/// Whether a client shows an entity as it is, by the exactness of the fields.
+/// Returns whether a client shows an entity correctly, within the precision of the fields.
 fn is_alike(entity: &Entity, shown: &Entity) -> bool {
     let exact = |entity: &Entity| {
         let mut entity = *entity;
@@ -141,18 +141,18 @@ fn check(conditions: Conditions, seed: u64) {
     }
     let visible = all.iter().filter(|entity| near(entity, NEAR + margin)).map(|entity| entity.id);
     let visible: Vec<EntityId> = visible.collect();
-    assert!(shown.keys().all(|id| visible.contains(id)), "what is far away or gone is not shown");
+    assert!(shown.keys().all(|id| visible.contains(id)), "distant and removed entities are not shown");
     assert!(shown.len() > 50);
 }
 
 #[test]
-fn a_client_has_what_is_near_as_it_is() {
+fn client_shows_near_entities_correctly() {
     let latency = Duration::from_millis(40);
     check(Conditions { latency, ..Conditions::default() }, 1);
 }
 
 #[test]
-fn a_client_has_what_is_near_as_it_is_over_a_bad_path() {
+fn client_shows_near_entities_correctly_over_a_bad_path() {
     for seed in 1..5 {
         let conditions = Conditions {
             loss: 0.1,
@@ -166,9 +166,9 @@ fn a_client_has_what_is_near_as_it_is_over_a_bad_path() {
     }
 }
 
-/// A server that is late leaves out updates, and clients know the time all the same.
+/// A late server skips updates, and clients still know the time.
 #[test]
-fn the_time_is_that_of_the_world() {
+fn client_time_is_that_of_the_world() {
     let mut game = Game::new(Conditions::default(), 1);
     (0..TICKS_PER_SECOND).for_each(|_| game.tick(true));
     for late in [1, 5, 60, 2] {
@@ -184,14 +184,14 @@ fn the_time_is_that_of_the_world() {
 }
 
 proptest! {
-    /// Whatever a server sends, positions are numbers.
+    /// Whatever a server sends, positions are finite.
     #[test]
-    fn any_update_shows_positions_that_are_numbers(
+    fn arbitrary_updates_give_finite_positions(
         updates in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
     ) {
         let mut replicas = Box::new(replicas::<RakNet>(Delivery::UNRELIABLE).expect("good classes"));
         for (update, tick) in updates.iter().zip(1_u32..) {
-            // Most begin as an update does.
+            // Most begin like an update.
             replicas.handle_update(&[&[130][..], &tick.to_be_bytes(), update].concat());
             replicas.handle_update(update);
         }

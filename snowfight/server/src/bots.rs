@@ -9,9 +9,9 @@ use snowfight::world::TICKS_PER_SECOND;
 
 use crate::key::Key;
 
-/// How long a bot aims before a throw, so that people can see it coming.
+/// The number of ticks for which a bot aims before a throw, so that people see it coming.
 const AIMING_TICKS: u32 = 3 * TICKS_PER_SECOND;
-/// How long a bot stays away after a game.
+/// The number of ticks for which a bot stays away after a game.
 const AWAY_TICKS: u32 = 4 * TICKS_PER_SECOND;
 /// The maximum error of a throw along each axis, in tiles.
 const MAX_ERROR: f32 = 1.4;
@@ -66,7 +66,7 @@ impl Bots {
         }
     }
 
-    /// A message of the server to a bot.
+    /// Handles a message of the server to a bot.
     pub(crate) fn handle_message(&mut self, now: Instant, key: Key, payload: &[u8]) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
             // Messages of the local server are never malformed.
@@ -76,7 +76,7 @@ impl Bots {
         }
     }
 
-    /// The server has closed the connection of a bot.
+    /// Handles the server's closing of a bot's connection.
     pub(crate) fn handle_disconnected(&mut self, key: Key) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
             *bot = Bot::away(key, AWAY_TICKS);
@@ -127,7 +127,7 @@ impl Bot {
     }
 }
 
-/// A random number between -[`MAX_ERROR`] and [`MAX_ERROR`] (xorshift).
+/// Returns a random number between -[`MAX_ERROR`] and [`MAX_ERROR`] (xorshift).
 fn random_error(random: &mut u32) -> f32 {
     *random ^= *random << 13;
     *random ^= *random >> 17;
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a tick of a server and its bots; returns how many bots were disconnected.
+    /// Runs a tick of a server and its bots; returns the number of bots that were disconnected.
     fn pass(server: &mut Server<Key>, bots: &mut Bots, buffer: &mut [u8], tick: u64) -> u32 {
         let now = Instant::from_micros(tick * 16_667);
         bots.act(now, server);
@@ -165,7 +165,7 @@ mod tests {
 
     /// A bot that was rejected joins once there is room.
     #[test]
-    fn a_rejected_bot_tries_again() {
+    fn rejected_bot_tries_again() {
         let mut server = Server::new(3);
         let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
         let init = to_vec(&init).unwrap();

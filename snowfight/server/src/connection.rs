@@ -10,7 +10,7 @@ use snowfight::message::Delivery;
 
 use crate::replication::{self, Replicas};
 
-/// The backlog of a RakNet connection in bytes above which it gets no further snapshots, because newer ones will replace
+/// The backlog of a RakNet connection, in bytes, above which it gets no more snapshots, because newer ones will replace
 /// them.
 const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
 /// The same for a connection of the Game Protocol, in chunks.
@@ -59,7 +59,7 @@ impl std::str::FromStr for Protocol {
     }
 }
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -72,12 +72,12 @@ pub enum ConnectError {
     /// Binding a socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// There are no random bytes for keys.
+    /// The system has no random bytes for keys.
     #[error("the system provides no random bytes: {0}")]
     Random(#[source] std::io::Error),
 }
 
-/// The amount of data that waits on a connection.
+/// The amount of data queued on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
     Low,
@@ -125,7 +125,7 @@ impl AnyConnection {
         }
     }
 
-    /// Connects with RakNet, and has the world by replication if the server serves it so.
+    /// Connects with RakNet, and uses replication if the server offers it.
     pub(crate) async fn connect_replicated(
         address: SocketAddr,
         network: Option<Simulation>,
@@ -135,7 +135,7 @@ impl AnyConnection {
         Ok((Self::RakNet(endpoint.connect(address).await?), replicas))
     }
 
-    /// Sends a message if there is room for it; false if there is not.
+    /// Sends a message; returns false if there is no room for it.
     pub(crate) fn send(&self, payload: &[u8], delivery: Delivery) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -158,7 +158,7 @@ impl AnyConnection {
         }
     }
 
-    /// The next message of the game; `None` once the connection has ended.
+    /// Returns the next message of the game; `None` once the connection has ended.
     pub(crate) async fn recv(&self) -> Option<Vec<u8>> {
         match self {
             Self::GameProtocol(connection) => Some(connection.recv().await?.bytes),
@@ -172,7 +172,7 @@ impl AnyConnection {
         }
     }
 
-    /// The amount of data that waits to be sent or acknowledged.
+    /// Returns the amount of data that is still to be sent or acknowledged.
     pub(crate) fn backlog(&self) -> Backlog {
         match self {
             Self::GameProtocol(connection) => connection.stats().map_or(Backlog::Low, |stats| {
@@ -184,7 +184,7 @@ impl AnyConnection {
         }
     }
 
-    /// Whether all reliable messages have been acknowledged.
+    /// Returns whether all reliable messages have been acknowledged.
     pub(crate) fn is_drained(&self) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -205,7 +205,7 @@ impl AnyConnection {
     }
 }
 
-/// Where a client of a server at this address is bound.
+/// Returns the local address for a client of a server at this address.
 fn any_port(server: SocketAddr) -> SocketAddr {
     match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -22,21 +22,22 @@ use crate::key::Key;
 use crate::meter::{Meter, Report};
 use crate::replication::Replication;
 
-/// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
+/// The maximum time that a tick waits until its datagrams are sent, so that a busy driver does not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
-/// How long a snapshot may wait for the congestion window; a newer one replaces it. This does not apply to RakNet's split
-/// snapshots: they are reliable, and the transport keeps them until they are acknowledged.
+/// The maximum time that a snapshot waits for the congestion window; a newer one replaces it. It does not apply to
+/// RakNet's split snapshots: they are reliable, and the transport keeps them until they are acknowledged.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The length of the queue of connection events.
 const EVENT_QUEUE: usize = 1_024;
-/// How many events are handled before the resulting messages are sent.
+/// The number of events that are handled before the resulting messages are sent.
 const BATCH: usize = 64;
-/// Bytes of one connection that wait for the server.
+/// The maximum number of received bytes of one connection that wait for the server.
 const RECEIVE_QUEUE: usize = 256 << 10;
-/// Blocks of memory per connection on average.
+/// The average number of memory blocks per connection.
 const BLOCKS: usize = 128;
-/// Blocks that one connection may use in each direction: the backlog at which snapshots stop, one more snapshot, and as
-/// much again for reliable messages. Only hundreds of connections without acknowledgements can exhaust the memory.
+/// The maximum number of blocks of one connection in each direction: the backlog at which snapshots stop, one more
+/// snapshot, and as much again for reliable messages. Only hundreds of connections without acknowledgements can exhaust
+/// the memory.
 const CONNECTION_BLOCKS: u32 = 256;
 
 /// The options of a server.
@@ -52,14 +53,14 @@ pub struct Options {
     pub bots: u16,
     /// A simulated network between the server and its sockets.
     pub simulate: Option<Simulation>,
-    /// Which clients get fewer snapshots.
+    /// The rule for which clients get fewer snapshots.
     pub pacing: Pacing,
-    /// The file with the key of secure connections of RakNet, beside which plain ones stay possible.
+    /// The file with the key for secure connections over RakNet. Plain connections remain possible.
     pub secure: Option<PathBuf>,
 }
 
 impl Options {
-    /// Free ports on loopback, no bots, no key.
+    /// Creates options with free ports on loopback, no bots and no key.
     #[must_use]
     pub fn on_loopback() -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -75,20 +76,20 @@ impl Options {
     }
 }
 
-/// Why a server could not be started.
+/// The reason why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// Binding a socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// There are no random bytes for keys.
+    /// The system has no random bytes for keys.
     #[error("the system provides no random bytes: {0}")]
     Random(#[source] std::io::Error),
-    /// The key of secure connections cannot be had.
+    /// The key for secure connections could not be read.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// A thread cannot be started.
+    /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
     /// There are too many bots.
@@ -145,7 +146,7 @@ impl Host {
         let mut server = Box::new(Server::new(options.seed));
         server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
-        // It is far below the maximum length.
+        // Cannot fail: it is far below the maximum length.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game_protocol: Arc::new(game_protocol),
@@ -162,7 +163,7 @@ impl Host {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address on which it listens.
     #[must_use]
     pub fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
@@ -191,7 +192,8 @@ impl Host {
                 }
                 first = events.recv() => first,
             };
-            // After a tick too, so that a server whose ticks are always late still handles messages.
+            // Events are also handled after a tick, so that a server with permanently late ticks still handles
+            // messages.
             let more = std::iter::from_fn(|| events.try_recv().ok());
             for event in first.into_iter().chain(more).take(BATCH) {
                 self.handle_event(event, &sender);
@@ -204,7 +206,7 @@ impl Host {
         }
     }
 
-    /// The report since the previous one.
+    /// Returns the report since the previous one.
     fn report(&mut self) -> Report {
         let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
         let Stats { snapshots, thinned, backlogged, .. } = self.server.stats();
@@ -324,7 +326,7 @@ impl Host {
     }
 }
 
-/// Tells the server of every connection of an endpoint.
+/// Notifies the server of every connection of an endpoint.
 async fn accept<P: endpoint::Protocol>(
     endpoint: Arc<Endpoint<P>>,
     wrap: fn(Connection<P>) -> AnyConnection,
@@ -387,7 +389,7 @@ fn raknet_options(of_server: &Options) -> Result<raknet::Options, OptionsError> 
     Ok(options)
 }
 
-/// What is the same for both protocols.
+/// Returns the options that are the same for both protocols.
 fn options<P: endpoint::Protocol>(
     simulate: Option<Simulation>,
 ) -> Result<endpoint::Options<P>, OptionsError> {
@@ -401,9 +403,9 @@ fn options<P: endpoint::Protocol>(
 mod tests {
     use super::*;
 
-    /// A driver that is always busy delays no tick.
+    /// A driver that is always busy does not delay ticks.
     #[tokio::test]
-    async fn a_driver_that_is_never_idle_delays_no_tick() {
+    async fn busy_driver_does_not_delay_ticks() {
         let limit = Duration::from_secs(10);
         tokio::time::timeout(limit, within_a_tick(std::future::pending::<()>())).await.unwrap();
     }

@@ -46,14 +46,14 @@ pub struct Report {
     pub bytes: u64,
     /// The number of sent snapshots.
     pub snapshots: u64,
-    /// The number of snapshots that were left out because a client was behind (docs/game.md#pacing).
+    /// The number of snapshots that were skipped because a client was behind (docs/game.md#pacing).
     pub thinned: u64,
-    /// The number of snapshots that were left out because the server's own queues for a client were full.
+    /// The number of snapshots that were skipped because the server's own queues for a client were full.
     pub backlogged: u64,
 }
 
 impl Meter {
-    /// An empty meter.
+    /// Creates an empty meter.
     ///
     /// # Panics
     /// Never: its bounds are constants.
@@ -70,7 +70,7 @@ impl Meter {
         self.late.saturating_record(micros(late));
     }
 
-    /// The report since the previous one.
+    /// Returns the report since the previous one.
     pub fn take(&mut self) -> Report {
         let at =
             |histogram: &Histogram<u64>, share| Duration::from_micros(histogram.value_at_quantile(share));
@@ -94,7 +94,7 @@ impl Default for Meter {
 }
 
 impl Report {
-    /// The report as a JSON object with times in microseconds.
+    /// Returns the report as a JSON object with times in microseconds.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use crate::connection::{AnyConnection, ConnectError, Protocol};
 use crate::replication::Replicas;
 
-/// How long a server may take to answer a join request.
+/// The maximum time until a server answers a join request.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a player cannot play.
+/// The reason why a player cannot play.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayerError {
@@ -43,7 +43,7 @@ pub struct Player {
     connection: AnyConnection,
     client: Client,
     view: Box<View<MAX_ENTITIES>>,
-    /// Those of a client that has requested replication, and the tick of what the view shows of them.
+    /// The replicas of a client that has requested replication, and the tick that the view shows of them.
     replicas: Option<(Replicas, u32)>,
     player: PlayerId,
     snapshots: u64,
@@ -120,37 +120,37 @@ impl Player {
         Ok(this)
     }
 
-    /// The id of the player.
+    /// Returns the id of the player.
     #[must_use]
     pub const fn id(&self) -> PlayerId {
         self.player
     }
 
-    /// Its view of the world.
+    /// Returns its view of the world.
     #[must_use]
     pub const fn view(&self) -> &View<MAX_ENTITIES> {
         &self.view
     }
 
-    /// Its own entity in the last snapshot; `None` if it has fallen.
+    /// Returns its own entity in the last snapshot; `None` if it has fallen.
     #[must_use]
     pub fn me(&self) -> Option<&Body> {
         Some(self.view.player(self.player)?.1)
     }
 
-    /// The id of its own entity.
+    /// Returns the id of its own entity.
     #[must_use]
     pub fn body(&self) -> Option<EntityId> {
         Some(self.view.player(self.player)?.0)
     }
 
-    /// The result of the game, once it is over.
+    /// Returns the result of the game, once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
         self.client.result()
     }
 
-    /// The number of received snapshots, or of states that replication has led to.
+    /// Returns the number of received snapshots or replicated states.
     #[must_use]
     pub const fn snapshots(&self) -> u64 {
         self.snapshots
@@ -169,7 +169,7 @@ impl Player {
         let next = self.start + Duration::from_secs(1) * self.frames / TICKS_PER_SECOND;
         while self.client.result().is_none() {
             tokio::select! {
-                // A player that is behind the clock still handles messages.
+                // Messages come first, so that a player that is behind the clock still handles them.
                 biased;
                 message = self.connection.recv() => {
                     let message = message.ok_or(PlayerError::Ended)?;

@@ -1,4 +1,4 @@
-//! Shared by the programs: failures, output and signals.
+//! Failures, output and signals, shared by the programs.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::thread;
 /// The length of the queue of lines.
 const LINES: usize = 16;
 
-/// Why a program fails: one line that says what to do, and an exit status.
+/// The reason why a program fails: one line that says what to do, and an exit status.
 #[derive(Debug)]
 pub struct Failure {
     line: String,
@@ -17,13 +17,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An operation failed: exit status 1.
+    /// Creates the failure of an operation: exit status 1.
     #[must_use]
     pub fn runtime(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 1 }
     }
 
-    /// The arguments are invalid: exit status 2.
+    /// Creates the failure of invalid arguments: exit status 2.
     #[must_use]
     pub fn usage(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 2 }
@@ -67,7 +67,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// A printer to standard output.
+    /// Creates a printer to standard output.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -91,7 +91,7 @@ impl Printer {
         self.dropped += u64::from(self.lines.try_send(line.to_string()).is_err());
     }
 
-    /// The number of dropped lines.
+    /// Returns the number of dropped lines.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_stalls_does_not_block_the_program() {
+    fn stalled_reader_does_not_block_the_program() {
         let (begun, begins) = channel();
         let (resume, stall) = channel::<()>();
         let mut printer = Printer::writing(move |line| {

@@ -1,4 +1,4 @@
-//! The world by replication, for connections of RakNet whose clients request it.
+//! Replication of the world, for RakNet connections that request it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,11 +13,12 @@ use snowfight_replication::{ReplicatedWorld, WorldAuthority, WorldReplicas};
 
 use crate::key::Key;
 
-/// The authority has room for all connections in itself, and is moved as it is made; threads have too little for that by default.
+/// The stack of the thread that creates the authority. It contains room for all connections and is moved while it is
+/// created, which exceeds the default stack.
 const STACK: usize = 256 << 20;
 
 type Authority = WorldAuthority<RakNet, MAX_SESSIONS>;
-/// What a client has of the world.
+/// The replicas of a client.
 pub(crate) type Replicas = SharedHook<WorldReplicas<RakNet>>;
 
 /// The authority of a server, and the connections that it serves.
@@ -36,7 +37,7 @@ struct Served {
 }
 
 impl Replication {
-    /// Without connections.
+    /// Creates the replication without connections.
     ///
     /// # Panics
     /// Never: the classes are valid constants.
@@ -46,7 +47,7 @@ impl Replication {
             SharedHook::new(authority.expect("valid constant classes"))
         };
         let making = thread::Builder::new().stack_size(STACK).spawn(make)?;
-        let authority = making.join().expect("it was made");
+        let authority = making.join().expect("it was created");
         Ok(Self { authority, world: ReplicatedWorld::new(), connections: HashMap::new() })
     }
 
@@ -59,18 +60,18 @@ impl Replication {
         bind(address, options, &self.authority).await
     }
 
-    /// A connection has opened. It gets nothing yet.
+    /// Handles a new connection, which gets nothing yet.
     pub(crate) fn open(&mut self, key: Key, id: ConnectionId) {
         self.authority.with(|authority| ReplicatedWorld::pause(authority, id));
         self.connections.insert(key, Served { id, is_active: false });
     }
 
-    /// A connection has ended.
+    /// Handles the end of a connection.
     pub(crate) fn close(&mut self, key: Key) {
         self.connections.remove(&key);
     }
 
-    /// Takes over the world after a tick of the server; whether there is something to send.
+    /// Records the world after a tick of the server; returns whether there is something to send.
     pub(crate) fn record(&mut self, server: &Server<Key>) -> bool {
         let Self { authority, world, connections } = self;
         if !world.is_due(server.world().time()) {
@@ -113,7 +114,7 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
     plugin: &SharedHook<T>,
 ) -> Result<Endpoint<RakNet>, BindError> {
     let mut host = PluginHost::<_, 1>::new();
-    // There is room for this one, and no other that could have its ids.
+    // Cannot fail: there is room for this plugin, and no other could use its ids.
     let _ = host.attach::<RakNet>(plugin.clone());
     Endpoint::bind_with_hook(address, options, |_| host).await
 }

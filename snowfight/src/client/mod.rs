@@ -1,5 +1,6 @@
-//! The client's side of the game as a state machine (docs/game.md#the-client). It does not store the world:
-//! snapshots borrow from the message, and [`View`] can store them.
+//! The client's side of the game as a state machine (docs/game.md#the-client).
+//!
+//! It does not store the world: snapshots borrow from the message, and [`View`] can store them.
 //!
 //! ```
 //! use rakwire::Instant;
@@ -43,13 +44,13 @@ pub use view::View;
 
 /// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// Frames until an unchanged action is repeated: messages are unordered (docs/game.md#reliability), so an older one may
-/// have arrived last.
+/// The number of frames after which an unchanged action is repeated: messages are unordered (docs/game.md#reliability),
+/// so an older one may have arrived last.
 const REPEAT_FRAMES: u8 = 6;
-/// So many frames after the movement, what is being broken is repeated: the server hears of snapshots twice as often as if
-/// both had the same frame.
+/// The number of frames after the movement at which breaking is repeated. Spreading the two lets the server receive
+/// acknowledgements twice as often.
 const BREAK_FRAME: u8 = REPEAT_FRAMES / 2;
-/// Messages that wait to be sent: what one frame has to say twice, and the first request.
+/// The maximum number of queued messages: twice those of one frame, and the first request.
 const MAX_QUEUED: usize = 8;
 /// The channel of the request to join.
 const INIT: Channel = Channel(0);
@@ -65,7 +66,7 @@ pub struct Input {
     pub throw: Option<Point>,
 }
 
-/// What a message of the server changed.
+/// The change that a message of the server has caused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update<'m> {
     /// The client has joined the game.
@@ -79,9 +80,9 @@ pub enum Update<'m> {
     Snapshot {
         /// Its tick.
         time: u32,
-        /// All entities, or those that have changed.
+        /// All entities, or those that have changed, as `scope` says.
         entities: List<'m, Entity>,
-        /// Which of the two.
+        /// The scope of the snapshot.
         scope: Scope,
     },
     /// The game is over.
@@ -123,7 +124,7 @@ struct Ping {
     sent: Instant,
 }
 
-/// The input that was sent last, and how many frames after a repetition of the movement.
+/// The last input sent, and the number of frames since the movement was repeated.
 #[derive(Clone, Copy, Debug)]
 struct LastInput {
     input: Input,
@@ -149,13 +150,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without a connection that requests whole snapshots.
+    /// Creates a client without a connection that requests whole snapshots.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_scope(Scope::Whole)
     }
 
-    /// A client without a connection that requests these snapshots. A server that supports only whole ones sends those.
+    /// Creates a client without a connection that requests these snapshots. A server that supports only whole ones
+    /// sends those.
     #[must_use]
     pub const fn with_scope(requested: Scope) -> Self {
         let queue = Deque::new();
@@ -169,7 +171,7 @@ impl Client {
         }
     }
 
-    /// The player of the client while it is in the game.
+    /// Returns the player of the client while it is in the game.
     #[must_use]
     pub const fn player(&self) -> Option<PlayerId> {
         match self.state {
@@ -178,13 +180,13 @@ impl Client {
         }
     }
 
-    /// Whether the client is in the game, and its world comes by replication.
+    /// Returns whether the client is in the game and uses replication.
     #[must_use]
     pub const fn is_replicated(&self) -> bool {
         matches!(self.state, State::Playing { scope: Scope::Replicated, .. })
     }
 
-    /// The result of the game once it is over.
+    /// Returns the result of the game once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
         match self.state {
@@ -193,7 +195,7 @@ impl Client {
         }
     }
 
-    /// The connection has opened: the client requests to join.
+    /// Handles a new connection: the client requests to join.
     pub fn handle_connected(&mut self) {
         if self.state == State::Connecting {
             self.state = State::Joining;
@@ -201,16 +203,16 @@ impl Client {
         }
     }
 
-    /// The connection has ended. A result is kept; otherwise the client starts over.
+    /// Handles the end of the connection. A result is kept; otherwise the client starts over.
     pub fn handle_disconnected(&mut self) {
         let state = if let State::Over(_) = self.state { self.state } else { State::Connecting };
         *self = Self { state, ..Self::with_scope(self.requested) };
     }
 
-    /// A message has arrived. The update borrows from it.
+    /// Handles a message. The update borrows from it.
     ///
     /// # Errors
-    /// If the message cannot be unpacked. It had no effect and can be ignored.
+    /// An error if the message cannot be unpacked. It had no effect and can be ignored.
     pub fn handle_message<'m>(&mut self, now: Instant, message: &'m dyn Chunks) -> Result<Update<'m>, Error> {
         let mut reader = Reader::over(message);
         Ok(match ServerMessage::unpack(&mut reader)? {
@@ -222,8 +224,8 @@ impl Client {
         })
     }
 
-    /// The tick of a message that is a whole snapshot. Of several that wait to be handled only the newest matters, so a
-    /// client that handles them once a frame can leave out the others.
+    /// Returns the tick of a message that is a whole snapshot. If several are queued only the newest matters, so a
+    /// client that handles messages once a frame can skip the others.
     #[must_use]
     pub fn whole_snapshot_time(&self, message: &dyn Chunks) -> Option<u32> {
         let State::Playing { scope: Scope::Whole, .. } = self.state else { return None };
@@ -233,7 +235,7 @@ impl Client {
         (!is_response && !is_game_over).then_some(time)
     }
 
-    /// A frame begins: sends changes of the input, and pings from time to time.
+    /// Begins a frame: sends changes of the input, and a ping at intervals.
     pub fn handle_frame(&mut self, now: Instant, input: Input) {
         if !matches!(self.state, State::Playing { .. }) {
             return;
@@ -242,8 +244,8 @@ impl Client {
         self.send_actions(input);
     }
 
-    /// The next message to send, packed into `buffer`, and its reliability. 16 bytes are enough. Actions have the
-    /// acknowledgement of the newest snapshot behind them, except throws, which are long.
+    /// Returns the next message to send, packed into `buffer`, and its reliability. 16 bytes are enough. Actions except
+    /// throws, which are long, are followed by the acknowledgement of the newest snapshot.
     pub fn poll_message<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Delivery, &'b [u8])> {
         let message = self.queue.front()?;
         let delivery = message.delivery();
@@ -261,7 +263,7 @@ impl Client {
         Some((delivery, buffer.get(..length)?))
     }
 
-    /// The tick of the newest snapshot of this game.
+    /// Returns the tick of the newest snapshot of this game.
     const fn newest(&self) -> Option<u32> {
         match self.state {
             State::Playing { newest, .. } => newest,
@@ -316,7 +318,7 @@ impl Client {
         self.enqueue(ClientMessage::Request(Request { channel, kind: RequestKind::Ping }));
     }
 
-    /// Sends changed input, and unchanged input from time to time.
+    /// Sends changed input, and repeats unchanged input at intervals.
     fn send_actions(&mut self, input: Input) {
         let last = self.last_sent.map(|last_sent| last_sent.input);
         let frame = self.last_sent.map_or(0, |last_sent| (last_sent.frames + 1) % REPEAT_FRAMES);
@@ -341,7 +343,7 @@ impl Client {
         if self.queue.is_full() {
             self.queue.pop_front();
         }
-        // There is room now.
+        // Cannot fail: there is room now.
         let _ = self.queue.push_back(message);
     }
 }
@@ -352,7 +354,7 @@ impl Default for Client {
     }
 }
 
-/// Whether a tick is after another one, with wrapping.
+/// Returns whether a tick is after another one, with wrap-around.
 const fn is_later(tick: u32, other: u32) -> bool {
     let ahead = tick.wrapping_sub(other);
     ahead != 0 && ahead < u32::MAX / 2

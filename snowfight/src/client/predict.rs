@@ -1,16 +1,18 @@
-//! Prediction of a client's own player.
+//! Predicts the movement of a client's own player.
 
 use heapless::Deque;
 
 use crate::message::{Direction, Entity, Player, PlayerId, Point};
 use crate::world::World;
 
-/// The limit for frames that the server has not processed: about two seconds.
+/// The maximum number of frames that the server has not processed: about two seconds.
 const MAX_FRAMES: usize = 128;
-/// How many frames before the expected one the server may show a change, because the path delay has decreased.
+/// The number of frames before the expected one at which a snapshot may show a change, because the path delay has
+/// decreased.
 const MAX_EARLY: u32 = 3;
-/// How many ticks after a change its snapshot may be at least, because some snapshots are lost. It is as many as have passed
-/// since the last snapshot, if these are more: a server sends fewer to a client that does not keep up.
+/// The minimum number of ticks by which the snapshot of a change may be late, because some snapshots are lost. If more
+/// ticks have passed since the last snapshot, that number is used: a server sends fewer to a client that does not keep
+/// up.
 const MIN_LATE: u32 = 2;
 
 /// A predicted frame.
@@ -24,9 +26,9 @@ struct Frame {
 
 /// The own player, one round-trip time ahead of the server.
 ///
-/// Client and server apply the same rules, so the prediction only differs because of other players. Messages have no
-/// input sequence numbers that would tell which input a snapshot includes. Instead a snapshot has the direction of the
-/// player, and a change of direction tells which frame the server has reached.
+/// Client and server apply the same rules, so the prediction differs only because of other players. Messages have no
+/// input sequence numbers that would show which input a snapshot includes. Instead a snapshot contains the direction of
+/// the player, and a change of direction shows which frame the server has reached.
 ///
 /// ```
 /// use snowfight::client::Prediction;
@@ -57,34 +59,34 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// A prediction before the first snapshot.
+    /// Creates a prediction before the first snapshot.
     #[must_use]
     pub fn new(player: PlayerId) -> Self {
         let (world, frames) = (World::new(0), Deque::new());
         Self { world, player, frames, shown: 0, snapshot: 0, ahead: None, next: 0 }
     }
 
-    /// The predicted position.
+    /// Returns the predicted position.
     #[must_use]
     pub fn position(&self) -> Option<Point> {
         Some(self.frames.back()?.position)
     }
 
-    /// Predicts a frame, a sixtieth of a second, with this input. Returns the new position.
+    /// Predicts a frame, a sixtieth of a second, with this input, and returns the new position.
     pub fn handle_frame(&mut self, movement: Direction) -> Option<Point> {
         let from = self.position()?;
         let position = self.world.walk_alone(self.player, from, movement).unwrap_or(from);
         if self.frames.is_full() {
             self.frames.pop_front();
         }
-        // There is room after the `pop_front`.
+        // Cannot fail: there is room after the `pop_front`.
         let _ = self.frames.push_back(Frame { number: self.next, movement, position });
         self.next = self.next.wrapping_add(1);
         Some(position)
     }
 
-    /// Applies a newer whole snapshot: takes the position of the server and replays the frames that it has not processed.
-    /// Returns the length of the correction in tiles.
+    /// Applies a newer whole snapshot: takes the position of the server and replays the frames that it has not
+    /// processed. Returns the length of the correction in tiles.
     pub fn handle_snapshot(&mut self, time: u32, entities: impl IntoIterator<Item = Entity>) -> f32 {
         self.world.observe(entities);
         let passed = time.wrapping_sub(core::mem::replace(&mut self.snapshot, time));
@@ -106,11 +108,11 @@ impl Prediction {
         let frame = Frame { number: self.next, movement: own.movement, position: own.position };
         self.shown = self.next;
         self.next = self.next.wrapping_add(1);
-        // It is empty.
+        // Cannot fail: the queue is empty.
         let _ = self.frames.push_back(frame);
     }
 
-    /// The number of the frame that the server has reached, by a snapshot so many ticks after the last one.
+    /// Returns the number of the frame that the server has reached, from a snapshot `passed` ticks after the last one.
     fn reached(&mut self, time: u32, passed: u32, own: &Player) -> u32 {
         let oldest = self.frames.front().map_or(self.next, |frame| frame.number);
         let newest = self.next.wrapping_sub(1);
@@ -132,7 +134,7 @@ impl Prediction {
         oldest.wrapping_add(into.min(span))
     }
 
-    /// The last change of direction that this snapshot is the first to show.
+    /// Returns the last change of direction that this snapshot is the first to show.
     fn change_shown(&self, movement: Direction, expected: Option<u32>) -> Option<u32> {
         let in_time = |frame: &&Frame| {
             expected.is_none_or(|expected| {
@@ -147,7 +149,7 @@ impl Prediction {
         shown().filter(in_time).last().or_else(only).map(|frame| frame.number)
     }
 
-    /// The frames that changed the direction after the last change that was shown.
+    /// Returns the frames that changed the direction after the last change that was shown.
     fn changes(&self) -> impl Iterator<Item = &Frame> {
         let pairs = self.frames.iter().zip(self.frames.iter().skip(1));
         let changed =
@@ -156,7 +158,8 @@ impl Prediction {
         changed.filter(move |frame| (1..u32::MAX / 2).contains(&frame.number.wrapping_sub(shown)))
     }
 
-    /// Of a change and the frames after it that the snapshot may show, so many at most, the one whose position is nearest.
+    /// Returns the frame with the nearest position among a change and the `late` frames after it, which the snapshot
+    /// may show.
     fn nearest(&self, change: u32, late: u32, position: Point) -> u32 {
         let following = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= late);
         let off = |frame: &Frame| (frame.position - position).length();

@@ -23,7 +23,7 @@ fn taken(client: &mut Client) -> Vec<ClientMessage> {
     messages
 }
 
-fn tell(client: &mut Client, message: &ServerMessage<'_>) -> bool {
+fn deliver(client: &mut Client, message: &ServerMessage<'_>) -> bool {
     let bytes = to_vec(message).expect("it packs");
     let pieces: Vec<_> = bytes.chunks(3).collect();
     client.handle_message(NOW, &pieces.as_slice()) != Ok(Update::Ignored)
@@ -49,7 +49,7 @@ fn over(result: GameOver) -> ServerMessage<'static> {
 fn playing() -> Client {
     let mut client = Client::new();
     client.handle_connected();
-    assert!(tell(&mut client, &connect(INIT)));
+    assert!(deliver(&mut client, &connect(INIT)));
     taken(&mut client);
     client
 }
@@ -83,8 +83,8 @@ fn send_init_to_receive_connect() {
     client.handle_connected();
     taken(&mut client);
     // Everything else is ignored: snapshots, and a Connect for another request.
-    assert!(!tell(&mut client, &snapshot(1)));
-    assert!(!tell(&mut client, &connect(Channel(9))));
+    assert!(!deliver(&mut client, &snapshot(1)));
+    assert!(!deliver(&mut client, &connect(Channel(9))));
     client.handle_frame(NOW, Input::default());
     assert_eq!((taken(&mut client), client.player()), (vec![], None));
     let bytes = to_vec(&connect(INIT)).expect("it packs");
@@ -106,13 +106,13 @@ fn receive_connect_to_update_local_state() {
 #[test]
 fn poll_events_snapshot_to_update_local_state_to_poll_events() {
     let mut client = playing();
-    assert!(tell(&mut client, &snapshot(10)) && tell(&mut client, &snapshot(12)));
-    assert!(!tell(&mut client, &snapshot(11)) && !tell(&mut client, &snapshot(12)));
-    assert!(tell(&mut client, &snapshot(13)));
+    assert!(deliver(&mut client, &snapshot(10)) && deliver(&mut client, &snapshot(12)));
+    assert!(!deliver(&mut client, &snapshot(11)) && !deliver(&mut client, &snapshot(12)));
+    assert!(deliver(&mut client, &snapshot(13)));
     // The count wraps.
     let mut client = playing();
-    assert!(tell(&mut client, &snapshot(u32::MAX)) && tell(&mut client, &snapshot(0)));
-    assert!(!tell(&mut client, &snapshot(u32::MAX)));
+    assert!(deliver(&mut client, &snapshot(u32::MAX)) && deliver(&mut client, &snapshot(0)));
+    assert!(!deliver(&mut client, &snapshot(u32::MAX)));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn send_actions_to_render_scene_to_poll_events() {
     assert_eq!(counts, [2, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]);
     assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 1);
     assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 0);
-    assert!(tell(&mut client, &snapshot(1)));
+    assert!(deliver(&mut client, &snapshot(1)));
 }
 
 /// Every third frame acknowledges the newest snapshot, with room for the longest action.
@@ -186,14 +186,14 @@ fn actions_acknowledge_the_newest_snapshot() {
         acks
     };
     assert_eq!(acks(&mut client), [], "there was no snapshot");
-    assert!(tell(&mut client, &snapshot(70_000)) && tell(&mut client, &snapshot(u32::MAX / 3)));
+    assert!(deliver(&mut client, &snapshot(70_000)) && deliver(&mut client, &snapshot(u32::MAX / 3)));
     let mut frames = (0..6).map(|_| acks(&mut client));
     let expected = [vec![], vec![], vec![u32::MAX / 3], vec![], vec![], vec![u32::MAX / 3]];
     assert!(expected.iter().all(|expected| frames.next().as_ref() == Some(expected)));
 }
 
 #[test]
-fn whole_snapshots_are_recognised_before_they_are_handled() {
+fn whole_snapshots_are_recognised_before_handling() {
     let time = |client: &Client, message: &ServerMessage<'_>| {
         client.whole_snapshot_time(&to_vec(message).expect("it packs").as_slice())
     };
@@ -215,33 +215,33 @@ fn whole_snapshots_are_recognised_before_they_are_handled() {
 }
 
 #[test]
-fn a_game_that_is_over_stays_so() {
+fn finished_game_stays_finished() {
     let mut client = playing();
     client.handle_frame(NOW, Input::default());
-    assert!(tell(&mut client, &over(GameOver::Winner)));
+    assert!(deliver(&mut client, &over(GameOver::Winner)));
     assert_eq!(
         (client.result(), client.player(), taken(&mut client)),
         (Some(GameOver::Winner), None, vec![])
     );
-    assert!(!tell(&mut client, &snapshot(99)) && !tell(&mut client, &over(GameOver::Loser)));
+    assert!(!deliver(&mut client, &snapshot(99)) && !deliver(&mut client, &over(GameOver::Loser)));
     client.handle_disconnected();
     assert_eq!(client.result(), Some(GameOver::Winner));
 }
 
-/// Both are reliable, but unordered.
+/// Both messages are reliable, but unordered.
 #[test]
-fn a_game_over_that_overtakes_the_connect_is_heard() {
+fn game_over_before_connect_is_handled() {
     let mut client = Client::new();
-    assert!(!tell(&mut client, &over(GameOver::Loser)), "the client has not requested to join");
+    assert!(!deliver(&mut client, &over(GameOver::Loser)), "the client has not requested to join");
     client.handle_connected();
-    assert!(tell(&mut client, &over(GameOver::Loser)));
-    assert!(!tell(&mut client, &connect(INIT)));
+    assert!(deliver(&mut client, &over(GameOver::Loser)));
+    assert!(!deliver(&mut client, &connect(INIT)));
     let state = (client.result(), client.player(), taken(&mut client));
     assert_eq!(state, (Some(GameOver::Loser), None, vec![]));
 }
 
 #[test]
-fn a_connection_that_ends_begins_anew() {
+fn client_starts_over_after_a_disconnect() {
     let mut client = playing();
     client.handle_disconnected();
     assert_eq!(client.player(), None);
@@ -250,7 +250,7 @@ fn a_connection_that_ends_begins_anew() {
 }
 
 #[test]
-fn a_refusal_is_told() {
+fn rejection_is_reported() {
     let mut client = playing();
     let error = ResponseKind::Error(Text::new("no ☃"));
     let bytes = to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("it packs");
@@ -259,7 +259,7 @@ fn a_refusal_is_told() {
 }
 
 #[test]
-fn counts_beyond_all_bytes_are_errors() {
+fn excessive_counts_are_errors() {
     let mut client = playing();
     // An event with a snapshot, a connect, an error: each with four billion elements.
     let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
@@ -276,7 +276,7 @@ fn counts_beyond_all_bytes_are_errors() {
 }
 
 #[test]
-fn a_message_cut_anywhere_is_an_error() {
+fn truncated_message_is_an_error() {
     for message in [snapshot(70_000), connect(Channel(300)), over(GameOver::Winner)] {
         let bytes = to_vec(&message).expect("it packs");
         for length in 0..bytes.len() {
@@ -288,7 +288,7 @@ fn a_message_cut_anywhere_is_an_error() {
 }
 
 #[test]
-fn a_client_that_nobody_polls_takes_no_memory() {
+fn unpolled_client_takes_no_memory() {
     let mut client = playing();
     for frame in 0..10_000_u64 {
         client.handle_frame(Instant::from_micros(frame * 16_667), Input::default());
@@ -300,7 +300,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_server_says_the_client_goes_on(bytes: Vec<u8>) {
+    fn client_survives_arbitrary_messages(bytes: Vec<u8>) {
         let mut client = playing();
         if let Ok(Update::Snapshot { entities, .. }) = client.handle_message(NOW, &bytes.as_slice()) {
             prop_assert_eq!(entities.iter().count(), entities.len());
@@ -311,7 +311,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_told_for_long_is_forgotten_and_the_rest_is_kept() {
+fn entities_without_updates_expire_and_others_stay() {
     let object = |id| {
         let object = Object {
             position: Point::default(),

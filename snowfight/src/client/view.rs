@@ -22,7 +22,7 @@ pub struct View<const N: usize> {
 }
 
 impl<const N: usize> View<N> {
-    /// An empty view.
+    /// Creates an empty view.
     #[must_use]
     pub const fn new() -> Self {
         Self { entities: Vec::new(), updated_at: Vec::new() }
@@ -33,20 +33,20 @@ impl<const N: usize> View<N> {
         self.replace(entities.iter());
     }
 
-    /// Has these entities and no others.
+    /// Replaces all entities.
     pub fn replace(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.entities.clear();
         self.updated_at.clear();
         for entity in entities.into_iter().take(N) {
-            // There is room for `N`.
+            // Cannot fail: there is room for `N`.
             let _ = self.entities.push(entity);
         }
     }
 
-    /// Applies a snapshot of changes. It removes dead entities, and those without an update for so long that the message
-    /// about their death must have been lost.
+    /// Applies a snapshot of changes. It removes dead entities, and those without an update for so long that the
+    /// message about their death must have been lost.
     pub fn merge(&mut self, time: u32, changes: &List<'_, Entity>) {
-        // It has the capacity of `entities`.
+        // Cannot fail: it has the capacity of `entities`.
         let _ = self.updated_at.resize(self.entities.len(), time);
         for entity in changes.iter() {
             let known = self.entities.iter().position(|known| known.id == entity.id);
@@ -85,7 +85,7 @@ impl<const N: usize> View<N> {
         }
     }
 
-    /// Applies a snapshot of either kind.
+    /// Applies a snapshot of any scope.
     pub fn take(&mut self, time: u32, entities: &List<'_, Entity>, scope: Scope) {
         match scope {
             Scope::Whole | Scope::Replicated => self.update(entities),
@@ -93,19 +93,19 @@ impl<const N: usize> View<N> {
         }
     }
 
-    /// All entities, in the order of the snapshot.
+    /// Returns all entities, in the order of the snapshot.
     #[must_use]
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }
 
-    /// An entity by its id.
+    /// Returns an entity by its id.
     #[must_use]
     pub fn entity(&self, id: EntityId) -> Option<&EntityKind> {
         self.entities.iter().find(|entity| entity.id == id).map(|entity| &entity.kind)
     }
 
-    /// The entity of a player, and its id.
+    /// Returns the entity of a player, and its id.
     #[must_use]
     pub fn player(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
         self.entities.iter().find_map(|entity| entity.player_of(owner))

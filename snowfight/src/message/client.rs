@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::{Pack, Unpack};
 
 use super::{Channel, Direction, EntityId, Point};
 
-/// A message of a client. The index has one bit (docs/game.md#messages).
+/// A message of a client. Its index has one bit (docs/game.md#messages).
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -73,7 +73,7 @@ pub struct Break {
 #[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
-    /// Where it should land.
+    /// The point at which it should land.
     pub target: Point,
 }
 

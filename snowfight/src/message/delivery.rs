@@ -18,7 +18,7 @@ pub enum Delivery {
 }
 
 impl ClientMessage {
-    /// The reliability of the message.
+    /// Returns the reliability of the message.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {
@@ -32,7 +32,7 @@ impl ClientMessage {
 }
 
 impl ServerMessage<'_> {
-    /// The reliability of the message.
+    /// Returns the reliability of the message.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {

@@ -13,7 +13,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// The player and the id of the entity, if it is the one of `owner`.
+    /// Returns the player and the id of the entity, if it belongs to `owner`.
     pub(crate) fn player_of(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
         self.player().filter(|(_, player)| player.owner == owner)
     }
@@ -55,7 +55,7 @@ pub struct Object {
     pub position: Point,
     /// The kind of object.
     pub kind: ObjectKind,
-    /// How many seconds it takes to break it loose; `None` if it cannot be broken.
+    /// The seconds left to break it loose; `None` if it cannot be broken.
     pub durability: Option<f32>,
     /// The remaining health; a hit takes one.
     pub health: u32,

@@ -22,13 +22,13 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point of these coordinates.
+    /// Creates a point with these coordinates.
     #[must_use]
     pub const fn new(x: f32, y: f32, z: f32) -> Self {
         Self { x, y, z }
     }
 
-    /// The distance from the origin. It is the same on every machine.
+    /// Returns the distance from the origin, which is the same on every machine.
     #[must_use]
     pub fn length(self) -> f32 {
         libm::sqrtf(self.x * self.x + self.y * self.y + self.z * self.z)

@@ -2,11 +2,12 @@ use rakwire::codec::rabbit::Reader;
 
 use super::trailer;
 
-/// The acknowledgement of a snapshot, and of all older ones.
+/// The acknowledgement of a snapshot and of all older ones.
 ///
-/// Nothing in the document tells a server which snapshots a client has got. A client of this crate appends to its actions
-/// the tick of the newest snapshot that it has applied, and a server of this crate sends a slow client fewer snapshots
-/// (docs/game.md#pacing). The original treats these bytes as padding (docs/rabbit.md#padding), and its clients append none.
+/// The specification has no acknowledgements of snapshots. A client of this crate appends to its actions the tick of
+/// the newest snapshot that it has applied, and a server of this crate sends a slow client fewer snapshots
+/// (docs/game.md#pacing). The original game treats these bytes as padding (docs/rabbit.md#padding), and its clients
+/// append none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SnapshotAck {
     /// The tick of the snapshot.
@@ -15,7 +16,7 @@ pub struct SnapshotAck {
 
 impl SnapshotAck {
     const MARKER: [u8; 2] = [0xC4, 0xA7];
-    /// The marker and the tick.
+    /// The length of the marker and the tick.
     const LENGTH: usize = Self::MARKER.len() + size_of::<u32>();
 
     /// Appends the acknowledgement to a message of `length` bytes if it fits; returns the total length.
@@ -43,7 +44,7 @@ impl SnapshotAck {
         trailer::write(buffer, length, &bytes)
     }
 
-    /// Reads the acknowledgement behind a message; `None` if there is none.
+    /// Reads the acknowledgement after a message; returns `None` if there is none.
     #[must_use]
     pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let [first, second, time @ ..]: [u8; Self::LENGTH] = trailer::read(reader)?;

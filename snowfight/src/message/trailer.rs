@@ -1,4 +1,4 @@
-//! Bytes behind a message, which decoders of the document treat as padding (docs/rabbit.md#padding).
+//! Bytes after a message, which other decoders treat as padding (docs/rabbit.md#padding).
 
 use rakwire::codec::rabbit::Reader;
 
@@ -14,7 +14,7 @@ pub(super) fn write(buffer: &mut [u8], length: usize, trailer: &[u8]) -> usize {
     }
 }
 
-/// Reads the first bytes behind a message; `None` if there are not as many.
+/// Reads the first `N` bytes after a message; returns `None` if there are fewer.
 pub(super) fn read<const N: usize>(reader: &mut Reader<'_>) -> Option<[u8; N]> {
     let padding = (8 - reader.position() % 8) % 8;
     let mut trailer = [0; N];

@@ -1,11 +1,11 @@
-//! Recent changes in the world.
+//! Tracks recent changes in the world.
 
 use heapless::Vec;
 
 use crate::message::{Entity, EntityId, EntityKind, Scope};
 use crate::world::{Entities, MAX_ENTITIES, TICKS_PER_SECOND};
 
-/// For how many ticks a change is reported, so that a client that misses some snapshots still gets it.
+/// The number of ticks for which a change is reported, so that a client that misses some snapshots still gets it.
 const REPORT_TICKS: u32 = TICKS_PER_SECOND / 2;
 /// The interval of snapshots of changes.
 pub(super) const SNAPSHOT_TICKS: u32 = 2;
@@ -19,7 +19,7 @@ struct Tracked {
     present: u32,
 }
 
-/// All entities that exist or have ended recently, sorted by id.
+/// All entities that exist or have recently ended, sorted by id.
 #[derive(Debug)]
 pub(super) struct Changes(Vec<Tracked, MAX_ENTITIES>);
 
@@ -59,13 +59,13 @@ impl Changes {
                     self.0.retain(|tracked| tracked.present == now);
                 }
                 let index = self.0.partition_point(|tracked| tracked.entity.id < entity.id);
-                // There is always room for the current entities.
+                // Cannot fail: there is always room for the current entities.
                 let _ = self.0.insert(index, Tracked { entity, changed: now, present: now });
             }
         }
     }
 
-    /// The entities in the snapshot of changes of this tick, for a client with these gaps.
+    /// Returns the entities in the snapshot of changes of this tick, for a client with these gaps.
     pub(super) fn for_tick(&self, now: u32, gaps: Gaps) -> Entities {
         let is_reported = |tracked: &&Tracked| {
             now.wrapping_sub(tracked.changed) < gaps.changes || gaps.is_refreshed(now, tracked.entity.id)
@@ -74,19 +74,19 @@ impl Changes {
     }
 }
 
-/// How far a snapshot of changes goes back, in ticks. A client that gets every snapshot of its scope has the same as all
-/// others; one that gets fewer misses nothing by that.
+/// The number of ticks that a snapshot of changes covers. A client that gets every snapshot of its scope shares them
+/// with all others; one that gets fewer still misses nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gaps {
-    /// All changes of so many ticks are reported.
+    /// The number of ticks for which all changes are reported.
     changes: u32,
-    /// The ticks since the last snapshot, whose turns of refreshed entities are made up for.
+    /// The ticks since the last snapshot. Refreshed entities that were due in that time are included.
     snapshots: u32,
 }
 
 impl Gaps {
-    /// The gaps of a client that has applied the snapshot of so many ticks ago, and that was sent the last one so many ticks
-    /// ago.
+    /// Returns the gaps of a client that has applied the snapshot of `applied` ticks ago, and was sent the last one
+    /// `sent` ticks ago.
     pub(super) fn new(applied: u32, sent: u32) -> Self {
         let changes = applied.max(sent).saturating_add(1).min(u32::MAX / 2);
         let snapshots = sent.clamp(SNAPSHOT_TICKS, 2 * Scope::REFRESH_TICKS);
@@ -97,10 +97,11 @@ impl Gaps {
         }
     }
 
-    /// Whether it is the turn of an unchanged entity in the snapshot of this tick, or was in one that was left out.
+    /// Returns whether an unchanged entity is due in the snapshot of this tick, or was due in a skipped one.
     const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
         let cycle = Scope::REFRESH_TICKS;
-        // How many ticks ago its turn was. Snapshots are an even number of ticks apart, and its turns an odd one.
+        // The number of ticks since it was due. Snapshots are an even number of ticks apart, and the turns of an entity
+        // an odd number.
         let ago = (now % cycle + cycle - id.0 % cycle) % cycle;
         let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + cycle };
         ago < self.snapshots
@@ -108,7 +109,7 @@ impl Gaps {
 }
 
 impl Default for Gaps {
-    /// Those of a client that gets every snapshot of its scope.
+    /// Returns the gaps of a client that gets every snapshot of its scope.
     fn default() -> Self {
         Self::new(0, 0)
     }
@@ -118,19 +119,19 @@ impl Default for Gaps {
 mod tests {
     use super::*;
 
-    /// Whatever the interval of its snapshots, a client gets every unchanged entity within as many ticks as one that gets
-    /// all of them, and one interval.
+    /// Whatever its interval, a client gets every unchanged entity at most one interval later than a client that gets
+    /// all snapshots.
     #[test]
-    fn a_client_with_fewer_snapshots_misses_no_entity() {
+    fn client_with_fewer_snapshots_misses_no_entity() {
         for interval in [2, 4, 6, 10, 24, 60, 122, 400] {
             for id in (0..200).map(EntityId) {
-                let mut told = 0;
+                let mut reported = 0;
                 for now in (1_000..4_000).step_by(interval as usize) {
                     if Gaps::new(0, interval).is_refreshed(now, id) {
-                        told = now;
+                        reported = now;
                     }
-                    let unheard = if told == 0 { now - 1_000 } else { now - told };
-                    assert!(unheard <= 2 * Scope::REFRESH_TICKS + interval, "{id:?} every {interval} ticks");
+                    let age = if reported == 0 { now - 1_000 } else { now - reported };
+                    assert!(age <= 2 * Scope::REFRESH_TICKS + interval, "{id:?} every {interval} ticks");
                 }
             }
         }

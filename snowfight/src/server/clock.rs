@@ -5,19 +5,19 @@ use rakwire::Instant;
 use crate::world::TICKS_PER_SECOND;
 
 const MICROS: u64 = 1_000_000;
-/// A longer backlog of ticks is skipped (docs/game.md#timing).
+/// The backlog of ticks above which the rest is skipped (docs/game.md#timing).
 const MAX_BACKLOG: u64 = TICKS_PER_SECOND as u64;
 
 /// Sixty ticks per second without drift, starting with the first call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     start: Option<Instant>,
-    /// Ticks that were run or skipped.
+    /// The number of ticks that were run or skipped.
     ticks: u64,
 }
 
 impl Clock {
-    /// Takes the number of due ticks, at most those of a second.
+    /// Takes the number of due ticks, at most those of one second.
     pub(super) fn take_due(&mut self, now: Instant) -> u64 {
         let start = *self.start.get_or_insert(now);
         let passed = now.as_micros().saturating_sub(start.as_micros());
@@ -27,7 +27,7 @@ impl Clock {
         due.min(MAX_BACKLOG)
     }
 
-    /// The time of the next tick; at once before the first.
+    /// Returns the time of the next tick, which is immediate before the first.
     pub(super) fn next(&self) -> Instant {
         let Some(start) = self.start else { return Instant::ZERO };
         let next = u128::from(self.ticks + 1) * u128::from(MICROS);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixty_ticks_a_second_without_drift() {
+    fn ticks_run_sixty_times_a_second_without_drift() {
         let mut clock = Clock::default();
         let mut now = Instant::from_micros(5);
         assert_eq!((clock.next(), clock.take_due(now)), (Instant::ZERO, 0));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_more_than_a_second_is_skipped() {
+    fn backlog_beyond_a_second_is_skipped() {
         let mut clock = Clock::default();
         clock.take_due(Instant::ZERO);
         assert_eq!(clock.take_due(Instant::from_micros(500_000)), 30);

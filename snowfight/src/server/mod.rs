@@ -1,5 +1,7 @@
-//! The server's side of the game as a state machine (docs/game.md#the-server): its input
-//! is connections and messages, its output is messages and closed connections. It has no socket and no clock.
+//! The server's side of the game as a state machine (docs/game.md#the-server).
+//!
+//! Its input is connections and messages; its output is messages and connections to close. It has no socket and no
+//! clock.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};
@@ -51,7 +53,7 @@ pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 
-/// The next thing to do.
+/// The next action for the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<'b, K> {
     /// Send a message.
@@ -93,21 +95,21 @@ impl core::error::Error for Full {}
 /// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Messages that could not be unpacked, or arrived before Init; each of them closed its connection.
+    /// Messages that could not be unpacked, or that arrived before Init. Each of them closed its connection.
     pub malformed: u64,
-    /// Messages that were dropped because too many were queued, or because they did not fit into the buffer.
+    /// Messages that were dropped because the queue was full or because they did not fit into the buffer.
     pub dropped: u64,
-    /// Messages from unknown connections, or from those whose game is over.
+    /// Messages from unknown connections, or after the end of the game.
     pub ignored: u64,
     /// Snapshots that were sent.
     pub snapshots: u64,
-    /// Snapshots that were left out because a client was behind (docs/game.md#pacing).
+    /// Snapshots that were skipped because a client was behind (docs/game.md#pacing).
     pub thinned: u64,
-    /// Snapshots that were left out because the transport of a client [had a backlog](Server::handle_congestion).
+    /// Snapshots that were skipped because the transport of a client [had a backlog](Server::handle_congestion).
     pub backlogged: u64,
 }
 
-/// The server. `K` identifies a connection for the transport.
+/// The server. `K` is the transport's key for a connection.
 ///
 /// ```
 /// let mut server = snowfight::server::Server::<u32>::new(1);
@@ -120,8 +122,8 @@ pub struct Server<K> {
     /// The world after the last tick.
     entities: Entities,
     changes: Changes,
-    /// The packed snapshots of the last tick: whole, which is the same for all clients, and changes only, which is the same
-    /// for all that keep up.
+    /// The packed snapshots of the last tick. The whole one is the same for all clients, and that of changes is the
+    /// same for all clients that keep up.
     whole: PackedSnapshot<()>,
     partial: PackedSnapshot<Gaps>,
     sessions: Vec<Session<K>, MAX_SESSIONS>,
@@ -133,7 +135,7 @@ pub struct Server<K> {
 }
 
 impl<K: Copy + Eq> Server<K> {
-    /// A server with a new world.
+    /// Creates a server with a new world.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let world = World::new(seed);
@@ -152,24 +154,24 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Sets which clients get fewer snapshots.
+    /// Sets the pacing, which decides which clients get fewer snapshots.
     pub const fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
     }
 
-    /// The world.
+    /// Returns the world.
     #[must_use]
     pub const fn world(&self) -> &World {
         &self.world
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// A connection has opened, and has ten seconds to join. A known one starts over.
+    /// Handles a new connection, which has ten seconds to join. A known connection starts over.
     ///
     /// # Errors
     /// [`Full`].
@@ -178,14 +180,14 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.push(Session::new(connection, self.world.time())).map_err(|_| Full)
     }
 
-    /// A connection can have the world by replication instead of snapshots, if its client requests that.
+    /// Allows a connection to use replication instead of snapshots, if its client requests it.
     pub fn offer_replication(&mut self, connection: K) {
         if let Some(session) = self.session_mut(connection) {
             session.has_replication = true;
         }
     }
 
-    /// The connections in the game whose world comes by replication and whose transport has no backlog, and their players.
+    /// Returns the replicated connections in the game without a transport backlog, and their players.
     pub fn replicated(&self) -> impl Iterator<Item = (K, PlayerId)> {
         let sessions = self.sessions.iter();
         let replicated =
@@ -193,7 +195,7 @@ impl<K: Copy + Eq> Server<K> {
         replicated.filter_map(|session| Some((session.connection, session.player()?)))
     }
 
-    /// A connection has ended. This does not make another player win.
+    /// Handles the end of a connection. This does not make another player win.
     pub fn handle_disconnected(&mut self, connection: K) {
         if let Some(index) = self.sessions.iter().position(|session| session.connection == connection) {
             let session = self.sessions.swap_remove(index);
@@ -201,7 +203,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// A message of a client has arrived.
+    /// Handles a message of a client.
     pub fn handle_message(&mut self, connection: K, message: &dyn Chunks) {
         let Some(session) = self.sessions.iter().find(|session| session.connection == connection) else {
             self.stats.ignored += 1;
@@ -228,15 +230,15 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Tells which connections have a backlog in their transport. They get no snapshots until told otherwise, whatever the
-    /// [`Pacing`] is.
+    /// Updates which connections have a backlog in their transport. Those get no snapshots until the next update,
+    /// regardless of the [`Pacing`].
     pub fn handle_congestion(&mut self, mut is_congested: impl FnMut(K) -> bool) {
         for session in &mut self.sessions {
             session.is_congested = is_congested(session.connection);
         }
     }
 
-    /// All reliable messages to a client have been acknowledged. If its game is over, its connection is closed.
+    /// Handles the acknowledgement of all reliable messages to a client. If its game is over, its connection is closed.
     pub fn handle_drained(&mut self, connection: K) {
         if let Some(session) = self.session_mut(connection).filter(|session| session.pending.is_empty())
             && matches!(session.state, State::Leaving { .. })
@@ -245,8 +247,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// The connections whose game is over. They are closed after [`handle_drained`](Self::handle_drained), or after a
-    /// second.
+    /// Returns the connections that have finished their game. They are closed after
+    /// [`handle_drained`](Self::handle_drained), or after a second.
     pub fn leaving(&self) -> impl Iterator<Item = K> {
         let leaving = self.sessions.iter().filter(|session| matches!(session.state, State::Leaving { .. }));
         leaving.map(|session| session.connection)
@@ -259,14 +261,14 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.clock.next()
     }
 
     /// Runs one tick: advances the world, queues its snapshot for every player, ends the game of the fallen, and closes
-    /// connections whose time is up.
+    /// connections that have timed out.
     pub fn tick(&mut self) {
         let fallen = self.world.tick();
         self.dispatch_snapshot();
@@ -275,7 +277,8 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter_mut().for_each(|session| session.expire(now));
     }
 
-    /// The next message to send, packed into `buffer`, or connection to close. Call it until it returns `None`.
+    /// Returns the next message to send, packed into `buffer`, or the next connection to close. Call it until it
+    /// returns `None`.
     pub fn poll_output<'b>(&'b mut self, buffer: &'b mut [u8]) -> Option<Output<'b, K>> {
         loop {
             let (index, output) = self.find_output()?;
@@ -310,7 +313,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Packs the snapshot of this tick for a session unless that has been done; false if it does not fit.
+    /// Packs the snapshot of this tick for a session unless that has been done; returns false if it does not fit.
     fn pack_snapshot(&mut self, index: usize, scope: Scope) -> bool {
         let Self { world, entities, changes, sessions, whole, partial, .. } = self;
         let Some(session) = sessions.get_mut(index) else { return false };
@@ -326,9 +329,9 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// The next output, round robin over the connections.
+    /// Returns the next output, round-robin over the connections.
     fn find_output(&mut self) -> Option<(usize, NextOutput)> {
-        // Sessions may have ended since; then the search continues at the first one.
+        // If sessions have ended in between, the search continues at the first one.
         let first = self.cursor.min(self.sessions.len());
         let (before, from) = self.sessions.split_at_mut_checked(first).unwrap_or_default();
         let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
@@ -342,7 +345,7 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter_mut().find(|session| session.connection == connection)
     }
 
-    /// A client joins; its first snapshot contains its own player.
+    /// Lets a client join. Its first snapshot contains its own player.
     fn add_to_session(&mut self, connection: K, channel: Channel, scope: Scope) {
         let Some(player) = self.world.join() else {
             self.enqueue(connection, PendingMessage::NoRoom(channel));
@@ -400,7 +403,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// The fallen players have lost. A player that remains alone has won, unless nobody has fallen in this tick.
+    /// Ends the game of fallen players as lost. A player that remains alone has won, unless no player has fallen
+    /// in this tick.
     fn check_win_condition(&mut self, fallen: &Fallen) {
         for player in fallen {
             self.send_game_over(*player, GameOver::Loser);
@@ -413,7 +417,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Replaces all queued messages of the client, which are obsolete.
+    /// Replaces all queued messages of the client, because they are obsolete.
     fn send_game_over(&mut self, player: PlayerId, result: GameOver) {
         let now = self.world.time();
         if let Some(session) = self.sessions.iter_mut().find(|session| session.player() == Some(player)) {
@@ -447,7 +451,7 @@ impl<K: Copy + Eq> Server<K> {
     }
 }
 
-/// The response to a request of a player; a second Init is an error.
+/// Returns the response to a request of a player. A second Init is an error.
 const fn response_to(request: Request) -> PendingMessage {
     match request.kind {
         RequestKind::Ping => PendingMessage::Pong(request.channel),

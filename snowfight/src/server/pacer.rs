@@ -1,54 +1,56 @@
-//! When a client gets its next snapshot (docs/game.md#pacing).
+//! Decides when a client gets its next snapshot (docs/game.md#pacing).
 
 use super::changes::Gaps;
 
-/// How many ticks a snapshot may take longer than the fastest recent one. On a long path it is the round-trip time, because
-/// a lost acknowledgement costs as much.
+/// How many ticks longer than the fastest recent one a snapshot may take. On a long path the limit is the round-trip
+/// time, because a lost acknowledgement costs as much.
 const QUEUEING_LIMIT: u32 = 8;
-/// How many ticks longer still a client may acknowledge nothing, such as a page that draws few frames.
+/// The number of further ticks without acknowledgements that are tolerated, for example from a page that draws few
+/// frames.
 const MAX_SILENCE: u32 = 30;
-/// How many ticks after the last snapshot a client gets the next one although an earlier one is missing, which may have
-/// been lost. The number doubles while nothing comes back.
+/// The number of ticks after the last snapshot until the next one is sent although an earlier one is unacknowledged and
+/// may be lost. It doubles while nothing is acknowledged.
 const PROBE_TICKS: u32 = 15;
 const MAX_PROBE_TICKS: u32 = 60;
-/// The longest interval of snapshots in ticks.
+/// The maximum interval of snapshots, in ticks.
 const MAX_INTERVAL: u32 = 12;
-/// After this many ticks without queueing the interval becomes shorter.
+/// The number of ticks without queueing after which the interval becomes shorter.
 const RECOVERY_TICKS: u32 = 60;
-/// The fastest round trip is that of the last one to two times as many ticks.
+/// The window of the fastest round trip, which covers one to two times as many ticks.
 const MIN_RTT_WINDOW: u32 = 300;
 
-/// Which clients get fewer snapshots.
+/// The rule for which clients get fewer snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
-    /// Those that acknowledge snapshots late (docs/game.md#pacing).
+    /// Clients that acknowledge snapshots late get fewer (docs/game.md#pacing).
     #[default]
     Acknowledged,
-    /// None: every client gets all of them, as in the original, unless its transport
-    /// [has a backlog](super::Server::handle_congestion).
+    /// Every client gets all snapshots, as in the original game, unless its transport [has a
+    /// backlog](super::Server::handle_congestion).
     Unpaced,
 }
 
-/// Decides by a client's acknowledgements how many snapshots it gets.
+/// Decides from a client's acknowledgements how many snapshots it gets.
 ///
-/// As long as they come back in time, that is all of them. When a snapshot is old at the time when it is acknowledged, it
-/// was in a queue: of the server, of the path, or of a client that does not keep up. Then nothing more is sent until that
-/// queue is empty, and from then on half as many. It is the same if nothing comes back for long. A client that never
-/// acknowledges gets everything.
+/// As long as acknowledgements arrive in time, the client gets all of them. A snapshot that is old when it is
+/// acknowledged was queued: in the server, on the path, or in a client that does not keep up. Then nothing is sent
+/// until that queue is empty, and half as many snapshots from then on. The same happens after a long time without
+/// acknowledgements. A client that never acknowledges gets everything.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnapshotPacer {
-    /// Bit `n` is the snapshot of `n` ticks before the newest one: whether it was sent, and neither it nor a later one
-    /// was acknowledged.
+    /// Bit `n` is the snapshot `n` ticks before the newest one: set if it was sent and neither it nor a later one was
+    /// acknowledged.
     in_flight: u128,
-    /// The tick of the last snapshot that was sent.
+    /// The tick of the last sent snapshot.
     newest: Option<u32>,
-    /// The tick of the last snapshot that the client has applied.
+    /// The tick of the last acknowledged snapshot.
     acked: Option<u32>,
     min_rtt: MinRtt,
-    /// The round-trip time of the newest acknowledgement since the last tick. Others may have waited for a lost message.
+    /// The round-trip time of the newest acknowledgement since the last tick. Others may have waited for a lost
+    /// message.
     rtt: Option<u32>,
     phase: Phase,
-    /// Every how many of the snapshots that its scope has it gets one.
+    /// One of this many snapshots of its scope is sent.
     interval: u32,
     /// The tick of the last change of the interval.
     changed: u32,
@@ -57,7 +59,7 @@ pub(super) struct SnapshotPacer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Sending,
-    /// Waiting until everything in flight is acknowledged. The next snapshot as a probe comes after so many ticks.
+    /// Waiting until everything in flight is acknowledged. A probe is sent after this many ticks.
     Draining {
         probe: u32,
     },
@@ -77,7 +79,7 @@ impl SnapshotPacer {
         }
     }
 
-    /// A tick has passed: whether to send its snapshot, of a scope with a snapshot every `period` ticks.
+    /// Advances by a tick; returns whether to send its snapshot. The scope has a snapshot every `period` ticks.
     pub(super) fn poll(&mut self, now: u32, period: u32) -> bool {
         let (Some(newest), Some(_)) = (self.newest, self.acked) else { return true };
         let since = now.wrapping_sub(newest);
@@ -115,14 +117,15 @@ impl SnapshotPacer {
         (self.interval, self.changed) = (interval, now);
     }
 
-    /// The snapshot of this tick was sent.
+    /// Records that the snapshot of this tick was sent.
     pub(super) fn on_sent(&mut self, time: u32) {
         let passed = self.newest.map_or(u32::MAX, |newest| time.wrapping_sub(newest));
         self.in_flight = self.in_flight.checked_shl(passed).unwrap_or(0) | 1;
         self.newest = Some(time);
     }
 
-    /// The client has applied the snapshot of a tick. Whatever was never sent, or was acknowledged, is ignored.
+    /// Handles the acknowledgement of a snapshot. It is ignored if the snapshot was never sent or was already
+    /// acknowledged.
     pub(super) fn on_ack(&mut self, now: u32, time: u32) {
         let Some(behind) = self.newest.map(|newest| newest.wrapping_sub(time)) else { return };
         let bit = 1_u128.checked_shl(behind).unwrap_or(0);
@@ -136,14 +139,14 @@ impl SnapshotPacer {
         self.rtt = Some(rtt);
     }
 
-    /// How far a snapshot of changes must go back.
+    /// Returns how many ticks a snapshot of changes must cover.
     pub(super) fn gaps(&self, now: u32) -> Gaps {
         let Some(newest) = self.newest else { return Gaps::default() };
         let applied = self.acked.unwrap_or(newest);
         Gaps::new(now.wrapping_sub(applied), now.wrapping_sub(newest))
     }
 
-    /// The age of the oldest snapshot in flight, in ticks.
+    /// Returns the age of the oldest snapshot in flight, in ticks.
     fn oldest_age(&self, now: u32) -> Option<u32> {
         let newest = self.newest.filter(|_| self.in_flight != 0)?;
         Some(now.wrapping_sub(newest).saturating_add(self.in_flight.ilog2()))
@@ -158,10 +161,10 @@ impl SnapshotPacer {
 /// The shortest recent round-trip time in ticks, from a snapshot to the arrival of its acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct MinRtt {
-    /// Of the current window, and of the one before.
+    /// The minima of the current window and of the one before.
     current: u32,
     before: u32,
-    /// When the current window began.
+    /// The start of the current window.
     began: u32,
 }
 
@@ -189,19 +192,19 @@ mod tests {
 
     use super::*;
 
-    /// A client behind a path: each snapshot takes it so many thousandths of a tick, and it acknowledges at most in every
-    /// third tick.
+    /// A client behind a path. Each snapshot occupies it for some thousandths of a tick, and it acknowledges at most in
+    /// every third tick.
     struct Client {
         pacer: SnapshotPacer,
-        /// One way, in ticks.
+        /// The one-way latency, in ticks.
         path: u32,
         /// The interval of its frames, in ticks.
         frame: u32,
-        /// What is on the way to the client, with its arrival.
+        /// Snapshots on their way to the client, with their arrival times.
         coming: VecDeque<(u32, u32)>,
         /// Acknowledgements on their way back.
         returning: VecDeque<(u32, u32)>,
-        /// Ticks since the start.
+        /// The ticks since the start.
         clock: u64,
         /// When it can take the next snapshot, in thousandths of a tick since the start.
         free_at: u64,
@@ -228,7 +231,8 @@ mod tests {
             }
         }
 
-        /// Runs so many ticks; every snapshot takes the client so many thousandths of one. Returns how many were sent.
+        /// Runs `ticks` ticks, and returns the number of sent snapshots. Each occupies the client for `cost`
+        /// thousandths of a tick.
         fn run(&mut self, ticks: u32, cost: u64, mut lose: impl FnMut(u32) -> bool) -> usize {
             let before = self.sent.len();
             self.worst_age = 0;
@@ -267,7 +271,7 @@ mod tests {
         }
     }
 
-    /// The next of a queue of arrivals and ticks.
+    /// Takes the next entry of a queue of arrivals and ticks, if it is due.
     fn arrived(queue: &mut VecDeque<(u32, u32)>, now: u32) -> Option<u32> {
         queue.front().filter(|(arrival, _)| now.wrapping_sub(*arrival) < u32::MAX / 2)?;
         queue.pop_front().map(|(_, time)| time)
@@ -277,7 +281,7 @@ mod tests {
     const FAST: u64 = 10;
 
     #[test]
-    fn a_client_that_keeps_up_gets_everything_on_any_path() {
+    fn client_that_keeps_up_gets_everything_on_any_path() {
         for path in [0, 1, 3, 6, 15, 30] {
             let mut client = Client::new(path, 0);
             assert_eq!(client.run(3_600, FAST, NOTHING), 3_600, "{path} ticks each way");
@@ -285,9 +289,9 @@ mod tests {
         }
     }
 
-    /// It shows the newest snapshot in each of its few frames, so nothing is in a queue.
+    /// It shows the newest snapshot in each of its few frames, so nothing queues.
     #[test]
-    fn a_client_with_few_frames_gets_everything() {
+    fn client_with_few_frames_gets_everything() {
         for (frame, path) in [(4, 1), (12, 1), (20, 1), (30, 1), (12, 6)] {
             let mut client = Client::new(path, 0);
             client.frame = frame;
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_never_acknowledges_gets_everything() {
+    fn client_that_never_acknowledges_gets_everything() {
         let mut pacer = SnapshotPacer::new();
         for now in 0..1_000 {
             assert!(pacer.poll(now, 1));
@@ -305,16 +309,16 @@ mod tests {
         }
     }
 
-    /// Everything that it takes, within a fifth, and nothing stands in a queue for long.
+    /// It gets what it can process, within a fifth, and nothing stays in a queue for long.
     #[test]
-    fn a_slow_client_gets_what_it_takes() {
+    fn slow_client_gets_what_it_can_process() {
         for (per_second, path) in [(45, 1), (30, 1), (20, 1), (10, 1), (30, 6), (10, 6)] {
             let mut client = Client::new(path, 0);
             client.run(600, 60_000 / per_second, NOTHING);
             let sent = client.run(3_600, 60_000 / per_second, NOTHING) as u64;
             let takes = per_second * 60;
             assert!((takes * 6 / 10..=takes).contains(&sent), "{sent} of {takes}, {path} ticks each way");
-            // What is sent until the queue is noticed takes up to as long again.
+            // The snapshots sent before the queue is noticed can double that time.
             let rtt = 2 * path + 3;
             let most = 2 * (rtt + rtt.max(QUEUEING_LIMIT)) + 60 / per_second as u32;
             assert!(client.worst_age <= most, "{} ticks at {per_second}, {path} each way", client.worst_age);
@@ -322,10 +326,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_stands_still_costs_little_and_recovers() {
+    fn stalled_client_costs_little_and_recovers() {
         let mut client = Client::new(1, 0);
         client.run(600, FAST, NOTHING);
-        // It takes nothing for ten seconds.
+        // It processes nothing for ten seconds.
         client.free_at = (client.clock + 600) * 1_000;
         let sent = client.run(600, FAST, NOTHING);
         assert!((MAX_SILENCE as usize..80).contains(&sent), "{sent}");
@@ -334,16 +338,16 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_that_becomes_fast_gets_everything_again() {
+    fn slow_client_that_recovers_gets_everything_again() {
         let mut client = Client::new(1, 0);
         client.run(1_200, 6_000, NOTHING);
         client.run(MAX_INTERVAL * RECOVERY_TICKS, FAST, NOTHING);
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }
 
-    /// A loss is no queue: neither single ones nor the last ones before a pause.
+    /// Losses do not count as queueing, neither single ones nor the last ones before a pause.
     #[test]
-    fn losses_stop_nothing() {
+    fn losses_do_not_reduce_snapshots() {
         let mut client = Client::new(3, 0);
         client.run(60, FAST, NOTHING);
         let sent = client.run(3_600, FAST, |time| time.wrapping_mul(2_654_435_761) >> 16 & 0xFF < 51);
@@ -353,9 +357,9 @@ mod tests {
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }
 
-    /// A path that becomes longer is a queue only until the fastest round trip is forgotten.
+    /// A longer path counts as queueing only until the fastest round trip leaves the window.
     #[test]
-    fn a_longer_path_is_no_queue_for_long() {
+    fn longer_path_counts_as_queueing_only_for_a_while() {
         let mut client = Client::new(1, 0);
         client.run(600, FAST, NOTHING);
         client.path = 12;
@@ -366,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn ticks_wrap() {
+    fn tick_numbers_wrap_around() {
         let mut client = Client::new(2, u32::MAX - 100);
         assert_eq!(client.run(200, FAST, NOTHING), 200);
     }
 
     #[test]
-    fn acknowledgements_of_nothing_are_ignored() {
+    fn unknown_acknowledgements_are_ignored() {
         let mut pacer = SnapshotPacer::new();
         pacer.on_ack(5, 5);
         for now in 10..20 {

@@ -1,14 +1,14 @@
-//! A snapshot that is packed once for all clients that get the same.
+//! A packed snapshot, shared by all clients with the same content.
 
 use heapless::Vec;
 use rakwire::codec::rabbit::{List, pack};
 
 use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 
-/// The size of the longest message of a server in bytes.
+/// The maximum length of a message of a server, in bytes.
 pub const MAX_MESSAGE: usize = 24_576;
 
-/// The bytes of the last packed snapshot, and what it has. `S` is what part of the world that is.
+/// The bytes of the last packed snapshot, and their content. `S` selects the part of the world.
 #[derive(Debug)]
 pub(super) struct PackedSnapshot<S> {
     bytes: Vec<u8, MAX_MESSAGE>,
@@ -25,8 +25,8 @@ impl<S: PartialEq> PackedSnapshot<S> {
         &self.bytes
     }
 
-    /// Packs a part of the world of a tick unless that has been done; false if it does not fit. The entities are only
-    /// computed if needed.
+    /// Packs a part of the world of a tick unless that has been done; returns false if it does not fit. The entities
+    /// are computed only if needed.
     pub(super) fn pack<E: AsRef<[Entity]>>(
         &mut self,
         time: u32,
@@ -39,7 +39,7 @@ impl<S: PartialEq> PackedSnapshot<S> {
             let entities = entities();
             let snapshot = Snapshot { entities: List::new(entities.as_ref()) };
             let message = ServerMessage::Event(Event { time, kind: EventKind::Snapshot(snapshot) });
-            // This is its capacity.
+            // Cannot fail: this is its capacity.
             let _ = self.bytes.resize(MAX_MESSAGE, 0);
             let length = pack(&message, &mut self.bytes).map_or(0, <[u8]>::len);
             self.bytes.truncate(length);

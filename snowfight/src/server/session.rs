@@ -7,9 +7,9 @@ use super::pacer::{Pacing, SnapshotPacer};
 use crate::message::{Channel, GameOver, PlayerId, Scope};
 use crate::world::TICKS_PER_SECOND;
 
-/// The limit for queued messages; requests beyond it get no response.
+/// The maximum number of queued messages; requests beyond it get no response.
 pub(super) const MAX_PENDING: usize = 8;
-/// How many ticks a connection has to join, so that idle connections do not block others.
+/// The number of ticks within which a connection must join, so that idle connections do not block others.
 pub(super) const TIME_TO_JOIN: u32 = 10 * TICKS_PER_SECOND;
 
 /// The state of a connection in the state diagram.
@@ -26,13 +26,13 @@ pub(super) enum State {
     Waiting { until: u32 },
     /// In the game.
     Playing { player: PlayerId },
-    /// The game is over: the connection is closed once that is acknowledged, or at this tick.
+    /// The game is over: the connection is closed when the result is acknowledged, or at this tick.
     Leaving { until: u32 },
     /// The connection is about to be closed.
     Closing,
 }
 
-/// A queued message, without the data that it is packed from.
+/// A queued message, without the data from which it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingMessage {
     Pong(Channel),
@@ -47,25 +47,25 @@ pub(super) enum PendingMessage {
 pub(super) struct Session<K> {
     pub(super) connection: K,
     pub(super) state: State,
-    /// What its snapshots contain.
+    /// The content of its snapshots.
     pub(super) scope: Scope,
     pub(super) pending: Deque<PendingMessage, MAX_PENDING>,
     pub(super) snapshot: Snapshot,
     pub(super) pacer: SnapshotPacer,
-    /// Whether its transport has a backlog.
+    /// Its transport has a backlog.
     pub(super) is_congested: bool,
-    /// Whether it can have the world by replication.
+    /// It may use replication.
     pub(super) has_replication: bool,
 }
 
-/// Whether the snapshot of the last tick has to be sent.
+/// The state of the last tick's snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Snapshot {
     None,
     Pending,
 }
 
-/// What becomes of the snapshot of a tick for one client.
+/// The decision on the snapshot of a tick for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SnapshotDecision {
     Send,
@@ -84,7 +84,7 @@ pub(super) enum NextOutput {
 }
 
 impl<K> Session<K> {
-    /// A connection that was accepted in this tick.
+    /// Creates a connection that was accepted in this tick.
     pub(super) const fn new(connection: K, now: u32) -> Self {
         let state = State::Waiting { until: now.wrapping_add(TIME_TO_JOIN) };
         Self {
@@ -106,8 +106,8 @@ impl<K> Session<K> {
         }
     }
 
-    /// Whether its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks, the others
-    /// in odd ones.
+    /// Returns whether its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks,
+    /// the others in odd ones.
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {
             (State::Playing { .. }, Scope::Whole) => true,
@@ -117,10 +117,10 @@ impl<K> Session<K> {
         }
     }
 
-    /// Whether the client gets the snapshot of this tick.
+    /// Decides whether the client gets the snapshot of this tick.
     pub(super) fn decide_snapshot(&mut self, now: u32, pacing: Pacing) -> SnapshotDecision {
         if self.is_congested {
-            // The pacer is not asked, as it takes what it lets through for sent.
+            // The pacer is not polled, because it would count the snapshot as sent.
             return SnapshotDecision::Backlogged;
         }
         let period = match self.scope {

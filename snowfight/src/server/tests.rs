@@ -14,7 +14,7 @@ use crate::message::{
 /// The keys of connections are letters.
 type Key = char;
 
-/// An output of the server, with its own copy of the bytes.
+/// An output of the server that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Done {
     Sent(Key, Delivery, Vec<u8>),
@@ -34,7 +34,7 @@ fn poll(server: &mut Server<Key>) -> Vec<Done> {
 }
 
 fn message(done: &Done) -> ServerMessage<'_> {
-    let Done::Sent(_, _, payload) = done else { panic!("{done:?} is no message") };
+    let Done::Sent(_, _, payload) = done else { panic!("{done:?} is not a message") };
     unpack(payload).expect("the server packs well")
 }
 
@@ -54,7 +54,7 @@ fn act(server: &mut Server<Key>, from: Key, kind: ActionKind) {
     say(server, from, ClientMessage::Action(Action { kind }));
 }
 
-/// A server that these players have joined.
+/// Creates a server that these players have joined.
 fn joined(players: &[Key]) -> Server<Key> {
     let mut server = Server::new(5);
     for player in players {
@@ -113,7 +113,7 @@ fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done
             return done;
         }
     }
-    panic!("no player falls");
+    panic!("no player fell");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn send_response_to_receive_request() {
 }
 
 #[test]
-fn start_to_run_game_tick_without_anybody() {
+fn start_to_run_game_tick_without_players() {
     let mut server = Server::<Key>::new(1);
     assert_eq!(server.poll_timeout(), Instant::ZERO);
     server.handle_timeout(Instant::ZERO);
@@ -215,7 +215,7 @@ fn run_game_tick_to_dispatch_snapshot() {
 
 /// An unsent snapshot is replaced, not queued.
 #[test]
-fn run_game_tick_replaces_what_was_not_sent() {
+fn run_game_tick_replaces_unsent_snapshots() {
     let mut server = joined(&['a']);
     (0..100).for_each(|_| server.tick());
     let done = poll(&mut server);
@@ -234,7 +234,7 @@ fn check_win_condition_run_to_run_game_tick() {
 }
 
 #[test]
-fn a_lone_player_does_not_win_and_neither_does_who_is_left() {
+fn lone_and_remaining_players_do_not_win() {
     let mut server = joined(&['a', 'b']);
     server.handle_disconnected('b');
     for _ in 0..60 {
@@ -257,7 +257,7 @@ fn check_win_condition_over_to_send_game_over() {
 }
 
 #[test]
-fn one_of_three_only_loses() {
+fn first_of_three_to_fall_only_loses() {
     let keys = ['a', 'b', 'c'];
     let mut server = joined(&keys);
     let results = results(&play_until_a_player_falls(&mut server, &keys));
@@ -266,7 +266,7 @@ fn one_of_three_only_loses() {
 }
 
 #[test]
-fn send_game_over_to_run_game_tick_and_the_end_comes_after_it_arrived() {
+fn send_game_over_to_run_game_tick_and_close_after_acknowledgement() {
     let mut server = joined(&['a', 'b']);
     play_until_a_player_falls(&mut server, &['a', 'b']);
     server.tick();
@@ -284,16 +284,16 @@ fn send_game_over_to_run_game_tick_and_the_end_comes_after_it_arrived() {
 }
 
 #[test]
-fn what_is_drained_before_the_game_is_over_ends_nothing() {
+fn drained_connection_stays_open_before_the_game_is_over() {
     let mut server = joined(&['a']);
     server.handle_drained('a');
     server.handle_drained('z');
     assert_eq!(poll(&mut server), []);
 }
 
-/// A bug of the original: there is no winner, and the server continues.
+/// This is a bug of the original game: there is no winner, and the server continues.
 #[test]
-fn when_the_last_two_fall_together_both_have_lost() {
+fn last_two_players_falling_together_both_lose() {
     let mut server = joined(&['a', 'b']);
     server.world.leave(PlayerId(1));
     server.world.leave(PlayerId(2));
@@ -304,7 +304,7 @@ fn when_the_last_two_fall_together_both_have_lost() {
 }
 
 #[test]
-fn a_full_game_says_so() {
+fn full_game_is_reported_to_new_players() {
     let mut server = Server::<usize>::new(1);
     let init = ClientMessage::Request(Request { channel: Channel(1), kind: RequestKind::Init });
     let init = to_vec(&init).expect("it packs");
@@ -325,12 +325,12 @@ fn a_full_game_says_so() {
     assert_eq!(response.kind, ResponseKind::Error(Text::new("The game is full")));
     server.tick();
     while let Some(output) = server.poll_output(&mut buffer) {
-        let Output::Send { payload, .. } = output else { panic!("no connection is closed") };
+        let Output::Send { payload, .. } = output else { panic!("no connection should be closed") };
         assert!(payload.len() < MAX_MESSAGE / 2);
     }
 }
 
-/// The third of three clients is hostile; the others must not be affected.
+/// Runs an attack by the third of three clients, and checks that the others are not affected.
 fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     let mut server = joined(&['a', 'b', 'x']);
     attack(&mut server);
@@ -374,10 +374,10 @@ fn arm(server: &mut Server<Key>) -> Point {
         server.tick();
         poll(server);
     }
-    panic!("it finds nothing");
+    panic!("it found no object");
 }
 
-/// Whether the third player holds something in the last snapshot.
+/// Returns whether the third player holds an object in the last snapshot.
 fn holds(done: &[Done]) -> bool {
     let last = done.iter().rfind(|done| matches!(done, Done::Sent('a', Delivery::Unreliable, _)));
     let players = players(&entities_in(last.expect("a snapshot of every tick")));
@@ -397,7 +397,7 @@ fn is_closed(done: &[Done]) -> bool {
 }
 
 #[test]
-fn any_first_message_but_init_ends_the_connection() {
+fn first_message_other_than_init_closes_the_connection() {
     for first in [
         ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Ping }),
         ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) }),
@@ -412,7 +412,7 @@ fn any_first_message_but_init_ends_the_connection() {
 
 /// A connection that never joins is closed, and one that has joined is not.
 #[test]
-fn a_connection_that_never_joins_ends_after_ten_seconds() {
+fn connection_that_never_joins_is_closed_after_ten_seconds() {
     let mut server = joined(&['a']);
     server.tick();
     server.handle_connected('x').expect("there is room");
@@ -428,7 +428,7 @@ fn a_connection_that_never_joins_ends_after_ten_seconds() {
 }
 
 #[test]
-fn connections_that_never_join_keep_nobody_out_for_long() {
+fn connections_that_never_join_block_others_only_briefly() {
     let mut server = Server::<usize>::new(1);
     for connection in 0..MAX_SESSIONS {
         server.handle_connected(connection).expect("there is room");
@@ -446,7 +446,7 @@ fn connections_that_never_join_keep_nobody_out_for_long() {
 
 /// A rejected client gets the error before its connection is closed.
 #[test]
-fn who_is_refused_hears_so_before_the_end() {
+fn refused_client_gets_the_error_before_the_close() {
     let mut server = Server::new(5);
     while server.world.join().is_some() {}
     server.handle_connected('x').expect("there is room");
@@ -460,7 +460,7 @@ fn who_is_refused_hears_so_before_the_end() {
 }
 
 #[test]
-fn work_is_found_although_connections_have_ended_meanwhile() {
+fn pending_output_is_found_after_connections_end() {
     let mut server = joined(&['a', 'b', 'c']);
     server.tick();
     let mut buffer = [0; MAX_MESSAGE];
@@ -472,9 +472,9 @@ fn work_is_found_although_connections_have_ended_meanwhile() {
     assert!(matches!(server.poll_output(&mut buffer), Some(Output::Send { to: 'a', .. })));
 }
 
-/// No message of a client has a count. Messages of a server are an action or malformed to a server.
+/// No message of a client has a count. A message of a server is an action or malformed to a server.
 #[test]
-fn counts_beyond_all_bytes_change_nothing_for_others() {
+fn excessive_counts_do_not_affect_others() {
     let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
     let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
     let mut text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
@@ -487,17 +487,17 @@ fn counts_beyond_all_bytes_change_nothing_for_others() {
 }
 
 #[test]
-fn an_unknown_variant_ends_only_its_sender() {
+fn unknown_variant_closes_only_its_sender() {
     assert!(is_closed(&attack(|server| deliver(server, 'x', &[0x07]))));
 }
 
 #[test]
-fn an_empty_message_ends_only_its_sender() {
+fn empty_message_closes_only_its_sender() {
     assert!(is_closed(&attack(|server| deliver(server, 'x', &[]))));
 }
 
 #[test]
-fn positions_that_are_no_numbers_change_nothing() {
+fn nan_positions_change_nothing() {
     for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let done = attack(|server| {
             arm(server);
@@ -532,7 +532,7 @@ fn unknown_entities_and_directions_change_nothing() {
 }
 
 #[test]
-fn a_throw_at_oneself_hurts_nobody() {
+fn throw_at_oneself_harms_no_player() {
     let done = attack(|server| {
         let target = arm(server);
         act(server, 'x', ActionKind::Throw(Throw { target }));
@@ -547,7 +547,7 @@ fn a_throw_at_oneself_hurts_nobody() {
 }
 
 #[test]
-fn a_message_cut_anywhere_ends_only_its_sender() {
+fn truncated_message_closes_only_its_sender() {
     let target = Point::new(1.0, 2.0, 3.0);
     let messages = [
         ClientMessage::Request(Request { channel: Channel(u32::MAX), kind: RequestKind::Ping }),
@@ -565,7 +565,7 @@ fn a_message_cut_anywhere_ends_only_its_sender() {
 }
 
 #[test]
-fn a_flood_of_requests_takes_no_memory() {
+fn request_flood_takes_no_memory() {
     let done = attack(|server| {
         (0..10_000).for_each(|channel| ask(server, 'x', channel, RequestKind::Ping));
         assert_eq!(server.stats().dropped, 10_000 - session::MAX_PENDING as u64);
@@ -574,7 +574,7 @@ fn a_flood_of_requests_takes_no_memory() {
 }
 
 #[test]
-fn nobody_known_is_ignored() {
+fn unknown_connections_are_ignored() {
     attack(|server| {
         ask(server, 'y', 1, RequestKind::Init);
         server.handle_disconnected('y');
@@ -583,7 +583,7 @@ fn nobody_known_is_ignored() {
 }
 
 #[test]
-fn a_buffer_that_is_too_small_loses_the_message_and_nothing_else() {
+fn small_buffer_drops_only_that_message() {
     let mut server = Server::new(5);
     server.handle_connected('a').expect("there is room");
     ask(&mut server, 'a', 1, RequestKind::Init);
@@ -594,13 +594,13 @@ fn a_buffer_that_is_too_small_loses_the_message_and_nothing_else() {
 }
 
 #[test]
-fn a_snapshot_is_packed_once_a_tick() {
+fn snapshot_is_packed_once_per_tick() {
     let mut server = joined(&['a', 'b', 'c']);
     server.tick();
     let mut buffer = [0; MAX_MESSAGE];
     let mut places = Vec::new();
     while let Some(output) = server.poll_output(&mut buffer) {
-        let Output::Send { payload, .. } = output else { panic!("no connection is closed") };
+        let Output::Send { payload, .. } = output else { panic!("no connection should be closed") };
         places.push(payload.as_ptr());
     }
     assert_eq!(places.len(), 3);
@@ -608,7 +608,7 @@ fn a_snapshot_is_packed_once_a_tick() {
     assert_ne!(places[0], buffer.as_ptr(), "not packed into the caller's buffer");
 }
 
-/// The first message of a client that requests changes only.
+/// Sends the first message of a client that requests a scope.
 fn ask_for(server: &mut Server<Key>, from: Key, scope: Scope) {
     let request = Request { channel: Channel(0), kind: RequestKind::Init };
     let mut init = to_vec(&ClientMessage::Request(request)).expect("it packs");
@@ -623,7 +623,7 @@ fn ask_for_changes(server: &mut Server<Key>, from: Key) {
 }
 
 #[test]
-fn a_client_may_ask_for_changes_only() {
+fn client_can_request_only_changes() {
     let mut server = joined(&['a']);
     server.handle_connected('b').expect("there is room");
     ask_for_changes(&mut server, 'b');
@@ -643,7 +643,7 @@ fn a_client_may_ask_for_changes_only() {
         server.tick();
         for done in poll(&mut server) {
             let count = entities_in(&done).len();
-            let Done::Sent(to, ..) = done else { panic!("no connection is closed") };
+            let Done::Sent(to, ..) = done else { panic!("no connection should be closed") };
             if to == 'a' { whole.push(count) } else { changes.push(count) }
         }
     }
@@ -652,7 +652,7 @@ fn a_client_may_ask_for_changes_only() {
     assert!(changes.iter().all(|count| (1..10).contains(count)), "{changes:?}");
 }
 
-/// The kind of snapshots that the server agrees to in the answer to a request to join, and the entities in it.
+/// Returns the scope to which the server agrees in the response to Init, and the number of entities in it.
 fn agreed(done: &[Done]) -> (Scope, usize) {
     let Some(Done::Sent(_, Delivery::Reliable, payload)) = done.first() else {
         panic!("no answer: {done:?}")
@@ -665,9 +665,9 @@ fn agreed(done: &[Done]) -> (Scope, usize) {
     (Scope::read(&mut reader), connect.snapshot.entities.len())
 }
 
-/// A client has replication where its connection can, and then gets no snapshots; elsewhere it gets whole ones.
+/// A client gets replication instead of snapshots if its connection offers it, and whole snapshots otherwise.
 #[test]
-fn replication_is_for_those_that_it_is_offered_to() {
+fn replication_is_used_only_where_it_is_offered() {
     let mut server = Server::new(5);
     for (connection, is_offered) in [('a', true), ('b', false), ('c', true)] {
         server.handle_connected(connection).expect("there is room");
@@ -676,7 +676,7 @@ fn replication_is_for_those_that_it_is_offered_to() {
         }
     }
     ask_for(&mut server, 'a', Scope::Replicated);
-    assert_eq!(agreed(&poll(&mut server)), (Scope::Replicated, 1), "its own player alone");
+    assert_eq!(agreed(&poll(&mut server)), (Scope::Replicated, 1), "only its own player");
     ask_for(&mut server, 'b', Scope::Replicated);
     assert_eq!(agreed(&poll(&mut server)), (Scope::Whole, 302));
     ask(&mut server, 'c', 0, RequestKind::Init);
@@ -694,24 +694,24 @@ fn replication_is_for_those_that_it_is_offered_to() {
 }
 
 #[test]
-fn who_leaves_and_what_breaks_is_told_as_dead_among_the_changes() {
+fn departed_players_and_ended_objects_are_reported_dead() {
     let mut server = joined(&['a']);
     server.handle_connected('b').expect("there is room");
     ask_for_changes(&mut server, 'b');
     server.tick();
     poll(&mut server);
     server.handle_disconnected('a');
-    let told = (0..4).any(|_| {
+    let is_reported = (0..4).any(|_| {
         server.tick();
         poll(&mut server).iter().any(|done| {
             let dead = Entity { id: EntityId(301), kind: EntityKind::Dead };
             entities_in(done).iter().any(|entity| entity == dead)
         })
     });
-    assert!(told);
+    assert!(is_reported);
 }
 
-/// An action that acknowledges the snapshot of a tick.
+/// Sends an action that acknowledges the snapshot of a tick.
 fn acknowledge(server: &mut Server<Key>, from: Key, time: u32) {
     let action = ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) });
     let mut bytes = to_vec(&action).expect("it packs");
@@ -721,7 +721,7 @@ fn acknowledge(server: &mut Server<Key>, from: Key, time: u32) {
     deliver(server, from, &bytes[..length]);
 }
 
-/// Who gets a snapshot in each of so many ticks, if `a` acknowledges every one, and `b` none.
+/// Returns how many of `ticks` snapshots `a` and `b` get, if `a` acknowledges every one and `b` none.
 fn snapshots(server: &mut Server<Key>, ticks: u32) -> [u32; 2] {
     let mut counts = [0; 2];
     for _ in 0..ticks {
@@ -737,9 +737,9 @@ fn snapshots(server: &mut Server<Key>, ticks: u32) -> [u32; 2] {
 }
 
 #[test]
-fn a_client_that_is_behind_gets_fewer_snapshots_and_nobody_else_does() {
+fn only_a_client_that_is_behind_gets_fewer_snapshots() {
     let mut server = joined(&['a', 'b']);
-    assert_eq!(snapshots(&mut server, 120), [120, 120], "who never acknowledges gets everything");
+    assert_eq!(snapshots(&mut server, 120), [120, 120], "a client that never acknowledges gets everything");
     let time = server.world.time();
     acknowledge(&mut server, 'b', time);
     let [a, b] = snapshots(&mut server, 600);
@@ -760,7 +760,7 @@ fn a_client_that_is_behind_gets_fewer_snapshots_and_nobody_else_does() {
 }
 
 #[test]
-fn a_client_with_a_backlog_gets_no_snapshots_until_it_is_gone() {
+fn client_with_a_backlog_gets_no_snapshots() {
     let mut server = joined(&['a', 'b']);
     server.handle_congestion(|key| key == 'b');
     assert_eq!(snapshots(&mut server, 60), [60, 0]);
@@ -771,7 +771,7 @@ fn a_client_with_a_backlog_gets_no_snapshots_until_it_is_gone() {
 }
 
 #[test]
-fn a_backlog_puts_off_no_probe() {
+fn backlog_does_not_delay_probes() {
     let mut server = joined(&['a', 'b']);
     snapshots(&mut server, 1);
     let time = server.world.time();
@@ -789,21 +789,21 @@ fn a_backlog_puts_off_no_probe() {
 }
 
 #[test]
-fn without_pacing_everybody_gets_everything() {
+fn without_pacing_every_client_gets_everything() {
     let mut server = joined(&['a', 'b']);
     server.set_pacing(Pacing::Unpaced);
     snapshots(&mut server, 1);
     let time = server.world.time();
     acknowledge(&mut server, 'b', time);
     assert_eq!(snapshots(&mut server, 600), [600, 600]);
-    // Except for what its transport has no room for.
+    // Except for clients with a transport backlog.
     server.handle_congestion(|key| key == 'b');
     assert_eq!(snapshots(&mut server, 60), [60, 0]);
     assert_eq!((server.stats().thinned, server.stats().backlogged), (0, 60));
 }
 
 #[test]
-fn false_acknowledgements_change_nothing_for_others() {
+fn false_acknowledgements_do_not_affect_others() {
     for time in [0, 1, 1_000, u32::MAX / 2, u32::MAX] {
         let done =
             attack(|server| (0..100).for_each(|more| acknowledge(server, 'x', time.wrapping_add(more))));
@@ -815,7 +815,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_client_says_the_others_play_on(messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..12)) {
+    fn arbitrary_messages_do_not_affect_other_players(messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..12)) {
         attack(|server| messages.iter().for_each(|bytes| deliver(server, 'x', bytes)));
     }
 }

@@ -4,7 +4,7 @@ use super::cuboid::Cuboid;
 use super::rules::{DURABILITY, HEALTH, PLAYER_SIZE, object_size};
 use crate::message::{Direction, Entity, EntityId, EntityKind, Object, ObjectKind, Player, PlayerId, Point};
 
-/// The place of an object.
+/// The location of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// On the ground.
@@ -35,7 +35,7 @@ impl ObjectBody {
         Cuboid::standing(self.position, object_size(self.kind))
     }
 
-    /// Puts an object on the ground that its player has dropped. It is loose already, so it can be picked up at once.
+    /// Puts a dropped object on the ground. It is already loose, so it can be picked up at once.
     pub(super) const fn put_down(&mut self) {
         self.place = Place::Standing;
         self.position.z = 0.0;

@@ -66,7 +66,7 @@ fn break_one(body: &mut PlayerBody, object: &mut ObjectBody, seconds: f32) {
     }
 }
 
-/// The initial velocity of a throw over this distance; `None` if the distance is zero or not finite.
+/// Returns the initial velocity of a throw over this distance; `None` if the distance is zero or not finite.
 fn velocity(distance: Point) -> Option<Point> {
     let length = distance.length();
     if !length.is_finite() || length == 0.0 {

@@ -2,7 +2,7 @@
 
 use crate::message::Point;
 
-/// The overlap that is ignored, because of rounding errors of touching boxes.
+/// The overlap that is ignored, because touching boxes have rounding errors.
 const SKIN: f32 = 1.0 / 1024.0;
 
 /// An axis.
@@ -43,7 +43,7 @@ pub(super) struct Cuboid {
 /// The contact of a moving box with another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Contact {
-    /// The part of the motion until the contact, 0 to 1.
+    /// The fraction of the motion until the contact, 0 to 1.
     pub(super) time: f32,
     /// The axis of the contact.
     pub(super) axis: Axis,
@@ -52,13 +52,13 @@ pub(super) struct Contact {
 }
 
 impl Cuboid {
-    /// A box of this size, with the middle of its base at `base`.
+    /// Creates a box of this size, with the middle of its base at `base`.
     pub(super) fn standing(base: Point, size: Point) -> Self {
         let half = Point::new(size.x / 2.0, size.y / 2.0, 0.0);
         Self { min: base - half, max: base + half + Point::new(0.0, 0.0, size.z) }
     }
 
-    /// The bounding box of a motion.
+    /// Returns the bounding box of a motion.
     pub(super) fn along(&self, motion: Point) -> Self {
         let (min, max) = (self.min + motion, self.max + motion);
         let both = |pick: fn(f32, f32) -> f32, a: Point, b: Point| {
@@ -67,18 +67,19 @@ impl Cuboid {
         Self { min: both(f32::min, self.min, min), max: both(f32::max, self.max, max) }
     }
 
-    /// Whether they overlap by more than [`SKIN`].
+    /// Returns whether two boxes overlap by more than [`SKIN`].
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         Axis::ALL.iter().all(|axis| self.depth(other, *axis) > SKIN)
     }
 
-    /// The overlap along an axis.
+    /// Returns the overlap along an axis.
     fn depth(&self, other: &Self, axis: Axis) -> f32 {
         let low = axis.of(self.min).max(axis.of(other.min));
         axis.of(self.max).min(axis.of(other.max)) - low
     }
 
-    /// The shortest horizontal displacement that separates this box from the other; `None` if they do not overlap.
+    /// Returns the shortest horizontal displacement that separates this box from the other; `None` if they do not
+    /// overlap.
     pub(super) fn separation_from(&self, other: &Self) -> Option<Point> {
         if !self.overlaps(other) {
             return None;
@@ -92,7 +93,7 @@ impl Cuboid {
         Some(if x.abs() < y.abs() { Point::new(x, 0.0, 0.0) } else { Point::new(0.0, y, 0.0) })
     }
 
-    /// The contact of a motion with another box that does not overlap yet.
+    /// Returns the contact of a motion with another box that does not overlap yet.
     pub(super) fn sweep(&self, motion: Point, other: &Self) -> Option<Contact> {
         let mut contact: Option<Contact> = None;
         let mut end = f32::INFINITY;
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_motion_stops_at_the_first_face() {
+    fn motion_stops_at_the_first_face() {
         let contact = unit(0.0, 0.0).sweep(Point::new(4.0, 0.0, 0.0), &unit(3.0, 0.5)).expect("they meet");
         assert_eq!((contact.axis, contact.face), (Axis::X, 2.5));
         assert!((contact.time - 0.5).abs() < 0.001);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn touching_boxes_slide() {
+    fn touching_boxes_slide_along_each_other() {
         assert_eq!(unit(0.0, 0.0).sweep(Point::new(0.0, 4.0, 0.0), &unit(1.0, 2.0)), None);
         assert_eq!(unit(0.0, 0.0).sweep(Point::new(-1.0, 0.0, 0.0), &unit(1.0, 0.0)), None);
         assert!(unit(0.0, 0.0).sweep(Point::new(1.0, 0.0, 0.0), &unit(1.0, 0.0)).is_some());
@@ -146,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn the_separation_is_the_shortest_one() {
+    fn separation_is_the_shortest_one() {
         assert_eq!(unit(0.75, 0.25).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.25, 0.0, 0.0)));
         assert_eq!(unit(0.25, -0.75).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.0, -0.25, 0.0)));
         assert_eq!(unit(2.0, 0.0).separation_from(&unit(0.0, 0.0)), None);
     }
 
     #[test]
-    fn a_motion_that_is_not_finite_has_no_contact() {
+    fn infinite_motion_has_no_contact() {
         let nowhere = Point::new(f32::NAN, f32::INFINITY, 0.0);
         assert_eq!(unit(0.0, 0.0).sweep(nowhere, &unit(1.0, 0.0)), None);
     }

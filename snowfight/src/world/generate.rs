@@ -1,4 +1,4 @@
-//! Generation of a world from a seed.
+//! Generates a world from a seed.
 
 use heapless::Vec;
 use rand_pcg::Pcg32;
@@ -12,7 +12,8 @@ use crate::message::{EntityId, ObjectKind, Point};
 /// The number of tiles.
 const MAX_TILES: usize = 61 * 61;
 
-/// Trees, then mushrooms, each on its own tile of grass, none in the middle; in the order of their ids, from 1.
+/// Generates trees, then mushrooms, each on its own tile of grass and none in the middle, in the order of their ids
+/// from 1.
 pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     let grass = Tile::all_grass().filter(|tile| *tile != (0, 0));
     let mut tiles: Vec<(i32, i32), MAX_TILES> = grass.take(MAX_TILES).collect();
@@ -28,7 +29,7 @@ pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     numbered.map(object).take(MAX_OBJECTS).collect()
 }
 
-/// A position on a free tile of grass, none in the middle: the first free tile after a random one.
+/// Returns a position on a free tile of grass outside the middle: the first free tile after a random one.
 pub(super) fn free_position(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -> Option<Point> {
     let grass = || Tile::all_grass().filter(|tile| *tile != (0, 0));
     let start = random.next_u32() as usize % grass().count().max(1);
@@ -37,13 +38,13 @@ pub(super) fn free_position(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) ->
     Some(Point::new(x as f32 + offset(random), y as f32 + offset(random), 0.0))
 }
 
-/// A random number in -0.5..0.5.
+/// Returns a random number in -0.5..0.5.
 pub(super) fn offset(random: &mut Pcg32) -> f32 {
     const STEPS: u32 = 1 << 24;
     (random.next_u32() % STEPS) as f32 / STEPS as f32 - 0.5
 }
 
-/// Fisher-Yates shuffle.
+/// Shuffles tiles (Fisher-Yates).
 fn shuffle(tiles: &mut [(i32, i32)], random: &mut Pcg32) {
     for left in (1..tiles.len()).rev() {
         let other = random.next_u32() as usize % (left + 1);

@@ -1,5 +1,5 @@
-//! The rules of the game (docs/game.md#rules): a deterministic world, which is the same on every machine for the same seed and
-//! actions.
+//! The rules of the game (docs/game.md#rules) as a deterministic world, which is the same on every machine for the same
+//! seed and actions.
 //!
 //! ```
 //! use snowfight::message::{ActionKind, Direction, Move};
@@ -68,7 +68,7 @@ pub struct World {
     dead: Deque<EntityId, MAX_DEAD>,
     /// The players that fell since the last tick was reported.
     fallen: Fallen,
-    /// How many objects have ended since the last regrowth.
+    /// The number of objects that have ended since the last regrowth.
     ended: usize,
     next_entity: u32,
     time: u32,
@@ -76,7 +76,7 @@ pub struct World {
 }
 
 impl World {
-    /// A new world, determined by the seed.
+    /// Creates a new world from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Pcg32::seed_from_u64(seed);
@@ -85,13 +85,13 @@ impl World {
         Self { players, objects, dead, fallen, ended: 0, next_entity: FIRST_PLAYER_ENTITY, time: 0, random }
     }
 
-    /// The number of ticks, with wrapping.
+    /// Returns the number of ticks, which wraps around.
     #[must_use]
     pub const fn time(&self) -> u32 {
         self.time
     }
 
-    /// Adds a player near the middle, with the lowest free id; `None` if there are [`MAX_PLAYERS`].
+    /// Adds a player near the middle, with the lowest free id; returns `None` if there are [`MAX_PLAYERS`].
     pub fn join(&mut self) -> Option<PlayerId> {
         let is_free = |owner: &PlayerId| self.players.iter().all(|body| body.owner != *owner);
         let owner = (1..).map(PlayerId).find(is_free)?;
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// Runs a tick of 1/60 of a second. Returns the players that fell.
+    /// Runs a tick of 1/60 of a second, and returns the players that fell.
     pub fn tick(&mut self) -> Fallen {
         self.advance(TICK);
         self.time = self.time.wrapping_add(1);
@@ -154,19 +154,19 @@ impl World {
         self.attack(&hits);
     }
 
-    /// The players in the game, in the order in which they joined.
+    /// Returns the players in the game, in the order in which they joined.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> {
         self.players.iter().map(|body| body.owner)
     }
 
-    /// The position of a player.
+    /// Returns the position of a player.
     #[must_use]
     pub fn position_of(&self, player: PlayerId) -> Option<Point> {
         let body = self.players.iter().find(|body| body.owner == player);
         body.map(|body| body.position)
     }
 
-    /// All entities, as in a snapshot.
+    /// Returns all entities, as in a snapshot.
     #[must_use]
     pub fn entities(&self) -> Entities {
         let dead = self.dead.iter().map(|id| Entity { id: *id, kind: EntityKind::Dead });
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// Removes an object, also from the hands of a player.
+    /// Removes an object, even from the hands of a player.
     fn remove_object(&mut self, id: EntityId) {
         let Some(index) = self.objects.iter().position(|object| object.id == id) else { return };
         let object = self.objects.remove(index);
@@ -206,7 +206,7 @@ impl World {
         if self.dead.is_full() {
             self.dead.pop_front();
         }
-        // There is room after the `pop_front`.
+        // Cannot fail: there is room after the `pop_front`.
         let _ = self.dead.push_back(id);
     }
 }

@@ -1,4 +1,4 @@
-//! A world from the snapshots of a server, for prediction by a client.
+//! Loads a world from the snapshots of a server, for prediction by a client.
 
 use super::World;
 use super::body::{ObjectBody, Place, PlayerBody};
@@ -6,7 +6,8 @@ use super::rules::{STEP, TICK};
 use crate::message::{Direction, Entity, EntityKind, PlayerId, Point};
 
 impl World {
-    /// Replaces all obstacles by those of a snapshot. Objects that cannot be broken are held or flying, and no obstacles.
+    /// Replaces all obstacles by those of a snapshot. Objects that cannot be broken are held or flying, so they are not
+    /// obstacles.
     pub fn observe(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.players.clear();
         self.objects.clear();
@@ -28,8 +29,8 @@ impl World {
         }
     }
 
-    /// Moves one player from a position for a tick, while everything else stands still. Returns the new position; `None`
-    /// for an unknown player.
+    /// Moves one player from a position for a tick, while everything else stands still. Returns the new position, or
+    /// `None` for an unknown player.
     pub fn walk_alone(&mut self, player: PlayerId, from: Point, movement: Direction) -> Option<Point> {
         let index = self.players.iter().position(|body| body.owner == player)?;
         let mut body = *self.players.get(index)?;

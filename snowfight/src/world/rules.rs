@@ -4,13 +4,14 @@ use crate::message::{ObjectKind, Point};
 
 /// Ticks per second.
 pub const TICKS_PER_SECOND: u32 = 60;
-/// The maximum number of players; the original has no limit.
+/// The maximum number of players; the original game has no limit.
 pub const MAX_PLAYERS: usize = 256;
 /// The number of trees, and of mushrooms.
 pub const OBJECTS_PER_KIND: u32 = 150;
 /// The number of objects in a new world.
 pub const MAX_OBJECTS: usize = 2 * OBJECTS_PER_KIND as usize;
-/// How many dead entities are reported; the oldest are dropped first. The original keeps all of them.
+/// The maximum number of dead entities that are reported; the oldest are dropped first. The original game keeps all of
+/// them.
 pub const MAX_DEAD: usize = 64;
 /// The maximum number of entities in a snapshot.
 pub const MAX_ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS + MAX_DEAD;
@@ -20,7 +21,7 @@ pub const HEALTH: u32 = 3;
 pub const SPEED: f32 = 5.0;
 /// The distance at which a player can break an object, in tiles.
 pub const REACH: f32 = 2.0;
-/// How long it takes to break an object, in seconds.
+/// The time to break an object, in seconds.
 pub const DURABILITY: f32 = 1.0;
 /// The height of a held object above the feet of its player.
 pub const HOLD_HEIGHT: f32 = 1.3125;
@@ -28,16 +29,16 @@ pub const HOLD_HEIGHT: f32 = 1.3125;
 pub const THROW_SPEED: f32 = 30.0;
 /// The acceleration of thrown objects, in tiles per second squared.
 pub const GRAVITY: Point = Point::new(0.0, 0.0, -10.0);
-/// The longest throw in tiles; a more distant target only determines the direction. The original has no limit.
+/// The longest throw, in tiles; a more distant target only determines the direction. The original game has no limit.
 pub const LONGEST_THROW: f32 = 128.0;
 
-/// One step of the physics in seconds.
+/// One step of the physics, in seconds.
 pub(super) const STEP: f32 = 1.0 / 120.0;
-/// A tick in seconds.
+/// The length of a tick, in seconds.
 pub(super) const TICK: f32 = 1.0 / 60.0;
 /// The longest time that is simulated at once, in seconds.
 pub(super) const MAX_BACKLOG: f32 = 1.0;
-/// The interval at which objects regrow. In the original they do not.
+/// The interval at which objects regrow. In the original game they do not.
 pub(super) const REGROWTH_TICKS: u32 = 10 * TICKS_PER_SECOND;
 /// The damage of a hit.
 pub(super) const DAMAGE: u32 = 1;
@@ -45,7 +46,7 @@ pub(super) const DAMAGE: u32 = 1;
 /// The size of a player: west to east, south to north, upwards.
 pub(super) const PLAYER_SIZE: Point = sixteenths(14.0, 3.0, 21.0);
 
-/// The size of an object.
+/// Returns the size of an object.
 pub(super) const fn object_size(kind: ObjectKind) -> Point {
     match kind {
         ObjectKind::Tree => sixteenths(14.0, 3.0, 30.0),

@@ -23,12 +23,13 @@ pub enum Tile {
 }
 
 impl Tile {
-    /// The tiles reach from -`RADIUS` to `RADIUS` along both axes; each is centred on whole coordinates.
+    /// The largest coordinate: the tiles reach from -`RADIUS` to `RADIUS` along both axes, and each is centred on whole
+    /// coordinates.
     pub const RADIUS: i32 = 30;
     /// The square of the radius of the land.
     const LAND: i32 = 784;
 
-    /// The tile at these coordinates.
+    /// Returns the tile at these coordinates.
     #[must_use]
     pub const fn at(x: i32, y: i32) -> Self {
         if x.saturating_abs() > Self::RADIUS || y.saturating_abs() > Self::RADIUS {
@@ -44,7 +45,7 @@ impl Tile {
         }
     }
 
-    /// The coordinates of the tile below a point.
+    /// Returns the coordinates of the tile below a point.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a float that is too large becomes the largest integer"
@@ -54,7 +55,7 @@ impl Tile {
         (tile(point.x), tile(point.y))
     }
 
-    /// All tiles of grass, row by row.
+    /// Returns all tiles of grass, row by row.
     pub(super) fn all_grass() -> impl Iterator<Item = (i32, i32)> {
         let range = -Self::RADIUS..=Self::RADIUS;
         let all = range.clone().flat_map(move |y| range.clone().map(move |x| (x, y)));
@@ -65,7 +66,7 @@ impl Tile {
 /// The height of the invisible walls above water.
 const WALL_HEIGHT: f32 = 2.0;
 
-/// The walls above water that touch a box.
+/// Returns the walls above water that touch a box.
 pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<> {
     let (west, east) = tiles_between(region.min.x, region.max.x);
     let (south, north) = tiles_between(region.min.y, region.max.y);
@@ -73,7 +74,7 @@ pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<
     tiles.filter(|(x, y)| Tile::at(*x, *y) == Tile::Water).map(|(x, y)| wall(x, y))
 }
 
-/// The first and the last tile of a range, clamped to the edge of the world.
+/// Returns the first and the last tile of a range, clamped to the edge of the world.
 #[expect(clippy::cast_possible_truncation, reason = "they are at most one more than the radius")]
 fn tiles_between(from: f32, to: f32) -> (i32, i32) {
     let edge = Tile::RADIUS as f32 + 1.0;
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_land_is_round_with_a_shore() {
+    fn land_is_round_with_a_shore() {
         let count = |tile| {
             let range = -Tile::RADIUS..=Tile::RADIUS;
             let all = range.clone().flat_map(|y| range.clone().map(move |x| Tile::at(x, y)));

@@ -1,4 +1,4 @@
-//! A test for each rule of docs/game.md#rules that concerns the world.
+//! A test for each rule of docs/game.md#rules about the world.
 
 use std::collections::BTreeSet;
 use std::vec::Vec as StdVec;
@@ -16,7 +16,7 @@ fn at(x: f32, y: f32) -> Point {
     Point::new(x, y, 0.0)
 }
 
-/// A world with only these players, at these positions.
+/// Creates a world with only these players, at these positions.
 fn players_at<const N: usize>(places: [Point; N]) -> World {
     let mut world = World::new(1);
     world.objects.clear();
@@ -55,7 +55,7 @@ fn player(world: &World, owner: PlayerId) -> Player {
         EntityKind::Player(player) if player.owner == owner => Some(player),
         EntityKind::Player(_) | EntityKind::Object(_) | EntityKind::Dead => None,
     };
-    world.entities().into_iter().find_map(find).expect("the player is there")
+    world.entities().into_iter().find_map(find).expect("the player exists")
 }
 
 fn object(world: &World, id: EntityId) -> Option<Object> {
@@ -70,7 +70,7 @@ fn is_dead(world: &World, id: EntityId) -> bool {
     world.entities().contains(&Entity { id, kind: EntityKind::Dead })
 }
 
-/// A player that holds an object, at the end.
+/// Creates a world in which the first player holds an object; it is the last object.
 fn armed(places: &[Point], id: u32) -> World {
     let mut world = players_at([places[0]]);
     for place in &places[1..] {
@@ -104,7 +104,7 @@ fn time_counts_ticks_and_wraps() {
 }
 
 #[test]
-fn time_passes_in_steps_a_rest_and_no_more_than_a_second() {
+fn time_passes_in_steps_up_to_a_second() {
     let distance = |seconds: f32| {
         let mut world = players_at([at(0.0, 0.0)]);
         world.act(A, ActionKind::Move(Move { direction: Direction::NORTH }));
@@ -118,7 +118,7 @@ fn time_passes_in_steps_a_rest_and_no_more_than_a_second() {
 }
 
 #[test]
-fn a_new_world_has_trees_and_mushrooms_on_grass() {
+fn new_world_has_trees_and_mushrooms_on_grass() {
     for seed in 0..20 {
         let world = World::new(seed);
         let mut tiles = BTreeSet::new();
@@ -126,7 +126,7 @@ fn a_new_world_has_trees_and_mushrooms_on_grass() {
             let kind = if id <= 150 { ObjectKind::Tree } else { ObjectKind::Mushroom };
             assert_eq!((object.id, object.kind), (EntityId(id), kind));
             let Point { x, y, z } = object.position;
-            // An offset of a half may round to either side; the tile is the one that is grass and free.
+            // An offset of a half may round to either side; the tile is the one that is free grass.
             let tile = ((x + 0.5).floor() as i32, (y + 0.5).floor() as i32);
             assert!(tiles.insert(tile) && tile != (0, 0) && z == 0.0, "{tile:?}");
             assert_eq!(Tile::at(tile.0, tile.1), Tile::Grass);
@@ -147,11 +147,11 @@ fn bodies_have_the_sizes_of_the_table() {
 }
 
 #[test]
-fn water_stops_a_player() {
+fn water_stops_players() {
     let mut world = players_at([at(20.0, 1.5)]);
     walk(&mut world, A, Direction::EAST, 600);
     assert_eq!(player(&world, A).position, at(27.0625, 1.5));
-    // Along the wall it slides.
+    // It slides along the wall.
     walk(&mut world, A, Direction::EAST | Direction::SOUTH, 6);
     let position = player(&world, A).position;
     assert!(position.x == 27.0625 && position.y < 1.2, "{position:?}");
@@ -160,7 +160,7 @@ fn water_stops_a_player() {
 }
 
 #[test]
-fn nobody_leaves_the_land() {
+fn players_cannot_leave_the_land() {
     for direction in 0..16 {
         let mut world = World::new(3);
         world.join().expect("there is room");
@@ -171,7 +171,7 @@ fn nobody_leaves_the_land() {
 }
 
 #[test]
-fn player_ids_are_the_lowest_free_and_entity_ids_new() {
+fn player_ids_are_reused_and_entity_ids_are_not() {
     let mut world = World::new(1);
     assert_eq!([world.join(), world.join(), world.join()], [A, B, PlayerId(3)].map(Some));
     world.leave(A);
@@ -183,7 +183,7 @@ fn player_ids_are_the_lowest_free_and_entity_ids_new() {
 }
 
 #[test]
-fn players_come_to_the_middle_and_whole() {
+fn players_join_near_the_middle_with_full_health() {
     let mut world = World::new(9);
     while let Some(owner) = world.join() {
         let Player { position: Point { x, y, z }, health, max_health, .. } = player(&world, owner);
@@ -193,7 +193,7 @@ fn players_come_to_the_middle_and_whole() {
 }
 
 #[test]
-fn a_player_walks_five_tiles_a_second_until_told_otherwise() {
+fn player_walks_five_tiles_a_second_until_the_next_move() {
     let walked = |direction| {
         let mut world = players_at([at(0.0, 0.0)]);
         walk(&mut world, A, direction, 60);
@@ -212,7 +212,7 @@ fn a_player_walks_five_tiles_a_second_until_told_otherwise() {
 }
 
 #[test]
-fn players_and_objects_stand_in_the_way() {
+fn players_and_objects_block_movement() {
     let mut world = players_at([at(0.0, 0.0), at(3.0, 0.0)]);
     put(&mut world, 1, ObjectKind::Tree, at(-3.0, 0.0));
     walk(&mut world, A, Direction::EAST, 60);
@@ -222,7 +222,7 @@ fn players_and_objects_stand_in_the_way() {
 }
 
 #[test]
-fn players_in_each_other_are_separated() {
+fn overlapping_players_are_separated() {
     let mut world = players_at([at(0.0, 0.0), at(0.0, 0.05)]);
     put(&mut world, 1, ObjectKind::Tree, at(0.0, 2.0));
     world.tick();
@@ -234,7 +234,7 @@ fn players_in_each_other_are_separated() {
 }
 
 #[test]
-fn an_object_within_reach_breaks_in_a_second_and_is_held() {
+fn object_within_reach_breaks_in_a_second_and_is_held() {
     let mut world = players_at([at(0.0, 0.0)]);
     let tree = put(&mut world, 1, ObjectKind::Tree, at(2.0, 0.0));
     start_breaking(&mut world, A, tree);
@@ -264,7 +264,7 @@ fn durability_does_not_recover() {
 }
 
 #[test]
-fn what_is_out_of_reach_is_shown_and_does_not_break() {
+fn breaking_out_of_reach_is_shown_but_has_no_effect() {
     let mut world = players_at([at(0.0, 0.0)]);
     let tree = put(&mut world, 1, ObjectKind::Tree, at(2.1, 0.0));
     start_breaking(&mut world, A, tree);
@@ -274,7 +274,7 @@ fn what_is_out_of_reach_is_shown_and_does_not_break() {
 }
 
 #[test]
-fn what_does_not_exist_is_not_broken() {
+fn unknown_entities_are_not_broken() {
     let mut world = players_at([at(0.0, 0.0), at(1.0, 0.0)]);
     start_breaking(&mut world, A, EntityId(u32::MAX));
     start_breaking(&mut world, B, EntityId(301));
@@ -284,7 +284,7 @@ fn what_does_not_exist_is_not_broken() {
 }
 
 #[test]
-fn full_hands_break_nothing() {
+fn full_hands_cannot_break_objects() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     let tree = put(&mut world, 2, ObjectKind::Tree, at(1.0, 0.0));
     start_breaking(&mut world, A, tree);
@@ -294,7 +294,7 @@ fn full_hands_break_nothing() {
 }
 
 #[test]
-fn a_throw_comes_down_at_its_target() {
+fn throw_lands_at_its_target() {
     for target in [at(10.0, 0.0), at(-7.0, 12.0), at(0.0, 20.0)] {
         let mut world = armed(&[at(0.0, 0.0)], 1);
         throw(&mut world, A, target);
@@ -312,7 +312,7 @@ fn a_throw_comes_down_at_its_target() {
 }
 
 #[test]
-fn empty_hands_throw_nothing() {
+fn empty_hands_cannot_throw() {
     let mut world = players_at([at(0.0, 0.0), at(3.0, 0.0)]);
     put(&mut world, 1, ObjectKind::Tree, at(1.0, 0.0));
     throw(&mut world, A, at(3.0, 0.0));
@@ -322,7 +322,7 @@ fn empty_hands_throw_nothing() {
 }
 
 #[test]
-fn a_player_is_hit_and_falls_at_the_third_time() {
+fn player_falls_at_the_third_hit() {
     let mut world = players_at([at(0.0, 0.0), at(6.0, 0.0)]);
     for id in 1..=3 {
         assert_eq!(player(&world, B).health, 4 - id);
@@ -338,7 +338,7 @@ fn a_player_is_hit_and_falls_at_the_third_time() {
 }
 
 #[test]
-fn an_object_is_hit_and_dies_at_the_third_time() {
+fn object_dies_at_the_third_hit() {
     let mut world = players_at([at(0.0, 0.0)]);
     let tree = put(&mut world, 9, ObjectKind::Tree, at(6.0, 0.0));
     for id in 1..=3 {
@@ -352,7 +352,7 @@ fn an_object_is_hit_and_dies_at_the_third_time() {
 }
 
 #[test]
-fn a_wall_ends_a_throw() {
+fn wall_stops_a_throw() {
     let mut world = armed(&[at(26.0, 1.5)], 1);
     throw(&mut world, A, Point::new(40.0, 1.5, 1.0));
     let mut last = Point::default();
@@ -365,7 +365,7 @@ fn a_wall_ends_a_throw() {
 }
 
 #[test]
-fn a_throw_never_hits_its_thrower() {
+fn throw_never_hits_its_thrower() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     throw(&mut world, A, at(0.0, 0.0));
     let fallen = run(&mut world, 60);
@@ -374,7 +374,7 @@ fn a_throw_never_hits_its_thrower() {
 }
 
 #[test]
-fn a_throw_at_no_place_is_refused() {
+fn throw_at_an_invalid_target_is_ignored() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     let own = object(&world, EntityId(1)).expect("it is held").position;
     let nan = f32::NAN;
@@ -395,7 +395,7 @@ fn a_throw_at_no_place_is_refused() {
 }
 
 #[test]
-fn a_throw_beyond_the_longest_flies_that_way() {
+fn throw_beyond_the_maximum_keeps_its_direction() {
     let mut world = armed(&[at(0.0, 0.0)], 1);
     throw(&mut world, A, at(-1e9, 0.0));
     run(&mut world, 30);
@@ -406,7 +406,7 @@ fn a_throw_beyond_the_longest_flies_that_way() {
 }
 
 #[test]
-fn snapshots_tell_players_then_objects_then_the_dead() {
+fn snapshots_list_players_then_objects_then_dead_entities() {
     let mut world = armed(&[at(0.0, 0.0), at(5.0, 5.0)], 1);
     throw(&mut world, A, at(0.0, 3.0));
     put(&mut world, 2, ObjectKind::Tree, at(-5.0, 0.0));
@@ -416,7 +416,7 @@ fn snapshots_tell_players_then_objects_then_the_dead() {
 }
 
 #[test]
-fn the_list_of_the_dead_is_bounded() {
+fn number_of_dead_entities_is_limited() {
     let mut world = players_at([]);
     (0..1_000).for_each(|id| world.record_death(EntityId(id)));
     let entities = world.entities();
@@ -426,7 +426,7 @@ fn the_list_of_the_dead_is_bounded() {
 
 /// As many objects regrow as have ended, on free grass, deterministically.
 #[test]
-fn as_many_objects_grow_as_have_ended() {
+fn ended_objects_regrow_deterministically() {
     let mut world = World::new(4);
     world.join().expect("there is room");
     let ended = [3, 7, 150, 151, 300].map(EntityId);
@@ -455,7 +455,7 @@ fn as_many_objects_grow_as_have_ended() {
 
 /// Four bots throw more objects than there were at the start, and there are still some.
 #[test]
-fn ten_minutes_of_bots_leave_objects() {
+fn objects_remain_after_ten_minutes_of_bots() {
     let mut world = World::new(6);
     for _ in 0..600 * TICKS_PER_SECOND {
         while world.players().count() < 4 {
@@ -478,14 +478,14 @@ fn ten_minutes_of_bots_leave_objects() {
     assert!(grown > 100, "only {grown} have grown");
 }
 
-/// A bug of the original (docs/game.md#faults).
+/// This is a bug of the original game (docs/game.md#faults).
 #[test]
 fn two_players_can_fall_in_one_tick() {
     let mut world = players_at([at(-3.0, 0.0), at(3.0, 0.0)]);
     world.players.iter_mut().for_each(|body| body.health = 1);
     arm(&mut world, A, 1);
     arm(&mut world, B, 2);
-    // Past each other.
+    // The objects pass each other.
     throw(&mut world, A, at(3.2, 0.0));
     throw(&mut world, B, at(-3.2, 0.0));
     world.objects[0].position.y = 0.09;
@@ -495,9 +495,9 @@ fn two_players_can_fall_in_one_tick() {
     assert_eq!(world.players().count(), 0);
 }
 
-/// A bug of the original.
+/// This is a bug of the original game.
 #[test]
-fn an_object_that_dies_in_the_hand_leaves_it_empty() {
+fn object_that_dies_while_held_leaves_the_hands_empty() {
     let mut world = armed(&[at(0.0, 0.0), at(6.0, 0.0)], 1);
     world.objects[0].health = 1;
     arm(&mut world, B, 2);
@@ -510,9 +510,9 @@ fn an_object_that_dies_in_the_hand_leaves_it_empty() {
     assert_eq!(player(&world, B).health, 3);
 }
 
-/// A bug of the original.
+/// This is a bug of the original game.
 #[test]
-fn what_a_leaver_held_can_be_picked_up() {
+fn object_of_a_departed_player_can_be_picked_up() {
     let mut world = armed(&[at(0.0, 0.0), at(1.0, 0.0)], 1);
     world.leave(A);
     let object = object(&world, EntityId(1)).expect("it is there");
@@ -523,7 +523,7 @@ fn what_a_leaver_held_can_be_picked_up() {
 }
 
 #[test]
-fn actions_of_nobody_are_ignored() {
+fn actions_of_unknown_players_are_ignored() {
     let mut world = World::new(1);
     let before = world.entities();
     throw(&mut world, A, at(1.0, 1.0));
@@ -533,7 +533,7 @@ fn actions_of_nobody_are_ignored() {
     assert_eq!(world.entities(), before);
 }
 
-/// FNV-1a of what a snapshot packs.
+/// Returns the FNV-1a hash of a packed snapshot.
 fn digest(world: &World) -> u64 {
     let mut buffer = [0; 16_384];
     let bytes = rakwire::codec::rabbit::pack(world.entities().as_slice(), &mut buffer).expect("it fits");
@@ -542,9 +542,9 @@ fn digest(world: &World) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Twenty seconds of a busy game. The hashes must be the same on every machine.
+/// Simulates twenty seconds of a busy game. The hashes must be the same on every machine.
 #[test]
-fn a_world_is_the_same_everywhere() {
+fn world_is_the_same_on_every_machine() {
     let mut world = World::new(42);
     let mut random = Pcg32::seed_from_u64(43);
     for tick in 0..1_200_u32 {
@@ -576,9 +576,9 @@ const OLD_WORLD: u64 = 14_720_471_246_657_529_616;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any actions the numbers of snapshots are finite, and all positions are valid.
+    /// After any actions, the numbers of snapshots are finite and all positions are valid.
     #[test]
-    fn a_world_stays_sound(
+    fn world_stays_valid_under_arbitrary_actions(
         seed: u64,
         actions in proptest::collection::vec((1..5_u32, 0..4_u8, any::<u8>(), any::<(f32, f32, f32)>()), 0..80),
     ) {
@@ -591,7 +591,7 @@ proptest! {
                 1 => start_breaking(&mut world, owner, EntityId(u32::from(byte) + 60)),
                 2 => throw(&mut world, owner, Point::new(x, y, z)),
                 _ => {
-                    // The nearest object, to have something to throw.
+                    // Make the nearest object loose, so that there is something to throw.
                     if let Some(place) = world.position_of(owner) {
                         let near = world.objects.iter_mut().min_by(|a, b| {
                             (a.position - place).length().total_cmp(&(b.position - place).length())

@@ -11,7 +11,7 @@ use crate::message::{Direction, Point};
 const CONTACTS: usize = 3;
 
 impl PlayerBody {
-    /// The velocity in tiles per second: opposite directions cancel out, and diagonals are not faster.
+    /// Returns the velocity in tiles per second: opposite directions cancel out, and diagonals are not faster.
     pub(super) fn velocity(&self) -> Point {
         let one = |direction| if self.movement.has(direction) { 1.0 } else { 0.0 };
         let x = one(Direction::EAST) - one(Direction::WEST);
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// The position at the end of a motion.
+    /// Returns the position at the end of a motion.
     pub(super) fn path(&self, body: &PlayerBody, mut motion: Point) -> Point {
         let mut moved = *body;
         for _ in 0..CONTACTS {
@@ -65,7 +65,7 @@ impl World {
         contacts.min_by(|a, b| a.time.total_cmp(&b.time))
     }
 
-    /// The obstacles of a player in a region: objects on the ground, other players, water.
+    /// Returns the obstacles of a player in a region: objects on the ground, other players, and water.
     fn obstacles(&self, body: &PlayerBody, region: Cuboid) -> impl Iterator<Item = Cuboid> {
         let id = body.id;
         let standing = self.objects.iter().filter(|object| object.place == Place::Standing);
@@ -74,7 +74,8 @@ impl World {
         bodies.filter(move |cuboid| cuboid.overlaps(&region)).chain(walls_near(&region))
     }
 
-    /// Separates overlapping players: both move by half of the overlap. Then pushes them out of objects, and of water last.
+    /// Separates overlapping players, each by half of the overlap. Then pushes them out of objects, and finally out of
+    /// water.
     pub(super) fn separate(&mut self) {
         for first in 0..self.players.len() {
             for second in first + 1..self.players.len() {

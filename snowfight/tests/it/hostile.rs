@@ -7,7 +7,7 @@ use crate::model;
 
 const FILE: &str = include_str!("../vectors/game-protocol.json");
 
-/// The bytes of all recorded messages.
+/// Returns the bytes of all recorded messages.
 fn recorded() -> Vec<Vec<u8>> {
     let entries: Vec<Value> = serde_json::from_str(FILE).expect("it is JSON");
     let messages = entries.iter().filter(|entry| entry["category"] == "message");
@@ -20,7 +20,7 @@ fn byte(hex: &str) -> u8 {
 }
 
 #[test]
-fn recorded_messages_cut_at_each_byte_break_nothing() {
+fn truncated_recorded_messages_are_handled() {
     for bytes in recorded() {
         let step = bytes.len().div_ceil(200);
         for length in (0..=bytes.len()).step_by(step) {
@@ -33,12 +33,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_a_message_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_accepted_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(model::messages(&bytes), Ok(()));
     }
 
     #[test]
-    fn recorded_messages_with_changed_bits_break_nothing(which: prop::sample::Index, bits: Vec<prop::sample::Index>) {
+    fn corrupted_recorded_messages_are_handled(which: prop::sample::Index, bits: Vec<prop::sample::Index>) {
         let mut bytes = recorded().swap_remove(which.index(30));
         for bit in bits {
             let bit = bit.index(bytes.len() * 8);
@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_one_client_says_the_other_plays_on(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn hostile_client_does_not_affect_other_players(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert_eq!(model::hostile_client(&bytes), Ok(()));
     }
 }

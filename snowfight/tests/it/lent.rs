@@ -1,4 +1,4 @@
-//! A snapshot is read in place: from the pieces of datagrams, and from the blocks of a peer that lends it.
+//! Reads a snapshot in place: from the pieces of datagrams, and from the blocks of a peer that lends it.
 
 use std::error::Error;
 
@@ -30,7 +30,7 @@ fn assert_reads(bytes: &dyn Chunks, expected: &[Entity]) {
 }
 
 #[test]
-fn a_snapshot_in_thirteen_datagrams_needs_no_copy() {
+fn snapshot_in_thirteen_datagrams_needs_no_copy() {
     let entities = entities();
     let bytes = to_vec(&message(&entities)).expect("it packs");
     for length in [1, 7, 128, 504, 10_000] {
@@ -40,9 +40,9 @@ fn a_snapshot_in_thirteen_datagrams_needs_no_copy() {
     assert_eq!((bytes.len(), bytes.chunks(504).count()), (6_145, 13));
 }
 
-/// Two peers in memory: the messages that the second one lends are in blocks of 128 bytes.
+/// Two peers in memory. The messages that the second one lends are in blocks of 128 bytes.
 #[test]
-fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>> {
+fn snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>> {
     let entities = entities();
     let bytes = to_vec(&message(&entities))?;
     let (mut a, mut b) = (Resources::<1, 256, 128>::new(), Resources::<1, 256, 128>::new());
@@ -87,9 +87,9 @@ fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Erro
     Err("the message has not arrived".into())
 }
 
-/// The same with the Game Protocol: every chunk of the message is in its own block.
+/// With the Game Protocol, every chunk of the message is in its own block.
 #[test]
-fn a_snapshot_in_the_chunks_of_the_game_protocol_needs_no_copy() -> Result<(), Box<dyn Error>> {
+fn snapshot_in_game_protocol_chunks_needs_no_copy() -> Result<(), Box<dyn Error>> {
     use rakwire::game_protocol::{Capacity, Config, Event, Peer, Reliability};
     let entities = entities();
     let bytes = to_vec(&message(&entities))?;

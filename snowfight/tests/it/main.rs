@@ -1,4 +1,4 @@
-//! The game from outside: its messages, and both of its state machines over the transports.
+//! Integration tests of the game: its messages, and both of its state machines over the transports.
 
 mod hostile;
 mod lent;

@@ -1,5 +1,5 @@
-//! Snapshots for a client that does not keep up, over the real transports (docs/game.md#pacing): a bottleneck stands for the
-//! queue of a relay and the page behind it.
+//! Snapshots for a client that does not keep up, over the real transports (docs/game.md#pacing). A bottleneck
+//! represents the queue of a relay and the page behind it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use snowfight::world::MAX_ENTITIES;
 use crate::transports::{End, Game, Play, RakNet, TICK, WAYS};
 
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// About 256 datagrams of the Game Protocol.
+/// The length of the queue in bytes: about 256 datagrams of the Game Protocol.
 const QUEUE: u64 = 130_000;
-/// The limit of the age of what a client shows, in ticks: half a second, of which a fifth is the snapshot itself in the
+/// The maximum age of the shown state, in ticks: half a second, of which the snapshot itself takes a fifth in the
 /// bottleneck.
 const MAX_AGE: u32 = 30;
 
-/// What happened in one phase.
+/// The results of one phase.
 #[derive(Debug)]
 struct Phase {
-    /// The age of the oldest snapshot that was the newest one of the client, in ticks.
+    /// The maximum age of the client's newest snapshot, in ticks.
     worst_age: u32,
     shown: usize,
     sent: u64,
@@ -32,7 +32,7 @@ struct Phase {
     path: LinkStats,
 }
 
-/// A game whose time goes on from phase to phase.
+/// A game that continues from phase to phase.
 struct Slow<E: End> {
     play: Play<E>,
     ticks: u32,
@@ -49,7 +49,7 @@ impl<E: End> Slow<E> {
         slow
     }
 
-    /// Runs some seconds with a path to the client of so many bits per second.
+    /// Runs some seconds with a path to the client of `bits_per_second`.
     fn run(&mut self, seconds: u32, bits_per_second: Option<u64>) -> Phase {
         let bottleneck = bits_per_second.map(|bits_per_second| Bottleneck { bits_per_second, queue: QUEUE });
         let conditions = Conditions { latency: ONE_WAY, bottleneck, ..Conditions::default() };
@@ -84,7 +84,7 @@ fn paced<E: End>(client: E, server: E) {
     assert_eq!((before.sent, before.thinned), (600, 0), "{before:?}");
     slow.run(5, Some(800_000));
     let during = slow.run(20, Some(800_000));
-    // A snapshot is about 7,000 bytes with headers: the path carries fourteen a second.
+    // A snapshot is about 7,000 bytes with headers, so the path carries fourteen a second.
     assert!((140..300).contains(&during.shown), "{during:?}");
     assert!(during.thinned > 800 && during.path.overflowed == 0, "{during:?}");
     assert!(during.worst_age <= MAX_AGE, "{during:?}");
@@ -95,18 +95,18 @@ fn paced<E: End>(client: E, server: E) {
 }
 
 #[test]
-fn a_slow_client_gets_fewer_snapshots_in_time_by_the_game_protocol() {
+fn slow_client_gets_fewer_but_timely_snapshots_over_the_game_protocol() {
     paced(Game::new(0), Game::new(1));
 }
 
 #[test]
-fn a_slow_client_gets_fewer_snapshots_in_time_by_raknet() {
+fn slow_client_gets_fewer_but_timely_snapshots_over_raknet() {
     paced(RakNet::new(0), RakNet::new(1));
 }
 
-/// Without pacing most snapshots of the Game Protocol lose a datagram to the full queue, and the others are old.
+/// Without pacing, most snapshots of the Game Protocol lose a datagram to the full queue, and the others are old.
 #[test]
-fn without_pacing_the_queue_before_a_slow_client_is_always_full() {
+fn without_pacing_the_queue_of_a_slow_client_stays_full() {
     let mut slow = Slow::new(Game::new(0), Game::new(1), Scope::Whole, Pacing::Unpaced);
     slow.run(10, None);
     let during = slow.run(20, Some(800_000));
@@ -114,8 +114,8 @@ fn without_pacing_the_queue_before_a_slow_client_is_always_full() {
     assert_eq!(during.thinned, 0);
 }
 
-/// The path is cut for eight seconds: after the first few snapshots one a second is tried, and afterwards everything is as
-/// before.
+/// Cuts the path for eight seconds. After the first few snapshots one a second is tried, and afterwards everything is
+/// as before.
 fn cut<E: End>(client: E, server: E, scope: Scope) {
     let mut slow = Slow::new(client, server, scope, Pacing::Acknowledged);
     let all = slow.run(10, None).sent;
@@ -127,14 +127,15 @@ fn cut<E: End>(client: E, server: E, scope: Scope) {
 }
 
 #[test]
-fn a_client_recovers_from_a_path_that_was_cut() {
+fn client_recovers_after_the_path_was_cut() {
     for scope in [Scope::Whole, Scope::Changes] {
         cut(Game::new(0), Game::new(1), scope);
         cut(RakNet::new(0), RakNet::new(1), scope);
     }
 }
 
-/// A client without a network that takes a snapshot of changes from its queue every twelfth tick, in which five are due.
+/// A client without a network that takes a snapshot of changes from its queue every twelfth tick, in which five are
+/// due.
 struct Sluggish {
     server: Server<u8>,
     client: Client,
@@ -170,9 +171,9 @@ impl Sluggish {
     }
 }
 
-/// A client that gets few snapshots of changes still has every entity as it is.
+/// A client that gets few snapshots of changes still shows every entity correctly.
 #[test]
-fn few_snapshots_of_changes_add_up_to_the_world() {
+fn few_snapshots_of_changes_show_the_whole_world() {
     let (mut server, mut client) = (Server::new(7), Client::with_scope(Scope::Changes));
     server.handle_connected(0).unwrap();
     client.handle_connected();
@@ -182,15 +183,15 @@ fn few_snapshots_of_changes_add_up_to_the_world() {
     slow.longest_queue = 0;
     (1_200..6_000).for_each(|number| slow.tick(number));
     let Stats { snapshots, thinned, .. } = slow.server.stats();
-    assert!((300..700).contains(&snapshots) && thinned > 2_000, "{snapshots} snapshots, {thinned} left out");
+    assert!((300..700).contains(&snapshots) && thinned > 2_000, "{snapshots} snapshots, {thinned} skipped");
     assert!(slow.longest_queue < 12, "{} in the queue", slow.longest_queue);
     let world = slow.server.world().entities();
     let is_object = |entity: &&Entity| matches!(entity.kind, EntityKind::Object(_));
     let objects = world.iter().filter(is_object);
     assert!(objects.clone().count() > 250);
-    // What has changed in the last second may be on its way.
+    // Changes of the last second may still be on their way.
     let wrong = objects.filter(|object| slow.view.entity(object.id) != Some(&object.kind)).count();
-    assert!(wrong <= 2, "{wrong} objects are not as they are");
+    assert!(wrong <= 2, "{wrong} objects are shown wrongly");
     let dead = slow.view.entities().iter().filter(is_object);
     let dead = dead.filter(|shown| !world.iter().any(|entity| entity.id == shown.id)).count();
     assert!(dead <= 2, "{dead} objects have ended");

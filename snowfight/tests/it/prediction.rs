@@ -73,7 +73,7 @@ impl Play {
         }
     }
 
-    /// The client sends one direction, and predicts another.
+    /// Runs a frame in which the client sends one direction and predicts another.
     fn frame(&mut self, now: Instant, movement: Direction, believed: Direction) {
         self.deliver(now);
         self.client.handle_frame(now, Input { movement, ..Input::default() });
@@ -86,7 +86,7 @@ impl Play {
         }
     }
 
-    fn told(&self) -> Option<Point> {
+    fn reported(&self) -> Option<Point> {
         Some(self.view.player(self.client.player()?)?.1.position)
     }
 
@@ -113,7 +113,7 @@ struct Walked {
     far: f32,
 }
 
-/// A minute of random walks among the trees.
+/// Simulates a minute of random walks among the trees.
 fn walk(conditions: Conditions, scope: Scope, seed: u64) -> Walked {
     let mut play = Play::new(conditions, scope, seed);
     let mut dice = Dice(seed as u32);
@@ -129,8 +129,8 @@ fn walk(conditions: Conditions, scope: Scope, seed: u64) -> Walked {
         }
         left -= 1;
         play.frame(now + phase, movement, movement);
-        if let (Some(told), Some(predicted)) = (play.told(), play.predicted()) {
-            walked.ahead = walked.ahead.max((predicted - told).length());
+        if let (Some(reported), Some(predicted)) = (play.reported(), play.predicted()) {
+            walked.ahead = walked.ahead.max((predicted - reported).length());
             walked.far = walked.far.max(predicted.length());
         }
     }
@@ -143,7 +143,7 @@ fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// With a round trip of 100 ms, and with 100 ms each way.
+/// The round-trip times are 100 ms and 200 ms.
 #[test]
 fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
     for (millis, lead) in [(50, 0.4), (100, 0.9)] {
@@ -160,7 +160,7 @@ fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
 
 /// On a path with loss and jitter, corrections are as large as the changes of the delay.
 #[test]
-fn corrections_on_a_bad_path_are_bounded_by_its_jitter() {
+fn corrections_on_a_bad_path_are_limited_by_its_jitter() {
     let conditions = Conditions { loss: 0.05, jitter: Duration::from_millis(10), ..latency(50) };
     for seed in 1..6 {
         let Walked { worst, ahead, .. } = walk(conditions, Scope::Changes, seed);
@@ -170,7 +170,7 @@ fn corrections_on_a_bad_path_are_bounded_by_its_jitter() {
 }
 
 #[test]
-fn a_prediction_that_walks_another_way_is_corrected() {
+fn wrong_prediction_is_corrected() {
     let mut play = Play::new(latency(50), Scope::Whole, 1);
     for tick in 0..240 {
         let now = Instant::ZERO + TICK * tick;

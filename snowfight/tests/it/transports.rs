@@ -1,5 +1,5 @@
-//! Prediction over the real transports on a simulated network: the corrections are those that the page of the game has to
-//! smooth.
+//! Prediction over the real transports on a simulated network. The corrections are those that the page of the game has
+//! to smooth.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ const MESSAGE_ID: u8 = 0x86;
 /// One end of a connection.
 pub(crate) trait End: Machine {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr);
-    /// Whether there was room.
-    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool;
-    /// Whether it is open, and the messages that have arrived.
-    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;
+    /// Sends a message; returns whether there was room.
+    fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool;
+    /// Receives the messages that have arrived; returns whether the connection is open.
+    fn receive(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;
 }
 
 pub(crate) struct Game {
@@ -45,7 +45,7 @@ impl End for Game {
         self.peer.connect(now, to).expect("there is room");
     }
 
-    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
+    fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
         let reliability = match delivery {
             Delivery::Reliable => game_protocol::Reliability::Reliable,
             Delivery::Unreliable => game_protocol::Reliability::Unreliable,
@@ -54,7 +54,7 @@ impl End for Game {
         self.peer.send(now, id, message, reliability).is_ok()
     }
 
-    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
+    fn receive(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
         while let Some(event) = self.peer.poll_event() {
             if let game_protocol::Event::Connected { id, .. } = event {
                 self.id = Some(id);
@@ -87,7 +87,7 @@ impl End for RakNet {
         self.peer.connect(now, to).expect("there is room");
     }
 
-    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
+    fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> bool {
         let promise = match delivery {
             Delivery::Reliable => raknet::Delivery::RELIABLE_ORDERED,
             Delivery::Unreliable => raknet::Delivery::UNRELIABLE_SEQUENCED,
@@ -97,7 +97,7 @@ impl End for RakNet {
         self.peer.send(now, id, &message, promise).is_ok()
     }
 
-    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
+    fn receive(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
         while let Some(event) = self.peer.poll_event() {
             if let raknet::Event::Connected { id, .. } = event {
                 self.id = Some(id);
@@ -146,9 +146,9 @@ pub(crate) struct Play<E: End> {
     pub(crate) server: Server<u8>,
     client: Client,
     pub(crate) view: Box<View<MAX_ENTITIES>>,
-    /// The ticks of the snapshots that the client has got.
+    /// The ticks of the snapshots that the client has received.
     pub(crate) shown: Vec<u32>,
-    /// Whether its path may be too slow for what is said.
+    /// Its path may be too slow for all messages.
     pub(crate) is_slow: bool,
     prediction: Option<Prediction>,
     corrections: Vec<f32>,
@@ -160,7 +160,7 @@ impl<E: End> Play<E> {
         let conditions = Conditions { latency: one_way, ..Conditions::default() };
         let mut pair = Pair::new(client, server, conditions, seed);
         pair.a.connect(pair.now, pair.b_address);
-        while !(pair.a.hear(&mut Vec::new()) && pair.b.hear(&mut Vec::new())) {
+        while !(pair.a.receive(&mut Vec::new()) && pair.b.receive(&mut Vec::new())) {
             assert!(pair.step() && pair.now < Instant::ZERO + Duration::from_secs(5), "they connect");
         }
         let mut client = Client::with_scope(scope);
@@ -189,29 +189,29 @@ impl<E: End> Play<E> {
     pub(crate) fn tick(&mut self) {
         let now = self.pair.now;
         let mut messages = Vec::new();
-        self.pair.b.hear(&mut messages);
+        self.pair.b.receive(&mut messages);
         messages.iter().for_each(|message| self.server.handle_message(0, &message.as_slice()));
         self.server.tick();
         let mut buffer = vec![0; MAX_MESSAGE];
         while let Some(Output::Send { payload, delivery, .. }) = self.server.poll_output(&mut buffer) {
-            assert!(self.pair.b.say(now, payload, delivery) || self.is_slow, "there is room");
+            assert!(self.pair.b.send(now, payload, delivery) || self.is_slow, "there is room");
         }
     }
 
     pub(crate) fn frame(&mut self, movement: Direction) {
         let now = self.pair.now;
         let mut messages = Vec::new();
-        self.pair.a.hear(&mut messages);
+        self.pair.a.receive(&mut messages);
         messages.iter().for_each(|message| self.take(now, message));
         self.client.handle_frame(now, Input { movement, ..Input::default() });
         let predicted = self.prediction.as_mut().and_then(|prediction| prediction.handle_frame(movement));
-        let told = self.client.player().and_then(|player| Some(self.view.player(player)?.1.position));
-        if let (Some(predicted), Some(told)) = (predicted, told) {
-            self.ahead = self.ahead.max((predicted - told).length());
+        let reported = self.client.player().and_then(|player| Some(self.view.player(player)?.1.position));
+        if let (Some(predicted), Some(reported)) = (predicted, reported) {
+            self.ahead = self.ahead.max((predicted - reported).length());
         }
         let mut buffer = [0; 64];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
-            assert!(self.pair.a.say(now, message, delivery) || self.is_slow, "there is room");
+            assert!(self.pair.a.send(now, message, delivery) || self.is_slow, "there is room");
         }
     }
 
@@ -235,7 +235,7 @@ impl<E: End> Play<E> {
     }
 }
 
-/// Half a minute of random walks among the trees.
+/// Simulates half a minute of random walks among the trees.
 fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64) {
     let mut play = Play::new(client, server, one_way, scope, seed);
     let start = play.pair.now;
@@ -259,15 +259,15 @@ fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64
     let worst = play.corrections.iter().copied().fold(0.0, f32::max);
     assert!(play.corrections.len() > 800, "{} snapshots", play.corrections.len());
     let thinned = play.server.stats().thinned;
-    assert!(worst < 0.1, "{worst} with {scope:?}, {one_way:?} each way, seed {seed}, {thinned} left out");
+    assert!(worst < 0.1, "{worst} with {scope:?}, {one_way:?} each way, seed {seed}, {thinned} skipped");
     assert!(play.ahead > 4.0 * one_way.as_secs_f32(), "only {} ahead of the server", play.ahead);
 }
 
-/// With a round trip of 100 ms, and with 100 ms each way.
+/// The one-way latencies; the round-trip times are 100 ms and 200 ms.
 const LATENCIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 
 #[test]
-fn corrections_stay_under_a_tenth_by_the_game_protocol() {
+fn corrections_stay_under_a_tenth_over_the_game_protocol() {
     for latency in LATENCIES {
         for scope in [Scope::Whole, Scope::Changes] {
             (1..4).for_each(|seed| walk(Game::new(0), Game::new(1), latency, scope, seed));
@@ -276,7 +276,7 @@ fn corrections_stay_under_a_tenth_by_the_game_protocol() {
 }
 
 #[test]
-fn corrections_stay_under_a_tenth_by_raknet() {
+fn corrections_stay_under_a_tenth_over_raknet() {
     for latency in LATENCIES {
         for scope in [Scope::Whole, Scope::Changes] {
             (1..4).for_each(|seed| walk(RakNet::new(0), RakNet::new(1), latency, scope, seed));

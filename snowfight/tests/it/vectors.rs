@@ -1,4 +1,4 @@
-//! The committed vectors: recordings of what the original implementation sends and accepts.
+//! The committed vectors: recordings of the messages that the original implementation sends and accepts.
 
 use serde_json::{Value, json};
 
@@ -35,10 +35,10 @@ fn changed_vectors_fail() {
             changed.push(wrong);
         }
         for (name, wrong) in [("bits", json!(3)), ("type", json!("u7")), ("category", json!("rabbits"))] {
-            // The transport has a form for each category, not for each type.
-            let tells =
+            // The transport has a format for each category, not for each type.
+            let is_checked =
                 name != "type" || !TRANSPORT.contains(&entry["category"].as_str().unwrap_or_default());
-            if tells && entry.get(name).is_some_and(|right| *right != wrong) {
+            if is_checked && entry.get(name).is_some_and(|right| *right != wrong) {
                 let mut other = entry.clone();
                 other[name] = wrong;
                 changed.push(other);
@@ -56,20 +56,20 @@ fn changed_vectors_fail() {
             changed.push(other);
         }
         let all = changed.len();
-        // Some of what may be decoded may be decoded from other bits too.
+        // Some values can also be decoded from other bits.
         let expected = if entry["category"] == "rabbit_decode" { 2 } else { all };
         assert!(failures(&changed.into()) >= expected, "{}", entry["name"]);
     }
 }
 
-/// The hex with its first bit changed.
+/// Returns the hex with its first bit changed.
 fn flipped(hex: &str) -> String {
     let first = u8::from_str_radix(&hex[..2], 16).expect("it is hex") ^ 1;
     format!("{first:02x}{}", &hex[2..])
 }
 
 #[test]
-fn what_is_no_file_of_vectors_is_said() {
+fn invalid_vector_files_are_reported() {
     for text in ["", "[", "{}", "[]", "3"] {
         assert!(vectors::check(text).is_err(), "{text}");
     }

@@ -10,7 +10,7 @@ use snowfight::message::{
 };
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 
-/// Whether a property holds, or a description of the violation.
+/// The result of a property: it holds, or a description of the violation.
 pub type Kept = Result<(), String>;
 
 /// Unpacks the bytes as every message.
@@ -49,13 +49,13 @@ fn parts(bytes: &[u8]) -> Kept {
 /// A message as `Debug` text, and packed.
 type Unpacked = Option<(String, Vec<u8>)>;
 
-/// The bytes unpacked as a `T`, if they are valid, as `Debug` text, because a NaN is not equal to itself.
+/// Unpacks the bytes as a `T` if they are valid, to `Debug` text, because a NaN is not equal to itself.
 fn unpack_as_text_and_bytes<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Unpacked {
     let value = unpack::<T>(bytes).ok()?;
     Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
 }
 
-/// An unpacked value is packed to bytes with the same meaning that are not longer.
+/// Checks that an unpacked value packs to bytes with the same meaning that are not longer.
 fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
     let Some((text, packed)) = unpack_as_text(bytes) else { return Ok(()) };
     let again = unpack_as_text(&packed);
@@ -65,15 +65,15 @@ fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
     Err(format!("{again:?} instead of {text}"))
 }
 
-/// A list of entities that is read lazily equals the one that is read at once.
+/// Checks that a list of entities that is read lazily equals one that is read at once.
 fn entities(bytes: &[u8]) -> Kept {
     let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
     let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));
     if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
 }
 
-/// Two players, of which the second sends the bytes as messages: each is a length and that many bytes, followed by a tick.
-/// The first one plays normally.
+/// Runs two players, of which the second sends the bytes as messages: each is a length and that many bytes, followed by
+/// a tick. The first one plays normally.
 pub fn hostile_client(bytes: &[u8]) -> Kept {
     let mut server = Server::new(5);
     let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });

@@ -18,11 +18,11 @@ use wasm_bindgen::prelude::*;
 const INTERPOLATION_DELAY: f64 = 4.0;
 /// The error of the drawn time above which it is reset instead of adjusted.
 const MAX_DRIFT: f64 = 30.0;
-/// The part of the error by which the drawn time is adjusted in a frame.
+/// The fraction of the error by which the drawn time is adjusted in a frame.
 const DRIFT_RATE: f64 = 0.05;
-/// The part of a correction that remains after a frame.
+/// The fraction of a correction that remains after a frame.
 const CORRECTION_DECAY: f32 = 0.85;
-/// A longer correction, in tiles, is not smoothed.
+/// The length of a correction, in tiles, above which it is not smoothed.
 const MAX_SMOOTHED: f32 = 2.0;
 /// The number of stored positions of an entity.
 const TRACK: usize = 12;
@@ -64,7 +64,7 @@ extern "C" {
     fn set_reason(this: &GameUpdate, reason: &str);
 }
 
-/// How the state of the world reaches the client, if the server agrees.
+/// The form in which the client requests the state of the world. The server may not agree.
 #[wasm_bindgen]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorldUpdates {
@@ -86,13 +86,13 @@ pub struct Outgoing {
 
 #[wasm_bindgen]
 impl Outgoing {
-    /// Its bytes.
+    /// Returns its bytes.
     #[wasm_bindgen(getter)]
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// Whether it is reliable.
+    /// Returns whether it is reliable.
     #[wasm_bindgen(getter)]
     pub fn reliable(&self) -> bool {
         self.reliable
@@ -110,18 +110,18 @@ enum Change {
 
 /// The client of one game: takes messages of the server, and returns messages of the player and the scene.
 ///
-/// Call `frame` sixty times a second. The own player is drawn at its predicted position; other entities are interpolated
-/// between past snapshots.
+/// Call `frame` sixty times a second. The own player is drawn at its predicted position; other entities are
+/// interpolated between past snapshots.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Game {
     client: Client,
-    /// The newest whole snapshot since the last frame, and its tick: a frame shows one state.
+    /// The newest whole snapshot since the last frame, and its tick. A frame shows only one state.
     waiting: Option<(u32, Vec<u8>)>,
     view: Box<View<MAX_ENTITIES>>,
-    /// What replication has led to, if the client has requested it.
+    /// The replicated state, if the client has requested replication.
     replicas: Option<Box<WorldReplicas<RakNet>>>,
-    /// The tick of the view, if the last frame was before it.
+    /// The tick of the view, if it has not been shown in a frame yet.
     unshown: Option<u32>,
     prediction: Option<Box<Prediction>>,
     /// The remaining part of corrections, which are smoothed.
@@ -137,7 +137,7 @@ pub struct Game {
 
 #[wasm_bindgen]
 impl Game {
-    /// A game without a connection, which requests the state of the world so.
+    /// Creates a game without a connection, which requests the state of the world in this form.
     #[wasm_bindgen(constructor)]
     pub fn new(updates: WorldUpdates) -> Self {
         let scope = match updates {
@@ -165,13 +165,13 @@ impl Game {
         }
     }
 
-    /// The connection has opened: the player requests to join.
+    /// Handles a new connection: the player requests to join.
     pub fn connected(&mut self) {
         self.client.handle_connected();
     }
 
-    /// Handles a message of the server. The state of the world changes with the next frame, by the newest snapshot until
-    /// then.
+    /// Handles a message of the server. The shown state of the world changes with the next frame, to that of the newest
+    /// snapshot.
     pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameUpdate {
         let update = GameUpdate::new();
         match self.receive(message, instant(now_ms)) {
@@ -190,7 +190,8 @@ impl Game {
         update
     }
 
-    /// Handles a message of replication, which begins with the byte 130. The state of the world changes with the next frame.
+    /// Handles a message of replication, which begins with the byte 130. The shown state of the world changes with the
+    /// next frame.
     #[wasm_bindgen(js_name = handleReplication)]
     pub fn handle_replication(&mut self, message: &[u8]) {
         if let Some(replicas) = &mut self.replicas {
@@ -198,13 +199,13 @@ impl Game {
         }
     }
 
-    /// The answer to messages of replication, to be sent unreliably as it is, if any came.
+    /// Returns the reply to messages of replication, if there is one. Send it unreliably and unchanged.
     #[wasm_bindgen(js_name = pollReplication)]
     pub fn poll_replication(&mut self) -> Option<Vec<u8>> {
         self.replicas.as_mut()?.poll_acknowledgement().map(|message| message.to_vec())
     }
 
-    /// Whether the server has agreed to replication.
+    /// Returns whether the server has agreed to replication.
     #[wasm_bindgen(getter, js_name = isReplicated)]
     pub fn is_replicated(&self) -> bool {
         self.client.is_replicated()
@@ -228,7 +229,7 @@ impl Game {
         self.pass(instant(now_ms), input);
     }
 
-    /// The next message to send, if any.
+    /// Returns the next message to send, if any.
     #[wasm_bindgen(js_name = pollMessage)]
     pub fn poll_message(&mut self) -> Option<Outgoing> {
         let mut buffer = [0; MAX_MESSAGE_SIZE];
@@ -236,8 +237,9 @@ impl Game {
         Some(Outgoing { bytes: bytes.to_vec(), reliable: delivery == Delivery::Reliable })
     }
 
-    /// The entities to draw, with twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 if
-    /// loose), health, maximum health, owner, held entity, entity being broken (-1 for none), direction.
+    /// Returns the entities to draw, with twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z,
+    /// durability (-1 if loose), health, maximum health, owner, held entity, entity being broken (-1 for none),
+    /// direction.
     pub fn scene(&self) -> Vec<f64> {
         let mut scene = Vec::with_capacity(self.view.entities().len() * FIELDS);
         for entity in self.view.entities() {
@@ -246,31 +248,31 @@ impl Game {
         scene
     }
 
-    /// The id of the player, once it has joined.
+    /// Returns the id of the player, once it has joined.
     #[wasm_bindgen(getter)]
     pub fn player(&self) -> Option<u32> {
         self.client.player().map(|player| player.0)
     }
 
-    /// The tick of the newest snapshot.
+    /// Returns the tick of the newest snapshot.
     #[wasm_bindgen(getter)]
     pub fn time(&self) -> u32 {
         self.newest
     }
 
-    /// The number of shown snapshots.
+    /// Returns the number of shown snapshots.
     #[wasm_bindgen(getter)]
     pub fn snapshots(&self) -> u32 {
         self.snapshots
     }
 
-    /// The round-trip time to the server in milliseconds, once it is known.
+    /// Returns the round-trip time to the server in milliseconds, once it is known.
     #[wasm_bindgen(getter, js_name = roundTripMs)]
     pub fn round_trip_ms(&self) -> Option<f64> {
         self.round_trip.map(|time| time.as_secs_f64() * 1_000.0)
     }
 
-    /// The largest correction of the own player so far, in tiles.
+    /// Returns the largest correction of the own player so far, in tiles.
     #[wasm_bindgen(getter, js_name = largestCorrection)]
     pub fn largest_correction(&self) -> f32 {
         self.largest_correction
@@ -378,7 +380,7 @@ impl Game {
         self.drawn_time += if off.abs() > MAX_DRIFT { off } else { off * DRIFT_RATE };
     }
 
-    /// The interpolated position of an entity.
+    /// Returns the interpolated position of an entity.
     fn place(&self, id: EntityId, latest: Point) -> Point {
         let Some(track) = self.tracks.get(&id) else { return latest };
         let after = track.iter().position(|(time, _)| f64::from(*time) >= self.drawn_time);
@@ -459,7 +461,7 @@ mod tests {
 
     use super::*;
 
-    /// The updates of an authority.
+    /// A sender that collects the updates of an authority.
     struct Updates(Vec<Vec<u8>>);
 
     impl MessageSender<RakNet> for Updates {
@@ -474,7 +476,7 @@ mod tests {
         }
     }
 
-    /// The replication of a server with one client, which has the key 0.
+    /// A server's replication for one client, which has the key 0.
     struct Replication {
         authority: Box<WorldAuthority<RakNet, 1>>,
         world: ReplicatedWorld,
@@ -492,7 +494,7 @@ mod tests {
             Self { authority, world: ReplicatedWorld::new(), id }
         }
 
-        /// Passes on what a tick has changed, and the answer to it.
+        /// Exchanges the changes of a tick and the replies to them.
         fn pass(&mut self, server: &Server<u8>, game: &mut Game) {
             let Self { authority, world, id } = self;
             let now = Instant::ZERO;
@@ -510,7 +512,7 @@ mod tests {
 
     const ALL: [WorldUpdates; 3] = [WorldUpdates::Whole, WorldUpdates::Changes, WorldUpdates::Replication];
 
-    /// Plays a game against its server, with another player who walks east.
+    /// Plays a game against its server, with another player that walks east.
     fn play(updates: WorldUpdates, frames: u32, mut inspect: impl FnMut(&Game, &Server<u8>)) -> Game {
         let mut server = Box::new(Server::new(5));
         let mut game = Game::new(updates);
@@ -532,7 +534,9 @@ mod tests {
             }
             server.tick();
             while let Some(output) = server.poll_output(&mut buffer) {
-                let Output::Send { to, payload, .. } = output else { panic!("no connection is closed") };
+                let Output::Send { to, payload, .. } = output else {
+                    panic!("no connection should be closed")
+                };
                 if to == 0 {
                     game.receive(payload, now);
                 } else {
@@ -575,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_player_is_drawn_at_its_predicted_position() {
+    fn own_player_is_drawn_at_its_predicted_position() {
         for updates in ALL {
             let game = play(updates, 120, |_, _| {});
             assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
@@ -584,9 +588,9 @@ mod tests {
         }
     }
 
-    /// Of the snapshots of several ticks a frame shows the newest, in whatever order they came, and acknowledges it.
+    /// Of the snapshots of several ticks a frame shows and acknowledges the newest, in whatever order they arrived.
     #[test]
-    fn a_frame_shows_one_state() {
+    fn frame_shows_one_state() {
         for updates in [WorldUpdates::Changes, WorldUpdates::Whole] {
             let mut server = Box::new(Server::new(5));
             let mut game = Game::new(updates);
@@ -621,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_has_twelve_numbers_per_entity() {
+    fn scene_has_twelve_numbers_per_entity() {
         let mut world = snowfight::world::World::new(1);
         let player = world.join().unwrap();
         world.act(player, ActionKind::Move(Move { direction: Direction::WEST }));

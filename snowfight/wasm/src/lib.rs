@@ -56,7 +56,7 @@ pub fn unpack_server_message(bytes: &[u8]) -> Result<ServerObject, JsError> {
     Ok(to_object(&unpack::<ServerMessage<'_>>(bytes).map_err(error)?)?.unchecked_into())
 }
 
-/// Whether a message of a client is reliable.
+/// Returns whether a message of a client is reliable.
 ///
 /// # Errors
 /// If the object is not a message of a client.

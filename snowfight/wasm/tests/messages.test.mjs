@@ -36,7 +36,7 @@ test("recorded messages of servers are unpacked", () => {
   for (const { value, hex, name } of theirs) assert.deepEqual(unpackServerMessage(bytes(hex)), value, name);
 });
 
-test("what is no message throws, and says where", () => {
+test("malformed messages throw an error with the bit position", () => {
   assert.throws(() => unpackServerMessage(new Uint8Array(0)), /bit 0: the input ends/);
   assert.throws(() => unpackClientMessage(bytes("07")), /bit 1: ActionKind has no variant 3/);
   assert.throws(() => packClientMessage({ Action: { Dance: null } }), /Dance/);

@@ -15,7 +15,7 @@ const ADVERTISEMENT: &[u8] = b"rakwire echo";
 /// The protocol versions that the page offers.
 const VERSIONS: [u8; 3] = [6, 10, 11];
 
-/// Sends every user message (first byte 0x86 and above) back as it came.
+/// Sends every user message (first byte 0x86 and above) back unchanged.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The address to listen on; port 0 picks a free one
@@ -56,7 +56,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
 async fn echo(connection: raknet::Connection) {
     while let Some(message) = connection.recv().await {
         if message.bytes.first().is_some_and(|first| *first >= id::USER) {
-            // It fails only once the client has left, which ends the messages too.
+            // This fails only after the client has left, which also ends the messages.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     }

@@ -26,7 +26,7 @@ struct Arguments {
     /// Request snapshots of changes only
     #[arg(long)]
     changes: bool,
-    /// Request the world by replication, which RakNet has, in place of snapshots
+    /// Request replication instead of snapshots, which only RakNet supports
     #[arg(long, conflicts_with = "changes")]
     replication: bool,
 }

@@ -37,13 +37,14 @@ struct Arguments {
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
-    /// Send snapshots also to clients that do not keep up, like the original, as long as the server's own queues have room
+    /// Send all snapshots even to clients that do not keep up, like the original game, as long as the server's own
+    /// queues have room
     #[arg(long)]
     unpaced: bool,
-    /// Let RakNet clients have secure connections, with the key in this file (see rakwire keygen); others stay plain
+    /// Allow secure connections over RakNet with the key in this file (see rakwire keygen); plain ones remain possible
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
-    /// Make that key first, in a file that does not exist yet; its hash stands on the first line
+    /// Create that key first, in a new file, and print its hash on the first line
     #[arg(long, requires = "secure")]
     new_key: bool,
     /// Print the duration of ticks as a line of JSON at this interval
@@ -53,7 +54,7 @@ struct Arguments {
     crash: CrashArguments,
 }
 
-/// Who is told if the program has a fault.
+/// The recipients of crash reports.
 #[derive(Debug, Args)]
 struct CrashArguments {
     /// Write a report of every panic into this folder
@@ -62,7 +63,8 @@ struct CrashArguments {
     /// Send these reports by email to this address
     #[arg(long, value_name = "EMAIL", requires = "crash_reports")]
     crash_email: Option<String>,
-    /// The SMTP server for that: smtps://user:password@host, or smtp://host in the clear. A password is safer in the environment
+    /// The SMTP server for them: smtps://user:password@host, or smtp://host without encryption. Put a password into the
+    /// environment
     #[arg(
         long,
         value_name = "URL",
@@ -109,7 +111,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the key of the server if it is to be a new one, and returns its hash.
+/// Creates a new key for the server if that is requested, and returns its hash.
 fn new_key(arguments: &Arguments) -> Result<Option<String>, Failure> {
     let Some(file) = arguments.secure.as_ref().filter(|_| arguments.new_key) else { return Ok(None) };
     let key = create_key_file(file).map_err(|error| {
@@ -130,9 +132,9 @@ fn report_crashes(arguments: &CrashArguments) -> Result<Option<CrashReports>, Fa
         let email = CrashEmail::new(&arguments.crash_email_server, to, to);
         let email = email.map_err(|error| Failure::usage(format!("--crash-email: {error}")))?;
         // Without standard error the failure cannot be reported.
-        let tell = |error: &_| drop(writeln!(io::stderr(), "{error}"));
+        let report = |error: &_| drop(writeln!(io::stderr(), "{error}"));
         reports
-            .send_by(email, tell)
+            .send_by(email, report)
             .map_err(|error| Failure::runtime(format!("cannot start a thread: {error}")))?;
     }
     Ok(Some(reports))

@@ -12,7 +12,7 @@ use snowfight_server::{Host, Options, OptionsError, Player, Protocol};
 
 use crate::support::{CHEST, LIMIT, ONE_AT_A_TIME, Server, approach, both, gather, object, repeat, until};
 
-/// Throws may miss: there are trees.
+/// The maximum number of throws. Some miss because of trees.
 const THROWS: u32 = 30;
 
 async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Player) {
@@ -22,7 +22,7 @@ async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Pla
     (first, second)
 }
 
-/// One game from the first message to the last: `winner` throws at `loser` until that is no more.
+/// Plays one game from the first message to the last: `winner` throws at `loser` until it has fallen.
 async fn whole_game(protocol: Protocol, scope: Scope) {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
@@ -30,7 +30,7 @@ async fn whole_game(protocol: Protocol, scope: Scope) {
     play_to_the_end(winner, loser).await;
 }
 
-/// One of both throws at the other until that is no more, and both are told how it ended.
+/// Lets one player throw at the other until it has fallen, and checks that both receive the result.
 async fn play_to_the_end(mut winner: Player, mut loser: Player) {
     let before = winner.me().expect("it has joined").position;
     let north = Input { movement: Direction::NORTH, ..Input::default() };
@@ -48,7 +48,7 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
         assert!(left == health || left == health - 1, "one hit takes one of {health}, not down to {left}");
         health = left;
     }
-    assert_eq!(health, 0, "so many throws were not enough");
+    assert_eq!(health, 0, "the loser survived all throws");
     let mut results = (None, None);
     repeat("both know the result", async || {
         results = both(&mut winner, Input::default(), &mut loser, Input::default()).await;
@@ -77,27 +77,27 @@ async fn throw_at(thrower: &mut Player, target: &mut Player) {
 }
 
 #[tokio::test]
-async fn a_whole_game_by_the_game_protocol() {
+async fn whole_game_over_the_game_protocol() {
     whole_game(Protocol::GameProtocol, Scope::Whole).await;
 }
 
 #[tokio::test]
-async fn a_whole_game_by_raknet() {
+async fn whole_game_over_raknet() {
     whole_game(Protocol::RakNet, Scope::Whole).await;
 }
 
 #[tokio::test]
-async fn a_whole_game_with_snapshots_of_changes_by_the_game_protocol() {
+async fn whole_game_with_changes_over_the_game_protocol() {
     whole_game(Protocol::GameProtocol, Scope::Changes).await;
 }
 
 #[tokio::test]
-async fn a_whole_game_with_snapshots_of_changes_by_raknet() {
+async fn whole_game_with_changes_over_raknet() {
     whole_game(Protocol::RakNet, Scope::Changes).await;
 }
 
 #[tokio::test]
-async fn a_whole_game_by_replication() {
+async fn whole_game_over_replication() {
     whole_game(Protocol::RakNet, Scope::Replicated).await;
 }
 
@@ -111,7 +111,7 @@ async fn both_protocols_share_one_world() {
     until(&mut first, &mut second, |_| Input::default(), |player| sees(player, two)).await;
     until(&mut second, &mut first, |_| Input::default(), |player| sees(player, one)).await;
     second.leave().await;
-    repeat("who has left is gone", async || {
+    repeat("the departed player is gone", async || {
         first.frame(Input::default()).await.expect("the server goes on");
         !sees(&first, two)
     })
@@ -119,7 +119,7 @@ async fn both_protocols_share_one_world() {
 }
 
 #[tokio::test]
-async fn bots_of_the_server_play_with_a_guest() {
+async fn server_bots_play_with_a_guest() {
     let server = Server::start(3).await;
     let mut guest = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let mut most = 0;
@@ -140,7 +140,7 @@ async fn bots_of_the_server_play_with_a_guest() {
 
 /// A bot that plays over the network breaks an object loose.
 #[tokio::test]
-async fn a_bot_plays_over_the_network() {
+async fn bot_plays_over_the_network() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Changes).await;
     repeat("it holds something", async || {
@@ -153,7 +153,7 @@ async fn a_bot_plays_over_the_network() {
 
 /// Both kinds of snapshots show the same world.
 #[tokio::test]
-async fn changes_add_up_to_the_whole() {
+async fn snapshots_of_changes_show_the_whole_world() {
     let server = Server::start(4).await;
     let (mut whole, mut changes) = (
         server.join(Protocol::GameProtocol, Scope::Whole).await,
@@ -184,7 +184,7 @@ async fn changes_add_up_to_the_whole() {
         all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair))
     })
     .await;
-    // What a burst after a pause lost is made up for.
+    // A burst after a pause may have lost some, so this is repeated.
     repeat("every other tick", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         changes.snapshots() * 3 / 2 < whole.snapshots()
@@ -193,7 +193,7 @@ async fn changes_add_up_to_the_whole() {
 }
 
 #[tokio::test]
-async fn a_game_goes_on_through_loss() {
+async fn game_continues_despite_loss() {
     let server = Server::start(0).await;
     let mut player =
         server.join_through("loss=10%,latency=20ms", Protocol::GameProtocol, Scope::Changes).await;
@@ -211,9 +211,9 @@ async fn a_game_goes_on_through_loss() {
     .await;
 }
 
-/// With a loss of 20 % the result of the game still arrives: END waits for its acknowledgement.
+/// With a loss of 20 % the result of the game still arrives, because END waits for its acknowledgement.
 #[tokio::test]
-async fn the_end_of_a_game_is_heard_through_loss() {
+async fn game_result_arrives_despite_loss() {
     for (protocol, scope) in [
         (Protocol::GameProtocol, Scope::Changes),
         (Protocol::RakNet, Scope::Changes),
@@ -230,7 +230,7 @@ async fn the_end_of_a_game_is_heard_through_loss() {
 
 /// A RakNet ping finds the server and the port of its Game Protocol.
 #[tokio::test]
-async fn a_server_is_found_by_a_ping() {
+async fn server_is_found_by_a_ping() {
     let server = Server::start(0).await;
     let client = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let client = client.await.expect("loopback has free ports");
@@ -238,9 +238,9 @@ async fn a_server_is_found_by_a_ping() {
     assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
 }
 
-/// A server with a key has secure connections for who wants them, and plain ones for others.
+/// A server with a key accepts both secure and plain connections.
 #[tokio::test]
-async fn a_server_with_a_key_lets_clients_in_securely_and_plainly() {
+async fn server_with_a_key_accepts_secure_and_plain_clients() {
     let file = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
     let key = create_key_file(&file).expect("a new file").public();
     let server = Server::with(Options { secure: Some(file.clone()), ..Options::on_loopback() }).await;
@@ -261,7 +261,7 @@ async fn a_server_with_a_key_lets_clients_in_securely_and_plainly() {
 
 /// A player that is alone does not win.
 #[tokio::test]
-async fn a_lone_player_does_not_win() {
+async fn lone_player_does_not_win() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::RakNet, Scope::Whole).await;
     let mut play_until = async |what: &str, done: &dyn Fn(&Player) -> bool| {
@@ -277,6 +277,6 @@ async fn a_lone_player_does_not_win() {
     let id = other.id();
     play_until("it sees the other one", &|player| player.view().player(id).is_some()).await;
     other.leave().await;
-    let told = play_until("the other one is gone", &|player| player.view().player(id).is_none()).await;
-    play_until("the game goes on", &|player| player.snapshots() > told + 10).await;
+    let snapshots = play_until("the other one is gone", &|player| player.view().player(id).is_none()).await;
+    play_until("the game goes on", &|player| player.snapshots() > snapshots + 10).await;
 }

@@ -16,7 +16,7 @@ use snowfight_server::{Player, Protocol};
 use crate::support::{LIMIT, ONE_AT_A_TIME, Server, both, gather, object, repeat, until};
 
 const FORGED: u32 = 10_000;
-/// Datagrams between two frames of the player.
+/// The number of datagrams between two frames of the player.
 const BURST: u32 = 200;
 const END: [u8; 4] = [0x0C, 0, 0, 0];
 /// A request to join, packed.
@@ -37,18 +37,18 @@ fn from_nowhere(number: u32, to: SocketAddr, datagram: &[u8]) {
     let _ = socket.send_to(datagram, to);
 }
 
-/// Attacks between the frames of a player that walks to and fro, and checks that the server still responds.
+/// Attacks between the frames of a player that walks back and forth, and checks that the server still responds.
 async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let turns = FORGED / BURST;
     let mut last = player.me().expect("it has joined").position;
     let (mut turn, mut moved) = (0, 0);
-    // On a busy machine it may take more turns until it gets somewhere.
+    // On a busy machine it may take more turns until it moves.
     repeat("it moves in some of the turns", async || {
         (0..BURST).for_each(|number| attack(turn * BURST + number));
         let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
-        let told = player.snapshots();
+        let before = player.snapshots();
         let input = Input { movement, ..Input::default() };
-        play(&mut player, input, |player| player.snapshots() > told).await;
+        play(&mut player, input, |player| player.snapshots() > before).await;
         let now = player.me().expect("it lives").position;
         moved += u32::from(now != last);
         last = now;
@@ -70,7 +70,7 @@ async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool)
 }
 
 #[tokio::test]
-async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
+async fn forged_half_open_handshakes_do_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;
     for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let server = Server::start(0).await;
@@ -87,7 +87,7 @@ async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
 }
 
 #[tokio::test]
-async fn a_flood_of_ends() {
+async fn end_flood_from_forged_addresses_does_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -95,7 +95,7 @@ async fn a_flood_of_ends() {
 }
 
 #[tokio::test]
-async fn a_flood_of_pings_and_nonsense() {
+async fn flood_of_pings_and_malformed_datagrams_does_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Changes).await;
@@ -108,9 +108,9 @@ async fn a_flood_of_pings_and_nonsense() {
     .await;
 }
 
-/// Clients that join and then send malformed messages: only their own connections are closed.
+/// Clients that join and then send malformed messages lose only their own connections.
 #[tokio::test]
-async fn malformed_messages_end_only_their_own_connection() {
+async fn malformed_messages_close_only_their_own_connection() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -119,14 +119,14 @@ async fn malformed_messages_end_only_their_own_connection() {
     attack.await.expect("each loses its connection");
 }
 
-/// A client of the Game Protocol that waits long for the server of a busy machine.
+/// Connects a client of the Game Protocol with a long timeout, for busy machines.
 async fn connected(server: SocketAddr) -> game_protocol::Connection {
     let options = game_protocol::Options::client().expect("random bytes");
     let attempts = game_protocol::Attempts { most: 30, timeout: LIMIT / 30 };
     game_protocol::connect_with(server, options, attempts).await.expect("there is room")
 }
 
-/// The same for clients of RakNet.
+/// Returns the same timeout for clients of RakNet.
 fn patient() -> ConnectOptions<'static> {
     ConnectOptions { connect_timeout: Some(LIMIT), ..ConnectOptions::default() }
 }
@@ -136,25 +136,25 @@ async fn send_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     let endpoint = endpoint.await.expect("a free port");
     for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
         let evil = connected(game_server).await;
-        evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("it is taken");
+        evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("it is queued");
         while evil.recv().await.is_some() {}
         let evil = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
         let message = [&[0x86], nonsense].concat();
-        evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("it is taken");
+        evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("it is queued");
         while evil.recv().await.is_some() {}
     }
 }
 
-/// Counts of 2^32-1 in messages of a server, sent to a server: no message of a client has a count, so they are an action or
-/// malformed.
+/// Counts of 2^32-1 in messages of a server, sent to a server. No message of a client has a count, so they are an
+/// action or malformed.
 #[tokio::test]
-async fn counts_beyond_all_bytes() {
+async fn excessive_counts_do_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
     let attack = tokio::spawn(send_counts(server.game, server.raknet));
     play_during(player, |_| {}).await;
-    attack.await.expect("it says everything");
+    attack.await.expect("it sends everything");
 }
 
 async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
@@ -164,11 +164,11 @@ async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     let filler = [0xFF; 2_000];
     for bytes in [snapshot, connect, text].map(|bytes| [&bytes[..], &filler].concat()) {
         let evil = connected(game_server).await;
-        evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
+        evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is queued");
         let client = rakwire_native::Options::client().expect("random bytes");
         let endpoint = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
         let other = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
-        other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is taken");
+        other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is queued");
         for _ in 0..100 {
             // The connection may have been closed already.
             let _ = evil.send(&bytes, game_protocol::Reliability::Reliable).await;
@@ -177,10 +177,10 @@ async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     }
 }
 
-/// A player throws an object at invalid positions, at the object itself and at its own feet, and breaks entities that do
-/// not exist: both players are still there with full health.
+/// A player throws an object at invalid positions, at the object itself and at its own feet, and breaks entities that
+/// do not exist. Both players stay in the game with full health.
 #[tokio::test]
-async fn throws_at_no_place_and_at_oneself() {
+async fn throws_at_invalid_targets_harm_no_player() {
     let _alone = ONE_AT_A_TIME.lock().await;
     for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let server = Server::start(0).await;
@@ -213,7 +213,7 @@ async fn throws_at_no_place_and_at_oneself() {
     }
 }
 
-/// All positions are finite, and these players have full health.
+/// Checks that all positions are finite, and that these players have full health.
 fn assert_sound(player: &Player, whole: &[PlayerId]) {
     for entity in player.view().entities() {
         let position = match entity.kind {
@@ -228,9 +228,9 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
     }
 }
 
-/// Clients that prove their address, join, and end at once, repeatedly, with superfluous ENDs.
+/// Clients prove their address, join, and end at once, repeatedly, with superfluous ENDs.
 #[tokio::test]
-async fn a_flood_of_ends_from_clients() {
+async fn end_flood_from_clients_does_no_harm() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -248,7 +248,7 @@ async fn a_flood_of_ends_from_clients() {
     );
 }
 
-/// A socket that the server has challenged, and its seasoning.
+/// Returns a socket that the server has challenged, and its seasoning.
 async fn challenged(number: u8, server: SocketAddr) -> (tokio::net::UdpSocket, [u8; 4]) {
     // Separate networks, so that the limits per network do not apply.
     let here = Ipv4Addr::new(127, 77, number, 1);
@@ -258,8 +258,8 @@ async fn challenged(number: u8, server: SocketAddr) -> (tokio::net::UdpSocket, [
         let mut pepper = [0; 4];
         loop {
             let _ = socket.send_to(&salt.to_be_bytes(), server).await;
-            let heard = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
-            if heard.is_ok_and(|heard| heard.is_ok()) {
+            let reply = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
+            if reply.is_ok_and(|reply| reply.is_ok()) {
                 return pepper;
             }
         }
@@ -277,10 +277,10 @@ async fn join_and_end(number: u8, server: SocketAddr) {
     }
 }
 
-/// A player that acknowledges nothing and requests more responses than can be queued: a connection on which a reliable
+/// A player acknowledges nothing and requests more responses than can be queued. A connection on which a reliable
 /// message cannot be sent is closed.
 #[tokio::test]
-async fn a_client_that_acknowledges_nothing_is_ended() {
+async fn client_that_acknowledges_nothing_is_closed() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -289,7 +289,7 @@ async fn a_client_that_acknowledges_nothing_is_ended() {
     assert!(flood.await.expect("it asks to the end"), "it is still connected");
 }
 
-/// Whether the server has ended the connection.
+/// Returns whether the server has closed the connection.
 async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
     let (socket, seasoning) = challenged(1, server).await;
     let _ = socket.send_to(&seasoning, server).await;
@@ -309,12 +309,12 @@ async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
 
 /// A client that floods the server with actions slows down only itself.
 #[tokio::test]
-async fn a_flood_of_actions() {
+async fn action_flood_slows_only_its_sender() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
     let evil = connected(server.game).await;
-    evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
+    evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is queued");
     let walk = [0x4D, 0x00];
     play_during(player, |_| {
         // The full queue belongs to the flooding client.

@@ -1,4 +1,4 @@
-//! Outputs of the programs that cannot be written: of a full disk, and of a pipe that nothing reads any more.
+//! Programs with unwritable outputs: on a full disk, and in a pipe without a reader.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -13,10 +13,10 @@ use std::time::Duration;
 const SERVER: &str = env!("CARGO_BIN_EXE_snowfight-server");
 const CLIENT: &str = env!("CARGO_BIN_EXE_snowfight-client");
 const KINDS: [&str; 2] = ["full disk", "closed pipe"];
-/// Where a server listens.
+/// The listen addresses of a server.
 const ANY: [&str; 4] = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
 
-/// An output that cannot be written, by its name.
+/// Returns an unwritable output, by its name.
 fn unwritable(kind: &str) -> Stdio {
     if kind == "full disk" {
         return OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
@@ -26,11 +26,11 @@ fn unwritable(kind: &str) -> Stdio {
     OwnedFd::from(output).into()
 }
 
-/// A program that has come so far that it listens, and its address for the Game Protocol.
+/// A program that is listening, and its address for the Game Protocol.
 struct Running(Child, String);
 
 impl Running {
-    /// A server whose standard output is a pipe that closes after so many lines.
+    /// Starts a server with a standard output pipe that closes after `lines` lines.
     fn server(more: &[&str], kind: &str, lines: usize) -> Self {
         let mut command = Command::new(SERVER);
         command.args(ANY).args(more).stdout(Stdio::piped()).stderr(unwritable(kind));
@@ -42,7 +42,7 @@ impl Running {
         Self(child, address)
     }
 
-    /// How often the thread of the reports has called the system to write, and how many bytes those calls have written.
+    /// Returns the number of write calls of the report thread, and of the bytes that they have written.
     fn written(&self) -> [u64; 2] {
         let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
         let mut threads = threads.map(|thread| thread.expect("a thread").path());
@@ -81,7 +81,7 @@ impl Drop for Running {
 
 /// A panic would have the status 101, and a signal none.
 #[test]
-fn no_program_panics_where_nothing_can_be_written() {
+fn programs_do_not_panic_when_output_fails() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
     let taken = taken.local_addr().expect("it is bound").to_string();
     let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
@@ -105,9 +105,9 @@ fn no_program_panics_where_nothing_can_be_written() {
     }
 }
 
-/// A server needs to say where it listens, or nothing could use its port 0.
+/// A server must print its addresses, or its port 0 could not be used.
 #[test]
-fn a_server_that_cannot_say_where_it_listens_ends_with_a_reason() {
+fn server_that_cannot_print_its_address_exits_with_an_error() {
     let full = unwritable("full disk");
     let output = Command::new(SERVER).args(ANY).stdout(full).output().expect("it was built");
     let line = String::from_utf8_lossy(&output.stderr);
@@ -115,9 +115,9 @@ fn a_server_that_cannot_say_where_it_listens_ends_with_a_reason() {
     assert!(line.starts_with("error: cannot write to standard output: "), "{line}");
 }
 
-/// Its reports and its log are lost, and nothing else.
+/// Only its reports and its log are lost.
 #[test]
-fn a_server_whose_outputs_cannot_be_written_goes_on_and_so_does_its_player() {
+fn server_and_player_continue_when_outputs_fail() {
     for kind in KINDS {
         // The address and a report.
         let mut server = Running::server(&["--report", "1"], kind, 2);
@@ -134,9 +134,9 @@ fn a_server_whose_outputs_cannot_be_written_goes_on_and_so_does_its_player() {
     }
 }
 
-/// It ends with a reason, and its server goes on.
+/// It exits with an error, and its server continues.
 #[test]
-fn a_player_whose_output_cannot_be_written_does_not_panic() {
+fn player_does_not_panic_when_output_fails() {
     let mut server = Running::server(&[], "full disk", 1);
     let mut player = Command::new(CLIENT);
     player.arg(&server.1).stdout(unwritable("full disk")).stderr(unwritable("full disk"));

@@ -5,9 +5,9 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A client that waits for a server can be interrupted. On a busy machine it may have given the server up before that.
+/// A client that waits for a server can be interrupted. On a busy machine it may give up first.
 #[test]
-fn a_client_that_waits_for_its_server_can_be_ended() {
+fn client_that_waits_for_its_server_can_be_interrupted() {
     assert!((0..5).any(|_| ends_well_when_interrupted()), "it waited for the server first");
 }
 
@@ -17,15 +17,15 @@ fn ends_well_when_interrupted() -> bool {
     let address = silent.local_addr().expect("it is bound").to_string();
     let client = Command::new(env!("CARGO_BIN_EXE_snowfight-client")).arg(address).spawn();
     let mut client = client.expect("it was built");
-    silent.recv(&mut [0; 64]).expect("it asks to be let in");
+    silent.recv(&mut [0; 64]).expect("it requests a connection");
     let interrupt = format!("kill -INT {}", client.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("there is a shell").success());
     client.wait().expect("it was started").success()
 }
 
-/// Reports of panics need a folder; wrong ones and wrong addresses are said in one line before the game begins.
+/// Crash reports need a folder. Invalid folders and addresses are reported in one line before the game begins.
 #[test]
-fn where_crash_reports_cannot_go_is_said_at_the_start() {
+fn invalid_crash_report_settings_are_reported_at_the_start() {
     let folder = std::env::temp_dir().join(format!("snowfight-crash-{}", std::process::id()));
     let folder = folder.to_str().expect("text");
     let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
@@ -47,9 +47,9 @@ fn where_crash_reports_cannot_go_is_said_at_the_start() {
     std::fs::remove_dir_all(folder).expect("a folder");
 }
 
-/// The hash of a key that the server makes stands on its first line, and a key that is there stays.
+/// The hash of a new key is on the first line, and an existing key is not replaced.
 #[test]
-fn a_new_key_is_made_once_and_named() {
+fn new_key_is_created_once_and_its_hash_printed() {
     let folder = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("server.key");

@@ -1,4 +1,4 @@
-//! Players whose world comes by replication, beside others.
+//! Players with a replicated world, beside others.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use snowfight_server::{Player, Protocol};
 
 use crate::support::{Server, both, repeat};
 
-/// Objects on the ground that are surely in sight of a player, and how they are.
+/// Returns the objects on the ground that are surely in sight of a player, and their state.
 fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32, Point)> {
     let Some(me) = seen_by.me().map(|me| me.position) else { return BTreeMap::new() };
     let entities = of.view().entities().iter();
@@ -26,9 +26,10 @@ fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32
     object.collect()
 }
 
-/// Whoever joins late has the same world as who has whole snapshots, as far as it sees, by the exactness of the fields.
+/// A late player with replication sees the same world as one with whole snapshots, within its sight and the precision
+/// of the fields.
 #[tokio::test]
-async fn whoever_comes_late_sees_the_same_world_by_replication() {
+async fn late_player_sees_the_same_world_by_replication() {
     let server = Server::start(4).await;
     let mut whole = server.join(Protocol::RakNet, Scope::Whole).await;
     repeat("the game is under way", async || {
@@ -51,23 +52,23 @@ async fn whoever_comes_late_sees_the_same_world_by_replication() {
     })
     .await;
     let me = whole.id();
-    repeat("it sees who moves", async || {
+    repeat("it sees the moving player", async || {
         let east = Input { movement: Direction::EAST, ..Input::default() };
         both(&mut whole, east, &mut late, Input::default()).await;
         late.view().player(me).is_some_and(|(_, body)| body.movement == Direction::EAST)
     })
     .await;
     whole.leave().await;
-    repeat("it sees who leaves", async || {
+    repeat("it sees that a player left", async || {
         late.frame(Input::default()).await.expect("the server goes on");
         late.view().player(me).is_none()
     })
     .await;
 }
 
-/// The Game Protocol has no replication: a client that requests it there gets whole snapshots.
+/// The Game Protocol has no replication, so a client that requests it gets whole snapshots.
 #[tokio::test]
-async fn whoever_cannot_have_replication_gets_snapshots() {
+async fn client_without_replication_gets_snapshots() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Replicated).await;
     repeat("it sees the world", async || {
@@ -77,23 +78,24 @@ async fn whoever_cannot_have_replication_gets_snapshots() {
     .await;
 }
 
-/// A connection that joins with replication, and says what it likes.
+/// Opens a connection that joins with replication and then sends arbitrary messages.
 async fn liar(server: &Server) -> (Endpoint, Connection) {
     let endpoint = Endpoint::bind("127.0.0.1:0", Options::client().expect("random bytes")).await;
     let endpoint = endpoint.expect("loopback has free ports");
     let connection = endpoint.connect(server.raknet).await.expect("there is room");
     let init = [0x86, 0x00, 0x08, 0xC4, 0xA8];
-    connection.send(&init, Delivery::RELIABLE_ORDERED).await.expect("it is taken");
+    connection.send(&init, Delivery::RELIABLE_ORDERED).await.expect("it is queued");
     (endpoint, connection)
 }
 
-/// Clients that acknowledge what is to come, what they do not have and what is no message, and own nothing, harm nobody else.
+/// Clients that acknowledge future or missing ticks, send malformed messages, and send states without owning entities
+/// harm no other client.
 #[tokio::test]
-async fn lies_about_replication_change_nothing_for_others() {
+async fn false_replication_messages_do_not_affect_others() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::RakNet, Scope::Replicated).await;
     let (_endpoint, evil) = liar(&server).await;
-    let told = player.snapshots();
+    let before = player.snapshots();
     let (mut number, mut moved) = (0_u32, 0);
     let mut last = player.me().expect("it has joined").position;
     repeat("the other one plays on", async || {
@@ -101,11 +103,11 @@ async fn lies_about_replication_change_nothing_for_others() {
             let lie =
                 [&[131, kind][..], &number.wrapping_mul(0x9E37_79B9).to_be_bytes(), &number.to_be_bytes()];
             let lie = lie.concat();
-            // A full queue is its own.
+            // A full queue affects only this client.
             let _ = evil.try_send(&lie, Delivery::UNRELIABLE);
             let _ = evil.try_send(&lie[..lie.len() - 5], Delivery::UNRELIABLE);
         }
-        // Updates are nothing that a client sends.
+        // Clients never send updates.
         let _ = evil.try_send(&[130, 0, 0, 0, 1, 0x80], Delivery::UNRELIABLE);
         number += 1;
         let movement = if number / 60 % 2 == 0 { Direction::EAST } else { Direction::WEST };
@@ -114,7 +116,7 @@ async fn lies_about_replication_change_nothing_for_others() {
         let now = player.me().expect("it lives").position;
         moved += u32::from(now != last);
         last = now;
-        player.snapshots() > told + 100 && moved > 50
+        player.snapshots() > before + 100 && moved > 50
     })
     .await;
     assert_eq!(

@@ -10,9 +10,9 @@ use snowfight_server::{Host, Options, Player, PlayerError, Protocol};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-/// Longer than anything here takes on the slowest machine.
+/// A limit that exceeds everything here on the slowest machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
-/// Where to aim, relative to the feet of a player.
+/// The point to aim at, relative to the feet of a player.
 pub(crate) const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 /// The tests run one at a time, because players and attackers need the CPU at the same moments.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// The server of a busy machine may answer too late.
+/// A server on a busy machine may answer too late.
 async fn until_joined(join: impl AsyncFn() -> Result<Player, PlayerError>) -> Player {
     let end = Instant::now() + LIMIT;
     loop {
@@ -78,7 +78,7 @@ impl Drop for Server {
     }
 }
 
-/// One frame of both.
+/// Runs one frame of both players.
 pub(crate) async fn both(
     a: &mut Player,
     of_a: Input,
@@ -107,11 +107,11 @@ pub(crate) async fn until(
     .await;
 }
 
-/// Repeats frames until they are done.
+/// Repeats frames until `frame` returns true.
 pub(crate) async fn repeat(what: &str, mut frame: impl AsyncFnMut() -> bool) {
     let frames = async {
         while !frame().await {
-            // Players that are behind the clock would not let other tasks run.
+            // Otherwise, players that are behind the clock would not let other tasks run.
             tokio::task::yield_now().await;
         }
     };
@@ -125,7 +125,7 @@ pub(crate) fn object(player: &Player, id: EntityId) -> Option<Object> {
     }
 }
 
-/// Goes to the next object and breaks it loose.
+/// Walks to the next object and breaks it loose.
 pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
     let input = |player: &Player| {
         let me = player.me().expect("it lives");
@@ -142,10 +142,10 @@ pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId 
         Input { movement: towards(place - me.position), ..Input::default() }
     };
     until(player, other, input, |player| player.me().is_some_and(|me| me.holding.is_some())).await;
-    player.me().and_then(|me| me.holding).expect("that was waited for")
+    player.me().and_then(|me| me.holding).expect("the wait above ensures it")
 }
 
-/// Approaches the other player without an obstacle in between: the other one moves until there is a clear line.
+/// Approaches the other player without an obstacle in between. The other one moves until there is a clear line.
 pub(crate) async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
     let goal = other.id();
     let way = |player: &Player| {

@@ -1,3 +1,3 @@
-//! What several tests use.
+//! Code shared by several tests.
 
 pub(crate) mod vectors;

@@ -1,4 +1,4 @@
-//! Fields of JSON, or an error.
+//! Reads fields of JSON, or returns an error.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) fn list(value: &Value) -> Result<&[Value], String> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{value} is no list"))
 }
 
-/// The one name of an object, or a text alone, with what belongs to the name.
+/// Returns the only name of an object and its value, or the name alone if it is a text.
 pub(super) fn variant(value: &Value) -> Result<(&str, &Value), String> {
     if let Some(name) = value.as_str() {
         return Ok((name, &Value::Null));

@@ -1,4 +1,4 @@
-//! Whole messages: made from the named fields, packed, unpacked.
+//! Whole messages: built from the named fields, packed and unpacked.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ pub(super) fn check(entry: &Value) -> Held {
     same("bits", used, bits)
 }
 
-/// The message of a real session: its datagrams say whether it is reliable.
+/// Checks a message of a recorded session; its datagrams show whether it is reliable.
 pub(super) fn check_payload(entry: &Value) -> Held {
     let payload = bytes(text(entry, "payload_hex")?)?;
     let datagram = entry["hex"][0].as_str().ok_or("no datagrams")?;
@@ -69,7 +69,7 @@ where
     let mut reader = Reader::new(expected);
     let read = T::unpack(&mut reader).map_err(words)?;
     same("bits read", reader.position(), used)?;
-    // Not by value: a NaN is not equal to itself.
+    // Values cannot be compared directly, because a NaN is not equal to itself.
     same("value", format!("{read:?}"), format!("{message:?}"))?;
     let mut buffer = vec![0; expected.len() + 64];
     same("bytes", hex(rakwire::codec::rabbit::pack(&read, &mut buffer).map_err(words)?), hex(expected))?;
@@ -102,7 +102,7 @@ fn client_message(value: &Value) -> Result<ClientMessage, String> {
     })
 }
 
-/// The entities of the message, if it has any.
+/// Returns the entities of the message, if it has any.
 fn entities_of(value: &Value) -> Result<Vec<Entity>, String> {
     let event = &value["Event"]["kind"]["Snapshot"]["entities"];
     let response = &value["Response"]["kind"]["Connect"]["snapshot"]["entities"];

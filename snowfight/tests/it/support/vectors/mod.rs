@@ -1,4 +1,4 @@
-//! Checks a file of Game Protocol vectors: a list of entries, each with a category, a name, and what was recorded.
+//! Checks a file of Game Protocol vectors: a list of entries, each with a category, a name, and the recorded data.
 
 mod json;
 mod message;
@@ -12,11 +12,11 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
-    /// The name of each that failed, and why.
+    /// The name of each failed vector, and the reason.
     pub(crate) failures: Vec<String>,
 }
 
-/// Whether a vector passes, or why not.
+/// The result of a vector: it passes, or the reason why not.
 type Held = Result<(), String>;
 
 /// Checks every entry of a file.

@@ -50,7 +50,7 @@ fn unpack_raw(value: &Value, reader: &mut Reader<'_>) -> Held {
     })
 }
 
-/// What must be accepted, or refused for the recorded reason.
+/// Checks bytes that must be accepted, or rejected for the recorded reason.
 pub(super) fn check_decoding(entry: &Value) -> Held {
     let packed = bytes(text(entry, "hex")?)?;
     let shown = match text(entry, "type")? {
@@ -78,7 +78,7 @@ pub(super) fn check_decoding(entry: &Value) -> Held {
     }
 }
 
-/// Whether the error corresponds to the recorded text.
+/// Returns whether the error corresponds to the recorded text.
 fn is_meant(error: Error, words: &str) -> bool {
     if let ErrorKind::UnknownVariant { index, .. } = error.kind {
         return words == format!("unknown variant index: {index}");

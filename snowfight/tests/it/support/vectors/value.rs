@@ -1,15 +1,15 @@
-//! Rabbit's types by name, and values of them as the file writes them: numbers as decimal text, floats as the hex of
-//! their bits, the rest as JSON has it.
+//! Rabbit's types by name, and their values in the format of the file: numbers as decimal text, floats as the hex of
+//! their bits, everything else as plain JSON.
 
 use rakwire::codec::rabbit::{Error, ErrorKind, Pack, Reader, Unpack, Writer};
 use serde_json::{Value, json};
 
 use super::json::list;
 
-/// A type that a vector names.
+/// A type named by a vector.
 #[derive(Debug, PartialEq)]
 pub(super) enum Type {
-    /// One that has no parts.
+    /// A type without parts.
     Plain(Plain),
     Option(Box<Self>),
     Vec(Box<Self>),
@@ -109,7 +109,7 @@ impl Type {
         })
     }
 
-    /// A value as Rust's `Debug` shows it.
+    /// Formats a value like Rust's `Debug`.
     pub(super) fn show(&self, value: &Value) -> String {
         let all = |values: &Value, show: &dyn Fn(usize, &Value) -> String| {
             let values = values.as_array().into_iter().flatten().enumerate();
@@ -128,7 +128,7 @@ impl Type {
     }
 }
 
-/// The parts of a tuple, between commas that are not inside of anything.
+/// Splits a tuple at the commas that are not nested.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (at, character) in text.char_indices() {
@@ -148,7 +148,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The bits that the largest index needs.
+/// Returns the number of bits of the largest index.
 fn index_bits(count: u32) -> u32 {
     u32::BITS - (count - 1).leading_zeros()
 }
@@ -157,10 +157,10 @@ fn done(result: Result<(), Error>) -> Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// The bits of a float, from their hex.
+/// Returns the bits of a float from their hex.
 pub(super) fn bits<T: TryFrom<u64>>(value: &Value) -> Result<T, String> {
     let bits = value.as_str().and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    bits.and_then(|bits| T::try_from(bits).ok()).ok_or_else(|| format!("{value} are no bits of a float"))
+    bits.and_then(|bits| T::try_from(bits).ok()).ok_or_else(|| format!("{value} are not the bits of a float"))
 }
 
 fn decimal<T: core::str::FromStr>(value: &Value) -> Result<T, String> {
