@@ -315,8 +315,7 @@ impl<W: Way> Game<W> {
         self.run()
     }
 
-    /// Returns the average distance between the players and the positions that the client shows, and the number of
-    /// players shown.
+    /// Returns the average position error of the players that the client shows, and their number.
     fn error(&mut self) -> (f64, usize) {
         let client = self.pair.a.hook.get_mut(self.client);
         for replica in client.iter().flat_map(|client| client.iter()) {
@@ -336,8 +335,7 @@ impl<W: Way> Game<W> {
     }
 }
 
-/// Returns the bytes a second to and from each client, the position error in centimetres, and the number of players
-/// shown.
+/// Returns the bytes a second to and from each client, the position error in centimetres, and the players shown.
 fn measure<W: Way>(loss: f64, ticks: u32) -> Result<[f64; 4], Failure> {
     let conditions = Conditions { loss, latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<W>::new(conditions)?;

@@ -66,7 +66,7 @@ async fn listen(
 ) -> Result<Vec<f32>, Failure> {
     let (mut decoder, mut samples) = (Decoder::new()?, [0.0; FRAME_SAMPLES]);
     let mut ticks = frames();
-    let (mut heard, mut silence) = (Vec::new(), 0);
+    let (mut received, mut silence) = (Vec::new(), 0);
     while silence < SILENCE || all_said.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
         ticks.tick().await;
         silence += 1;
@@ -76,12 +76,12 @@ async fn listen(
             let playback = voice.play(now, speaker);
             if playback != Playback::Silence {
                 decoder.play(playback, &mut samples);
-                heard.extend_from_slice(&samples);
+                received.extend_from_slice(&samples);
                 silence = 0;
             }
         });
     }
-    Ok(heard)
+    Ok(received)
 }
 
 #[tokio::main]
@@ -97,9 +97,9 @@ pub(crate) async fn main() -> Result<(), Failure> {
         drop(said);
         spoken
     };
-    let (spoken, heard) = tokio::join!(speak, listen(&server, &there, all_said));
+    let (spoken, received) = tokio::join!(speak, listen(&server, &there, all_said));
     spoken?;
-    let heard = heard?;
+    let received = received?;
     let stats = there.with(|voice| voice.speaker_stats(accepted.id())).ok_or("the speaker is gone")?;
     println!(
         "{} frames played, {} concealed, {} late, {} skipped",
@@ -108,10 +108,10 @@ pub(crate) async fn main() -> Result<(), Failure> {
     connection.disconnect().await;
 
     // On a busy machine some frames are missing, but the samples that were played must be the tone.
-    let seconds = heard.len() as f64 / f64::from(SAMPLE_RATE);
-    let rises = heard.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
+    let seconds = received.len() as f64 / f64::from(SAMPLE_RATE);
+    let rises = received.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
     let frequency = rises as f64 / seconds;
-    println!("a tone of {frequency:.0} Hz was heard for {seconds:.1} s");
+    println!("a tone of {frequency:.0} Hz was received for {seconds:.1} s");
     if seconds < 0.2 || !(380.0..500.0).contains(&frequency) {
         return Err("it was another tone".into());
     }

@@ -74,7 +74,7 @@ impl Radio {
                 self.state = State::Tone(0);
             }
             State::Tone(frame) => {
-                say_tone(*frame, &mut self.encoder, voice)?;
+                send_tone(*frame, &mut self.encoder, voice)?;
                 *frame += 1;
                 if *frame == TONE_FRAMES {
                     self.state = State::Free;
@@ -98,15 +98,15 @@ fn pass_on(now: Instant, voice: &mut Plugin, speaker: &mut Speaker) -> Result<()
 }
 
 /// Ignores a full queue. If the driver is busy the frame is dropped, and the listeners conceal it.
-fn unless_full(said: Result<(), TalkError>) -> Result<(), Failure> {
-    match said {
+fn unless_full(sent: Result<(), TalkError>) -> Result<(), Failure> {
+    match sent {
         Ok(()) | Err(TalkError::Full) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Sends a frame of a 440 Hz tone to all.
-fn say_tone(frame: usize, encoder: &mut Encoder, voice: &mut Plugin) -> Result<(), Failure> {
+fn send_tone(frame: usize, encoder: &mut Encoder, voice: &mut Plugin) -> Result<(), Failure> {
     let periods = |at: usize| 440.0 * (frame * FRAME_SAMPLES + at) as f64 / f64::from(SAMPLE_RATE);
     let samples = std::array::from_fn(|at| 0.25 * f64::sin(std::f64::consts::TAU * periods(at)) as f32);
     let mut buffer = [0; MAX_FRAME];

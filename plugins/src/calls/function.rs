@@ -34,8 +34,10 @@ pub trait Handler<F: Function, C> {
     ) -> Result<F::Answer<'c>, Refusal>;
 }
 
-/// The handler of a function that is answered later, by [`RemoteCalls::answer`](super::RemoteCalls::answer) or
-/// [`RemoteCalls::refuse`](super::RemoteCalls::refuse) with the pending call.
+/// The handler of a function that is answered later.
+///
+/// The answer is given by [`RemoteCalls::answer`](super::RemoteCalls::answer) or
+/// [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the pending call.
 pub trait LaterHandler<F: Function, C> {
     /// Returns whether a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;

@@ -1,15 +1,15 @@
-//! Remote calls: functions of a remote peer by name, with arguments and answers in Rabbit or as bit streams, and
-//! signals with several handlers.
+//! Remote calls: functions of a remote peer by name, and signals with several handlers.
 //!
-//! Only registered functions can be called, and only by peers that their handler allows. A call ends exactly once: with
-//! an answer, a refusal, a timeout or the end of its connection. `docs/plugins/calls.md` describes the messages.
+//! Arguments and answers are in Rabbit or bit streams. Only registered functions can be called, and only by peers that
+//! their handler allows. A call ends exactly once: with an answer, a refusal, a timeout or the end of its connection.
+//! `docs/plugins/calls.md` describes the messages.
 //!
 //! ```
 //! use rakwire::endpoint::{ConnectionId, PluginHost};
 //! use rakwire::raknet::RakNet;
 //! use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 //!
-//! /// Buys some of an item, and answers how many coins are left.
+//! /// Buys some of an item, and returns the number of coins left.
 //! struct Buy;
 //!
 //! impl Function for Buy {
@@ -458,10 +458,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         taken
     }
 
-    /// Returns the latest call or signal since the last poll that has other types at the remote, which means
-    /// different versions of the game.
+    /// Returns the latest call or signal since the last poll that has other types at the remote.
     ///
-    /// The call has not run. Peers compare fingerprints of the types unless one of them has none.
+    /// The peers run different versions of the game, and the call has not run. Peers compare fingerprints of the types
+    /// unless one of them has none.
     pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
         self.mismatch.take()
     }

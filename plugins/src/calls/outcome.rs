@@ -132,19 +132,24 @@ pub struct CallStats {
     pub signals: u64,
     /// Calls that were refused for any reason, and signals that their sender was not allowed to send.
     pub refused: u64,
-    /// Calls that were refused ([`Refusal::Busy`]) because too many answers for the caller were queued or pending, and
-    /// answers that were dropped ([`Refusal::AnswerDropped`]) to make room for those of others.
+    /// Calls and answers that were dropped because too many answers were queued.
+    ///
+    /// Calls are refused ([`Refusal::Busy`]) if too many answers for the caller are queued or pending. Answers are
+    /// dropped ([`Refusal::AnswerDropped`]) to make room for those of others.
     pub busy: u64,
-    /// Answers, refusals and signals that the connection does not accept: it has ended, a hook drops them, or they
-    /// exceed its maximum length. In the last case the caller gets [`Refusal::AnswerTooLong`], or an empty answer in
-    /// RPC4, which has no such error. In RPC4, calls without an answer count here too.
+    /// Answers, refusals and signals that the connection does not accept.
+    ///
+    /// It has ended, a hook drops them, or they exceed its maximum length. In the last case the caller gets
+    /// [`Refusal::AnswerTooLong`], or an empty answer in RPC4, which has no such error. In RPC4, calls without an
+    /// answer count here too.
     pub unsent: u64,
     /// Messages that are malformed or too long.
     pub malformed: u64,
     /// Answers to calls that are not under way: late or never requested.
     pub unexpected: u64,
-    /// Calls and signals with types that differ between the peers
-    /// ([`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch)). They have not run. RPC4 does not compare
+    /// Calls and signals with types that differ between the peers, which have not run.
+    ///
+    /// [`RemoteCalls::poll_mismatch`](super::RemoteCalls::poll_mismatch) returns the latest. RPC4 does not compare
     /// types.
     pub mismatched: u64,
 }

@@ -20,8 +20,9 @@ pub enum DirectoryError {
     Link(PathBuf),
     /// The directory contains an entry that is neither a file nor a directory.
     NoFile(PathBuf),
-    /// A file has a name that other systems do not allow (see [`check_path`](crate::files::check_path) and
-    /// [`is_portable_path`](rakwire_udp::is_portable_path)).
+    /// A file has a name that other systems do not allow.
+    ///
+    /// See [`check_path`](crate::files::check_path) and [`is_portable_path`](rakwire_udp::is_portable_path).
     BadName(PathBuf),
     /// There are more than 4,294,967,295 files.
     TooManyFiles,

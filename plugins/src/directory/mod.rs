@@ -20,7 +20,7 @@
 //! sender.serve_all();
 //!
 //! let limits = Limits { files: 100, file_bytes: 1 << 30, bytes: 1 << 32, timeout: Duration::from_secs(10) };
-//! // What is in the directory in all, also from transfers that did not come to their end.
+//! // The limits of the whole directory, including the parts of interrupted transfers.
 //! let store = DirectoryStore::new(&downloads, DirectoryLimits { files: 100, directories: 100, bytes: 1 << 32 })?;
 //! let receiver = FileReceiver::<RakNet, _, 64, 8, 8_192>::new(store, limits);
 //! # drop((sender, receiver));

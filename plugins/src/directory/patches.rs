@@ -16,12 +16,14 @@ const HEADER: usize = 32;
 /// The size of the buffers, in bytes.
 const PIECE: usize = 4_096;
 
-/// The length of an entry in the control part: bytes to add to those of the older version, bytes to copy, and the
-/// distance to move in the older version.
+/// The length of an entry in the control part.
+///
+/// It holds the number of bytes to add to those of the older version, the number to copy, and the distance to move.
 const ENTRY: usize = 24;
 
-/// A lower bound of the bytes of the newer version that a bsdiff entry makes on average. bsdiff begins another entry
-/// only where more than 8 bytes are the same elsewhere.
+/// A lower bound of the average bytes of the newer version that a bsdiff entry makes.
+///
+/// bsdiff begins another entry only where more than 8 bytes are the same elsewhere.
 const BYTES_PER_ENTRY: u64 = 8;
 
 /// The allowance for further entries, such as those at the ends of a patch, which may write nothing.

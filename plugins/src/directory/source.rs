@@ -44,8 +44,9 @@ struct SourceFile {
 }
 
 impl DirectorySource {
-    /// Reads all files of a directory and its subdirectories to compute their SHA-256, which takes as long as the disk
-    /// needs. Parts that a [`DirectoryStore`](super::DirectoryStore) has left are skipped.
+    /// Reads all files of a directory and its subdirectories to compute their SHA-256.
+    ///
+    /// It takes as long as the disk needs. Parts that a [`DirectoryStore`](super::DirectoryStore) has left are skipped.
     ///
     /// # Errors
     /// A [`DirectoryError`], also for links, because they may lead elsewhere.

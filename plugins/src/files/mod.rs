@@ -11,7 +11,7 @@
 //! use rakwire::raknet::RakNet;
 //! use rakwire_plugins::files::{Entry, FileSender, Source, StorageError, Totals};
 //!
-//! /// One file that is in memory.
+//! /// One file in memory.
 //! struct Text(&'static [u8], [u8; 32]);
 //!
 //! impl Source for Text {
@@ -31,7 +31,7 @@
 //!     }
 //! }
 //!
-//! // 8 receivers, each with up to 16 requests under way; messages of up to 1,024 bytes.
+//! // 8 receivers, each with up to 16 open requests; messages of up to 1,024 bytes.
 //! let mut sender = FileSender::<RakNet, _, 8, 16, 1_024>::new(Text(b"snow", [7; 32]));
 //! sender.serve_all();
 //! let mut host = PluginHost::<_, 1>::new();

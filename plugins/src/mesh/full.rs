@@ -49,7 +49,7 @@ pub struct MeshStats {
 #[derive(Debug)]
 struct Member<const PEERS: usize> {
     guid: Guid,
-    said: Option<Announcement<PEERS>>,
+    announcement: Option<Announcement<PEERS>>,
     is_announcement_due: bool,
 }
 
@@ -132,10 +132,13 @@ impl<const PEERS: usize> Mesh<PEERS> {
     #[must_use]
     pub fn host(&self) -> Option<Guid> {
         let own = Rank { joined: self.standing.as_ref()?.joined, guid: self.own };
-        let members = self.members.iter().filter_map(|(_, member)| member.said.as_ref());
-        let others = members.filter(|said| said.joined.is_some()).flat_map(|said| &said.neighbours);
-        let heard = others.filter(|rank| rank.guid != self.own && !self.is_member(rank.guid)).copied();
-        self.ranks().chain(heard).chain([own]).min().map(|rank| rank.guid)
+        let members = self.members.iter().filter_map(|(_, member)| member.announcement.as_ref());
+        let others = members
+            .filter(|announcement| announcement.joined.is_some())
+            .flat_map(|announcement| &announcement.neighbours);
+        let announced_only =
+            others.filter(|rank| rank.guid != self.own && !self.is_member(rank.guid)).copied();
+        self.ranks().chain(announced_only).chain([own]).min().map(|rank| rank.guid)
     }
 
     /// Returns the host if it has changed since the last call.
@@ -193,13 +196,13 @@ impl<const PEERS: usize> Mesh<PEERS> {
     }
 
     fn is_member(&self, guid: Guid) -> bool {
-        self.members.iter().any(|(_, member)| member.guid == guid && member.said.is_some())
+        self.members.iter().any(|(_, member)| member.guid == guid && member.announcement.is_some())
     }
 
     /// Returns the connected members.
     fn ranks(&self) -> impl Iterator<Item = Rank> {
         self.members.iter().filter_map(|(_, member)| {
-            let (_, joined) = member.said.as_ref()?.joined?;
+            let (_, joined) = member.announcement.as_ref()?.joined?;
             Some(Rank { joined, guid: member.guid })
         })
     }
@@ -210,32 +213,33 @@ impl<const PEERS: usize> Mesh<PEERS> {
 
     fn receive(&mut self, now: Instant, from: ConnectionId, message: &dyn Chunks) {
         let mut buffer = [0; MAX_LENGTH];
-        let said = bytes::copy(message, &mut buffer).and_then(|bytes| Announcement::decode(bytes).ok());
-        let Some(mut said) = said else {
+        let announcement =
+            bytes::copy(message, &mut buffer).and_then(|bytes| Announcement::decode(bytes).ok());
+        let Some(mut announcement) = announcement else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
             return;
         };
         let Some(guid) = self.members.get(from).map(|member| member.guid) else { return };
-        self.meet(now, guid, &said);
-        if let (Some(standing), Some((epoch, _))) = (&self.standing, said.joined)
+        self.merge_epoch(now, guid, &announcement);
+        if let (Some(standing), Some((epoch, _))) = (&self.standing, announcement.joined)
             && epoch.founder != standing.founder
         {
-            said.move_to(standing.epoch(now), standing.now(now).saturating_sub(epoch.now));
+            announcement.move_to(standing.epoch(now), standing.now(now).saturating_sub(epoch.now));
         }
         let Some(member) = self.members.get_mut(from) else { return };
-        let place = |said: &Announcement<PEERS>| said.joined.map(|(_, joined)| joined);
-        let is_moved = member.said.as_ref().and_then(place) != place(&said);
-        member.said = Some(said);
+        let place = |announcement: &Announcement<PEERS>| announcement.joined.map(|(_, joined)| joined);
+        let is_moved = member.announcement.as_ref().and_then(place) != place(&announcement);
+        member.announcement = Some(announcement);
         if is_moved {
             self.announce_again();
         }
         self.look_soon(now);
     }
 
-    /// Adopts or merges the epoch of another member. Of two epochs, the one with the lower founder GUID wins. If
-    /// neither peer is a member yet, the one with the lower GUID begins an epoch.
-    fn meet(&mut self, now: Instant, from: Guid, said: &Announcement<PEERS>) {
-        let standing = match (self.standing, said.joined) {
+    /// Moves to the epoch of another member if it wins: of two epochs, the one with the lower founder GUID does. If neither
+    /// peer is a member yet, the one with the lower GUID begins an epoch.
+    fn merge_epoch(&mut self, now: Instant, from: Guid, announcement: &Announcement<PEERS>) {
+        let standing = match (self.standing, announcement.joined) {
             (None, None) if self.own < from => Standing::found(now, self.own),
             (None, Some((epoch, _))) => Standing::join(now, epoch),
             (Some(before), Some((epoch, _))) if epoch.founder < before.founder => before.move_to(now, epoch),
@@ -244,8 +248,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
         if let Some(before) = self.standing.replace(standing) {
             // Shifting all known members by the same amount keeps their order.
             let by = standing.joined.saturating_sub(before.joined);
-            let members = self.members.iter_mut().filter_map(|(_, member)| member.said.as_mut());
-            members.for_each(|said| said.move_to(standing.epoch(now), by));
+            let members = self.members.iter_mut().filter_map(|(_, member)| member.announcement.as_mut());
+            members.for_each(|announcement| announcement.move_to(standing.epoch(now), by));
         }
         self.announce_again();
     }
@@ -302,8 +306,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
 
 /// Returns the members that other members list.
 fn announced<const PEERS: usize>(members: &BySlot<Member<PEERS>, PEERS>) -> impl Iterator<Item = Guid> {
-    let said = members.iter().filter_map(|(_, member)| member.said.as_ref());
-    said.flat_map(|said| &said.neighbours).map(|rank| rank.guid)
+    let announcements = members.iter().filter_map(|(_, member)| member.announcement.as_ref());
+    announcements.flat_map(|announcement| &announcement.neighbours).map(|rank| rank.guid)
 }
 
 impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
@@ -314,7 +318,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn on_connected(&mut self, now: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, side: Side) {
-        let member = Member { guid, said: None, is_announcement_due: true };
+        let member = Member { guid, announcement: None, is_announcement_due: true };
         if self.members.get(id).is_none() && !self.members.insert(id, member) {
             self.stats.without_room = self.stats.without_room.saturating_add(1);
         }
@@ -324,7 +328,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: DisconnectReason) {
-        let member = self.members.get(id).filter(|member| member.said.is_some());
+        let member = self.members.get(id).filter(|member| member.announcement.is_some());
         let address = member.and_then(|member| self.graph.peers().find(|(guid, _)| member.guid == *guid));
         self.graph.on_disconnected(now, id, reason);
         if self.members.remove(id).is_some() {

@@ -95,8 +95,8 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
     /// Returns whether at least one of two other peers reports a connection to the other.
     #[must_use]
     pub fn are_connected(&self, a: Guid, b: Guid) -> bool {
-        let says = |a, b| self.connections_of(a).iter().any(|remote| remote.guid == b);
-        says(a, b) || says(b, a)
+        let reports = |a, b| self.connections_of(a).iter().any(|remote| remote.guid == b);
+        reports(a, b) || reports(b, a)
     }
 
     /// Returns the connections that other peers report. A connection that both of its peers report appears twice.
@@ -147,7 +147,7 @@ impl<const PEERS: usize> Node<PEERS> {
     }
 
     /// Sends pending changes to this peer; returns false if some could not be sent.
-    fn tell(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
+    fn send_changes(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
         let mut is_sent = true;
         self.announced.retain(|notified| {
             let is_open = peers.iter().any(|peer| peer.id == notified.id);
@@ -235,13 +235,13 @@ impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
             guid: node.guid,
             is_lost: false,
         }));
-        let mut is_all_told = true;
+        let mut is_all_sent = true;
         for (id, node) in self.nodes.iter_mut() {
             let mut others = peers.clone();
             others.retain(|peer| peer.id != id);
-            is_all_told &= node.tell(&others, |bytes| sender.send(id, bytes, self.delivery).is_ok());
+            is_all_sent &= node.send_changes(&others, |bytes| sender.send(id, bytes, self.delivery).is_ok());
         }
-        self.is_due = !is_all_told;
+        self.is_due = !is_all_sent;
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -131,7 +131,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             client.is_symmetric = Some(is_symmetric);
             client.step = client.step.or_else(|| side.step());
             let id = side.id;
-            self.say(id, Note::Probed { token, mapped: from });
+            self.notify(id, Note::Probed { token, mapped: from });
         }
     }
 
@@ -163,7 +163,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         u64::from_be_bytes(bytes).max(1)
     }
 
-    fn say(&mut self, id: ConnectionId, note: Note) {
+    fn notify(&mut self, id: ConnectionId, note: Note) {
         let Some(client) = self.clients.get_mut(id) else { return };
         let is_kept = client.unsent.push_back(note).is_ok();
         self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
@@ -171,7 +171,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
 
     fn refuse(&mut self, id: ConnectionId, peer: Guid, reason: Refusal) {
         self.stats.refused = self.stats.refused.saturating_add(1);
-        self.say(id, Note::Refused { peer, reason });
+        self.notify(id, Note::Refused { peer, reason });
     }
 
     /// Builds the message of a note from the current state; `None` if its subject no longer exists.
@@ -203,11 +203,11 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     }
 
     /// Handles the hello of a client: sends it its mapped address, and knocks from a port to which it has not sent.
-    fn greet(&mut self, id: ConnectionId) {
+    fn handle_hello(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
         let mapped = client.remote;
-        self.say(id, Note::Mapped);
+        self.notify(id, Note::Mapped);
         let Some(port) = self.probe_ports.last().copied().filter(|_| self.probe_ports.len() > 2) else {
             return;
         };
@@ -267,9 +267,10 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             && pairs().filter(|pair| pair.is_of_host(host)).count() < share_of_host(self.forwarding.len())
     }
 
-    /// Requests probes from a client, each to a port that it has not used for a long time, unless its router is known
-    /// to use one address for all destinations. Two probes show the router's port step; one is enough once the step is
-    /// known.
+    /// Creates the side of a client, and requests the probes that it needs.
+    ///
+    /// Each probe goes to a port that the client has not used for a long time. Two show the router's port step, and one
+    /// is enough once the step is known. A router that uses one address for all destinations needs none.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
         let host = self.host_of(id);
         // The last port is the one that sends knocks.
@@ -296,7 +297,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             let port = self.probe_ports.get(at).copied();
             if let Some(((own, _), port)) = side.probes.iter_mut().rev().nth(wanted - 1 - n).zip(port) {
                 *own = token;
-                self.say(id, Note::Probe { token, port });
+                self.notify(id, Note::Probe { token, port });
             }
         }
         side
@@ -309,7 +310,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         };
         pairing.phase = Phase::Punching;
         for id in [pairing.connecting.id, pairing.accepting.id] {
-            self.say(id, Note::Begin { session });
+            self.notify(id, Note::Begin { session });
         }
     }
 
@@ -344,8 +345,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let port = if was_forwarding { None } else { self.forward(now, session, sides) };
         let [a, b] = sides;
         if let Some(port) = port {
-            self.say(a.0, Note::Forwarded { session, port });
-            self.say(b.0, Note::Forwarded { session, port });
+            self.notify(a.0, Note::Forwarded { session, port });
+            self.notify(b.0, Note::Forwarded { session, port });
         } else {
             self.pairings.retain(|pairing| pairing.session != session);
             self.free_ports(|pair| pair.session() == session);
@@ -371,13 +372,13 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(free.port)
     }
 
-    fn obey(&mut self, now: Instant, id: ConnectionId, message: FromClient) {
+    fn handle_message(&mut self, now: Instant, id: ConnectionId, message: FromClient) {
         let Some(client) = self.clients.get_mut(id) else { return };
         match message {
             FromClient::Hello { internal } => {
                 client.internal = internal;
                 if !core::mem::replace(&mut client.has_plugin, true) {
-                    self.greet(id);
+                    self.handle_hello(id);
                 }
             }
             FromClient::Open { target } => {
@@ -465,7 +466,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
     fn on_message(&mut self, now: Instant, id: ConnectionId, _: Delivery, message: &dyn Chunks) -> Verdict {
         let mut buffer = [0; MAX_MESSAGE];
         match bytes::copy(message, &mut buffer).and_then(|bytes| FromClient::decode(bytes).ok()) {
-            Some(message) => self.obey(now, id, message),
+            Some(message) => self.handle_message(now, id, message),
             None => self.stats.malformed = self.stats.malformed.saturating_add(1),
         }
         Verdict::Drop

@@ -25,7 +25,7 @@
 //! let now = Instant::ZERO;
 //!
 //! let facilitator = peer.peer.connect(now, "198.51.100.1:61111".parse()?)?;
-//! peer.hook.get_mut(key).ok_or("it is attached")?.open(Guid(0x1234))?; // asked for once the facilitator is there
+//! peer.hook.get_mut(key).ok_or("it is attached")?.open(Guid(0x1234))?; // sent once the facilitator is connected
 //!
 //! // Whenever the peer is polled:
 //! while let Some(action) = peer.hook.get_mut(key).and_then(Traversal::poll_action) {

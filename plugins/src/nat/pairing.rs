@@ -17,7 +17,7 @@ pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
 /// The maximum number of notes queued for one client. A client that reads nothing fills only its own queue.
 pub(super) const QUEUE: usize = 16;
 /// The number of predicted ports that are tried for a router with a new port for each destination.
-const FORETOLD: u16 = 6;
+const PREDICTED_PORTS: u16 = 6;
 
 /// A notification for a client. Its content is built when it is sent.
 #[derive(Clone, Copy, Debug)]
@@ -87,12 +87,13 @@ impl Side {
         self.probes.iter().all(|(token, mapped)| *token == 0 || mapped.is_some())
     }
 
-    /// Predicts the external addresses of the next datagrams of this side: for a router that counts ports, those that
-    /// follow the last two.
-    fn foretold(&self) -> impl Iterator<Item = SocketAddr> {
+    /// Predicts the external addresses of the next datagrams of this side.
+    ///
+    /// If the router counts ports, they follow the last probed one.
+    fn predicted(&self) -> impl Iterator<Item = SocketAddr> {
         let [_, (_, last)] = self.probes;
         last.zip(self.step()).into_iter().flat_map(|(last, step)| {
-            (1..=FORETOLD)
+            (1..=PREDICTED_PORTS)
                 .map(move |n| SocketAddr::new(last.ip(), last.port().wrapping_add(step.wrapping_mul(n))))
         })
     }
@@ -167,7 +168,7 @@ pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<So
     let mut candidates = Vec::new();
     // Predicted addresses come first and in order, because each datagram of the other side may make its router allocate
     // a port too.
-    for address in side.foretold().chain([client.remote]).chain(mapped).chain(near) {
+    for address in side.predicted().chain([client.remote]).chain(mapped).chain(near) {
         if !candidates.contains(&address) && candidates.push(address).is_err() {
             break;
         }

@@ -164,9 +164,9 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.link = Some(Link { id, remote });
         self.nat_type = NatType::default();
         self.unsent.clear();
-        self.say_hello();
+        self.send_hello();
         for (target, _) in self.wanted.clone() {
-            self.say(FromClient::Open { target });
+            self.enqueue(FromClient::Open { target });
         }
     }
 
@@ -185,13 +185,13 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     pub fn set_mapped_address(&mut self, mapped: Option<SocketAddr>) {
         let is_other = core::mem::replace(&mut self.mapped, mapped) != mapped;
         if is_other && self.link.is_some() {
-            self.say_hello();
+            self.send_hello();
         }
     }
 
-    fn say_hello(&mut self) {
+    fn send_hello(&mut self) {
         let internal = self.mapped.into_iter().chain(self.internal.iter().copied());
-        self.say(FromClient::Hello { internal: internal.take(MAX_INTERNAL).collect() });
+        self.enqueue(FromClient::Hello { internal: internal.take(MAX_INTERNAL).collect() });
     }
 
     /// Requests a connection to a peer.
@@ -210,7 +210,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             return Err(TooMany);
         }
         if self.link.is_some() {
-            self.say(FromClient::Open { target: peer });
+            self.enqueue(FromClient::Open { target: peer });
         }
         self.wanted.push((peer, None)).map_err(|_| TooMany)
     }
@@ -253,7 +253,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             PunchKind::Knock if self.link.is_some_and(|link| link.remote.ip() == from.ip()) => {
                 if !self.nat_type.lets_others_in {
                     self.nat_type.lets_others_in = true;
-                    self.say(FromClient::Heard { token: punch.number });
+                    self.enqueue(FromClient::Heard { token: punch.number });
                 }
             }
             PunchKind::ToAccepting | PunchKind::ToConnecting | PunchKind::Ack => {
@@ -275,7 +275,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.outcomes.pop_front()
     }
 
-    fn say(&mut self, message: FromClient) {
+    fn enqueue(&mut self, message: FromClient) {
         // If the message is dropped, the attempt times out.
         let is_kept = self.unsent.push_back(message).is_ok();
         self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
@@ -292,7 +292,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         let _ = self.outcomes.push_back(outcome);
     }
 
-    fn obey(&mut self, now: Instant, link: Link, message: FromFacilitator) {
+    fn handle_message(&mut self, now: Instant, link: Link, message: FromFacilitator) {
         // A link-local address keeps its interface.
         let at = |port| {
             let mut address = link.remote;
@@ -333,8 +333,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         }
     }
 
-    /// Ends the attempts of this peer for which `is_over` returns true, by peer and by the deadline of the
-    /// facilitator's answer.
+    /// Ends the requests of this peer for which `is_over` returns true. It gets the peer and the deadline of the
+    /// answer.
     fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
         for (peer, until) in self.wanted.clone() {
             if is_over(self, peer, until) {
@@ -358,7 +358,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         let failed: Vec<u64, SESSIONS> =
             sessions.iter_mut().filter_map(|session| session.fails(now).then_some(session.id)).collect();
         for session in failed {
-            self.say(FromClient::Failed { session });
+            self.enqueue(FromClient::Failed { session });
         }
         let is_linked = self.link.is_some();
         let abandoned = self
@@ -388,7 +388,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.sessions.retain(|other| other.peer != session.peer);
         if let Err(session) = self.sessions.push(session) {
             self.stats.without_room = self.stats.without_room.saturating_add(1);
-            self.say(FromClient::Failed { session: session.id });
+            self.enqueue(FromClient::Failed { session: session.id });
         }
     }
 }
@@ -413,7 +413,7 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
         let session = self.sessions.iter().find(|session| session.peer == guid);
         let Some(session) = session.filter(|session| session.may_be_at(remote)) else { return };
         let (id, is_forwarded) = (session.id, session.is_forwarded);
-        self.say(FromClient::Connected { session: id });
+        self.enqueue(FromClient::Connected { session: id });
         self.end(Outcome::Connected { peer: guid, is_forwarded });
     }
 
@@ -432,7 +432,7 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
         let link = self.link.filter(|link| link.id == id);
         let decoded = bytes::copy(message, &mut buffer).and_then(|bytes| FromFacilitator::decode(bytes).ok());
         match (link, decoded) {
-            (Some(link), Some(message)) => self.obey(now, link, message),
+            (Some(link), Some(message)) => self.handle_message(now, link, message),
             _ => self.stats.malformed = self.stats.malformed.saturating_add(1),
         }
         Verdict::Drop

@@ -152,8 +152,9 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
         self.find(event)?.remotes.get(id).map(|remote| remote.received)
     }
 
-    /// Returns whether this peer and all peers that it waits for are ready, and all of them have reported that they
-    /// found the same.
+    /// Returns whether the event is completed.
+    ///
+    /// This peer and all peers that it waits for are ready, and all of them have reported that they found the same.
     #[must_use]
     pub fn is_completed(&self, event: EventId) -> bool {
         self.find(event).is_some_and(Event::is_completed)

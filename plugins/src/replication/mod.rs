@@ -11,7 +11,7 @@
 //! use rakwire::raknet::{Delivery, RakNet};
 //! use rakwire_plugins::replication::{Class, EverythingInScope, Field, FixedAuthority};
 //!
-//! /// Where a player is, by the centimetre, and which way it looks; both change a little at a time.
+//! /// The position of a player in centimetres, and its heading; both change in small steps.
 //! static CLASSES: [Class; 1] = [Class {
 //!     fields: &[Field::new(16).or_short(6), Field::new(16).or_short(6), Field::new(10).or_short(5)],
 //! }];

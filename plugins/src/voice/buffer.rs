@@ -169,9 +169,10 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         }
     }
 
-    /// Returns how long the first frame is held back: half a frame, plus the spread between the earliest arrival and
-    /// all but the latest ones. A constant delay of all arrivals comes from the speaker's clock or another path, and
-    /// does not count.
+    /// Returns how long the first frame is held back.
+    ///
+    /// It is half a frame, plus the spread between the earliest arrival and all but the latest ones. A constant delay
+    /// of all arrivals comes from the speaker's clock or another path, and does not count.
     pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
         let mut latest = [0_u32; TOLERATED + 1];
         let earliest = self.lateness.as_slice().iter().min().copied().unwrap_or(0);

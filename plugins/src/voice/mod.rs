@@ -30,7 +30,7 @@
 //! for speaker in speakers {
 //!     match voice.play(now, speaker) {
 //!         Playback::Frame(bytes) => println!("decode {} bytes", bytes.len()),
-//!         Playback::Concealed => println!("have the decoder conceal a frame"),
+//!         Playback::Concealed => println!("let the decoder conceal a frame"),
 //!         Playback::Silence => {}
 //!     }
 //! }

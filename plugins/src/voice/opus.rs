@@ -109,8 +109,9 @@ impl Decoder {
         Ok(Self { decoder, malformed: 0 })
     }
 
-    /// Produces the next 20 ms of samples from the result of [`Voice::play`](super::Voice::play): decoded, concealed or
-    /// silent. A frame that is not Opus, or of another duration, is counted and concealed.
+    /// Produces the next 20 ms of samples from the result of [`Voice::play`](super::Voice::play).
+    ///
+    /// A frame that is not Opus, or of another duration, is counted and concealed.
     pub fn play(&mut self, playback: Playback<'_>, samples: &mut [f32; FRAME_SAMPLES]) {
         samples.fill(0.0);
         match playback {

@@ -46,8 +46,9 @@ struct Unsent<const BYTES: usize> {
     frame: Vec<u8, BYTES>,
 }
 
-/// The voice plugin, for up to `PEERS` connections, with buffers of `FRAMES` frames of up to `BYTES` bytes, at most
-/// 508. The module documentation has an example.
+/// The voice plugin, for up to `PEERS` connections.
+///
+/// Each has a buffer of `FRAMES` frames of up to `BYTES` bytes, at most 508. The module documentation has an example.
 #[derive(Debug)]
 pub struct Voice<const PEERS: usize, const FRAMES: usize, const BYTES: usize> {
     config: VoiceConfig,

@@ -267,8 +267,7 @@ fn step(count: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checks that after any steps, the event is completed at all present peers if all of them are ready, and at none
-/// otherwise.
+/// Checks that after any steps, the event is completed at all present peers, or at none if one is not ready.
 fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Result<(), TestCaseError> {
     let mut mesh = Mesh::<N>::new(N);
     let mut is_ready = [false; N];

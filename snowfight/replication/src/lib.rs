@@ -1,5 +1,6 @@
-//! The world of the snowball fight over the [replication](rakwire_plugins::replication) of `rakwire-plugins` instead of
-//! snapshots (docs/game.md#replication).
+//! The world of the snowball fight by replication instead of snapshots (docs/game.md#replication).
+//!
+//! It uses the [replication](rakwire_plugins::replication) of `rakwire-plugins`.
 //!
 //! - [`ReplicatedWorld`] copies the world of a server to an authority.
 //! - [`NearPlayers`] is the scope of a player's client: the entities near the player, the nearest first.

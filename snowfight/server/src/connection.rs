@@ -10,8 +10,7 @@ use snowfight::message::Delivery;
 
 use crate::replication::{self, Replicas};
 
-/// The backlog of a RakNet connection, in bytes, above which it gets no more snapshots, because newer ones will replace
-/// them.
+/// The backlog of a RakNet connection, in bytes, above which it gets no more snapshots. Newer ones will replace them.
 const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
 /// The same for a connection of the Game Protocol, in chunks.
 const SNAPSHOT_BACKLOG_CHUNKS: u32 = 64;

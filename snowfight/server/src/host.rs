@@ -22,7 +22,7 @@ use crate::key::Key;
 use crate::meter::{Meter, Report};
 use crate::replication::Replication;
 
-/// The maximum time that a tick waits until its datagrams are sent, so that a busy driver does not delay further ticks.
+/// The maximum time that a tick waits until its datagrams are sent. A busy driver must not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
 /// The maximum time that a snapshot waits for the congestion window; a newer one replaces it. It does not apply to
 /// RakNet's split snapshots: they are reliable, and the transport keeps them until they are acknowledged.
@@ -35,9 +35,10 @@ const BATCH: usize = 64;
 const RECEIVE_QUEUE: usize = 256 << 10;
 /// The average number of memory blocks per connection.
 const BLOCKS: usize = 128;
-/// The maximum number of blocks of one connection in each direction: the backlog at which snapshots stop, one more
-/// snapshot, and as much again for reliable messages. Only hundreds of connections without acknowledgements can exhaust
-/// the memory.
+/// The maximum number of blocks of one connection in each direction.
+///
+/// It is the backlog at which snapshots stop, one more snapshot, and as much again for reliable messages. Only hundreds
+/// of connections without acknowledgements can exhaust the memory.
 const CONNECTION_BLOCKS: u32 = 256;
 
 /// The options of a server.

@@ -52,7 +52,7 @@ pub fn print(line: impl Display) -> Result<(), Failure> {
     }
 }
 
-/// Writes lines from its own thread, so that a reader that stalls does not block the program; a full queue drops lines.
+/// Writes lines from its own thread, so that a stalled reader does not block the program. A full queue drops lines.
 ///
 /// ```
 /// let mut printer = snowfight_server::program::Printer::start()?;

@@ -44,8 +44,9 @@ pub use view::View;
 
 /// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of frames after which an unchanged action is repeated: messages are unordered (docs/game.md#reliability),
-/// so an older one may have arrived last.
+/// The number of frames after which an unchanged action is repeated.
+///
+/// Messages are unordered (docs/game.md#reliability), so an older one may have arrived last.
 const REPEAT_FRAMES: u8 = 6;
 /// The number of frames after the movement at which breaking is repeated. Spreading the two lets the server receive
 /// acknowledgements twice as often.

@@ -7,8 +7,7 @@ use crate::world::World;
 
 /// The maximum number of frames that the server has not processed: about two seconds.
 const MAX_FRAMES: usize = 128;
-/// The number of frames before the expected one at which a snapshot may show a change, because the path delay has
-/// decreased.
+/// The number of frames by which a change may be shown early, because the path delay has decreased.
 const MAX_EARLY: u32 = 3;
 /// The minimum number of ticks by which the snapshot of a change may be late, because some snapshots are lost. If more
 /// ticks have passed since the last snapshot, that number is used: a server sends fewer to a client that does not keep
@@ -158,8 +157,7 @@ impl Prediction {
         changed.filter(move |frame| (1..u32::MAX / 2).contains(&frame.number.wrapping_sub(shown)))
     }
 
-    /// Returns the frame with the nearest position among a change and the `late` frames after it, which the snapshot
-    /// may show.
+    /// Returns the nearest frame to a position, among a change and the `late` frames after it.
     fn nearest(&self, change: u32, late: u32, position: Point) -> u32 {
         let following = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= late);
         let off = |frame: &Frame| (frame.position - position).length();

@@ -1,5 +1,6 @@
-//! Every message of the Game Protocol (docs/game.md#messages), packed as
-//! [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack, Unpack)]`.
+//! The messages of the Game Protocol (docs/game.md#messages).
+//!
+//! They are packed as [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack, Unpack)]`.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};

@@ -85,8 +85,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Returns the gaps of a client that has applied the snapshot of `applied` ticks ago, and was sent the last one
-    /// `sent` ticks ago.
+    /// Returns the gaps of a client from the ages in ticks of its last applied and its last sent snapshot.
     pub(super) fn new(applied: u32, sent: u32) -> Self {
         let changes = applied.max(sent).saturating_add(1).min(u32::MAX / 2);
         let snapshots = sent.clamp(SNAPSHOT_TICKS, 2 * Scope::REFRESH_TICKS);
@@ -119,8 +118,7 @@ impl Default for Gaps {
 mod tests {
     use super::*;
 
-    /// Whatever its interval, a client gets every unchanged entity at most one interval later than a client that gets
-    /// all snapshots.
+    /// Skipped snapshots delay an unchanged entity by at most one interval.
     #[test]
     fn client_with_fewer_snapshots_misses_no_entity() {
         for interval in [2, 4, 6, 10, 24, 60, 122, 400] {

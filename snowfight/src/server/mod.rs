@@ -267,8 +267,10 @@ impl<K: Copy + Eq> Server<K> {
         self.clock.next()
     }
 
-    /// Runs one tick: advances the world, queues its snapshot for every player, ends the game of the fallen, and closes
-    /// connections that have timed out.
+    /// Runs one tick.
+    ///
+    /// It advances the world, queues its snapshot for every player, ends the game of the fallen, and closes connections
+    /// that have timed out.
     pub fn tick(&mut self) {
         let fallen = self.world.tick();
         self.dispatch_snapshot();

@@ -5,11 +5,11 @@ use super::changes::Gaps;
 /// How many ticks longer than the fastest recent one a snapshot may take. On a long path the limit is the round-trip
 /// time, because a lost acknowledgement costs as much.
 const QUEUEING_LIMIT: u32 = 8;
-/// The number of further ticks without acknowledgements that are tolerated, for example from a page that draws few
-/// frames.
+/// The number of further ticks without acknowledgements that are tolerated. A page may draw few frames.
 const MAX_SILENCE: u32 = 30;
-/// The number of ticks after the last snapshot until the next one is sent although an earlier one is unacknowledged and
-/// may be lost. It doubles while nothing is acknowledged.
+/// The number of ticks after which a snapshot is sent although an earlier one is unacknowledged.
+///
+/// The earlier one may be lost. The number doubles while nothing is acknowledged.
 const PROBE_TICKS: u32 = 15;
 const MAX_PROBE_TICKS: u32 = 60;
 /// The maximum interval of snapshots, in ticks.
@@ -25,8 +25,9 @@ pub enum Pacing {
     /// Clients that acknowledge snapshots late get fewer (docs/game.md#pacing).
     #[default]
     Acknowledged,
-    /// Every client gets all snapshots, as in the original game, unless its transport [has a
-    /// backlog](super::Server::handle_congestion).
+    /// Every client gets all snapshots, as in the original game.
+    ///
+    /// Clients with a [transport backlog](super::Server::handle_congestion) are excepted.
     Unpaced,
 }
 
@@ -38,8 +39,9 @@ pub enum Pacing {
 /// acknowledgements. A client that never acknowledges gets everything.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnapshotPacer {
-    /// Bit `n` is the snapshot `n` ticks before the newest one: set if it was sent and neither it nor a later one was
-    /// acknowledged.
+    /// The snapshots in flight. Bit `n` is the one `n` ticks before the newest.
+    ///
+    /// It is set if the snapshot was sent, and neither it nor a later one was acknowledged.
     in_flight: u128,
     /// The tick of the last sent snapshot.
     newest: Option<u32>,

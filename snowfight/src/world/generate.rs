@@ -12,8 +12,8 @@ use crate::message::{EntityId, ObjectKind, Point};
 /// The number of tiles.
 const MAX_TILES: usize = 61 * 61;
 
-/// Generates trees, then mushrooms, each on its own tile of grass and none in the middle, in the order of their ids
-/// from 1.
+/// Generates trees, then mushrooms, in the order of their ids from 1. Each is on its own tile of grass outside the
+/// middle.
 pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     let grass = Tile::all_grass().filter(|tile| *tile != (0, 0));
     let mut tiles: Vec<(i32, i32), MAX_TILES> = grass.take(MAX_TILES).collect();

@@ -1,5 +1,6 @@
-//! The rules of the game (docs/game.md#rules) as a deterministic world, which is the same on every machine for the same
-//! seed and actions.
+//! The rules of the game (docs/game.md#rules) as a deterministic world.
+//!
+//! It is the same on every machine for the same seed and actions.
 //!
 //! ```
 //! use snowfight::message::{ActionKind, Direction, Move};

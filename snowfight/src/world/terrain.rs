@@ -23,8 +23,7 @@ pub enum Tile {
 }
 
 impl Tile {
-    /// The largest coordinate: the tiles reach from -`RADIUS` to `RADIUS` along both axes, and each is centred on whole
-    /// coordinates.
+    /// The largest coordinate of a tile along both axes. Tiles are centred on whole coordinates.
     pub const RADIUS: i32 = 30;
     /// The square of the radius of the land.
     const LAND: i32 = 784;

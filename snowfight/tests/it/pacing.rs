@@ -17,8 +17,8 @@ use crate::transports::{End, Game, Play, RakNet, TICK, WAYS};
 const ONE_WAY: Duration = Duration::from_millis(5);
 /// The length of the queue in bytes: about 256 datagrams of the Game Protocol.
 const QUEUE: u64 = 130_000;
-/// The maximum age of the shown state, in ticks: half a second, of which the snapshot itself takes a fifth in the
-/// bottleneck.
+/// The maximum age of the shown state, in ticks: half a second. The bottleneck takes a fifth of it for the snapshot
+/// itself.
 const MAX_AGE: u32 = 30;
 
 /// The results of one phase.
@@ -134,8 +134,7 @@ fn client_recovers_after_the_path_was_cut() {
     }
 }
 
-/// A client without a network that takes a snapshot of changes from its queue every twelfth tick, in which five are
-/// due.
+/// A client without a network that takes one of five due snapshots of changes from its queue every twelfth tick.
 struct Sluggish {
     server: Server<u8>,
     client: Client,

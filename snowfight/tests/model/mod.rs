@@ -72,8 +72,9 @@ fn entities(bytes: &[u8]) -> Kept {
     if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
 }
 
-/// Runs two players, of which the second sends the bytes as messages: each is a length and that many bytes, followed by
-/// a tick. The first one plays normally.
+/// Runs two players, of which the second sends the bytes as messages and the first plays normally.
+///
+/// Each message is a length and that many bytes, and is followed by a tick.
 pub fn hostile_client(bytes: &[u8]) -> Kept {
     let mut server = Server::new(5);
     let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });

@@ -237,9 +237,10 @@ impl Game {
         Some(Outgoing { bytes: bytes.to_vec(), reliable: delivery == Delivery::Reliable })
     }
 
-    /// Returns the entities to draw, with twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z,
-    /// durability (-1 if loose), health, maximum health, owner, held entity, entity being broken (-1 for none),
-    /// direction.
+    /// Returns the entities to draw, with twelve numbers each.
+    ///
+    /// They are: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 if loose), health, maximum health,
+    /// owner, held entity, entity being broken (-1 for none), direction.
     pub fn scene(&self) -> Vec<f64> {
         let mut scene = Vec::with_capacity(self.view.entities().len() * FIELDS);
         for entity in self.view.entities() {

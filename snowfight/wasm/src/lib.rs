@@ -1,5 +1,4 @@
-//! The snowball fight for JavaScript: its client as a class, and its messages as plain objects, packed and unpacked by
-//! the codec of the game.
+//! The snowball fight for JavaScript: its client as a class, and its messages as plain objects.
 //!
 //! `wasm-pack build --target web` builds a package with types in `pkg`.
 

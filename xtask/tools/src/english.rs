@@ -25,7 +25,7 @@ const LIMITS: [(&str, (usize, usize)); 14] = [
     ("native", (52, 58)),
     ("plugins", (2, 10)),
     ("relay", (77, 150)),
-    ("snowfight", (2, 10)),
+    ("snowfight", (3, 10)),
     ("udp", (22, 23)),
     ("wasm", (93, 147)),
     ("web", (60, 91)),

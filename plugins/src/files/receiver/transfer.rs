@@ -243,8 +243,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Returns whether [`check`](Self::check), [`apply_patches`](Self::apply_patches) or
-    /// [`hash_bases`](Self::hash_bases) has work to do.
+    /// Returns whether files are to be checked, patches to be applied, or older versions to be read.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
             || self.files.iter().any(IncomingFile::is_being_patched)

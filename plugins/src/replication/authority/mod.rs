@@ -236,8 +236,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         tick
     }
 
-    /// Limits the bytes sent to a client in each tick. The default is the maximum message length. Returns false if
-    /// there is no such client.
+    /// Limits the bytes sent to a client in each tick, which are at most one message. Returns false if there is no such
+    /// client.
     ///
     /// An entity that needs more than the budget never reaches the client. With a budget of 0 the client takes no work.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {

@@ -44,8 +44,7 @@ pub trait Scope {
         false
     }
 
-    /// Handles a record that was sent to a client, for example for a graph of the bandwidth by field, class, entity or
-    /// client.
+    /// Handles a record that was sent to a client, for example to draw a graph of the bandwidth.
     fn on_sent(&mut self, to: ConnectionId, entity: &EntityInfo<'_>, bits: SentBits<'_>) {
         let _ = (to, entity, bits);
     }

@@ -98,8 +98,10 @@ pub struct Replicas<P: Protocol, M> {
     stats: ReplicasStats,
 }
 
-/// [`Replicas`] without an allocator, for up to `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and
-/// messages of up to `BYTES` bytes. The value is as large as all of that together.
+/// [`Replicas`] without an allocator.
+///
+/// They have room for `ENTITIES` entities of up to `FIELDS` fields, as at the authority, and for messages of up to
+/// `BYTES` bytes. The value is as large as all of that together.
 pub type FixedReplicas<P, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> =
     Replicas<P, FixedReplicasMemory<ENTITIES, FIELDS, BYTES>>;
 
@@ -239,8 +241,10 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
         core::mem::take(&mut self.has_unreported_mismatch)
     }
 
-    /// Handles an update of the authority in a program with a connection in a driver without plugins, such as a
-    /// web page around a WebAssembly program. Updates begin with the byte [`UPDATE_ID`].
+    /// Handles an update of the authority that did not arrive over this peer.
+    ///
+    /// It is for programs with a connection in a driver without plugins, such as a web page around a WebAssembly
+    /// program. Updates begin with the byte [`UPDATE_ID`].
     pub fn handle_update(&mut self, message: &[u8]) {
         let parts = self.memory.parts();
         let handled = Updates {

@@ -22,8 +22,7 @@ fn files() -> Tree {
     tree(&[("a", b"one"), ("b", &[7; 900]), ("c", b""), ("d/e", b"four")])
 }
 
-/// Returns the reason why a transfer from a lying sender failed on both sides, and checks that nothing wrong was
-/// stored.
+/// Returns the reason why a transfer from a lying sender failed, and checks that nothing wrong was stored.
 fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
     let id = connections::<RakNet>(1)[0];
     let mut from = sender(&files());

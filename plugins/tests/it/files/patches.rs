@@ -54,8 +54,7 @@ fn changed_files_are_sent_as_patches() {
     assert_eq!(progress.received, patches as u64 + 3);
 }
 
-/// A receiver gets whole files if it has another version or none, or does not support patches, and also if its
-/// sender has no patches.
+/// Another version, no version, no support for patches, or a sender without patches: the whole file is sent.
 #[test]
 fn whole_file_is_sent_without_a_patch() {
     let [old, new] = versions();

@@ -422,8 +422,7 @@ fn third_client_cannot_affect_an_attempt() {
     assert_eq!(plugin.stats().refused, 2);
 }
 
-/// Private addresses are offered only to clients with the same external address, so no client can make others send
-/// across the internet.
+/// Otherwise a client could make others send to arbitrary hosts across the internet.
 #[test]
 fn client_cannot_offer_addresses_of_other_hosts() {
     let ids = connections::<RakNet>(2);

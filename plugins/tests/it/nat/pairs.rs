@@ -20,8 +20,10 @@ const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
 /// Puts the machines of one side behind routers.
 type PutBehind = fn(&mut Internet, NatBehavior);
 
-/// Networks with more than one router for each peer, by their names in the table: how to build them, and the number of
-/// router types, from the first on, with which peers connect there.
+/// Networks with more than one router for each peer, by their names in the table.
+///
+/// Each has a function that builds it, and the number of router types, from the first on, with which peers connect
+/// there.
 const NETWORKS: [(&str, PutBehind, usize); 4] = [
     ("one router", behind_one_router, 6),
     ("one router, hairpin", behind_one_router_that_hairpins, 6),

@@ -164,8 +164,7 @@ fn disconnecting_peer_leaves_no_state_behind() {
 }
 
 proptest! {
-    /// Arbitrary bytes from a client change nothing that it does not own, and a flood of them causes no memory use and
-    /// no answers.
+    /// Arbitrary bytes from a client change nothing that it does not own, and cause neither memory use nor answers.
     #[test]
     fn arbitrary_bytes_do_not_change_an_authority(
         floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),

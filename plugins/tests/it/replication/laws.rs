@@ -116,8 +116,9 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Losses, delays, duplicates, changing entities, owners and scopes, and clients that join late and leave: in the
-    /// end a client has exactly the entities in its scope.
+    /// Whatever happens, a client finally has exactly the entities in its scope.
+    ///
+    /// Messages are lost, delayed and duplicated; entities, owners and scopes change; clients join late and leave.
     #[test]
     fn every_client_converges_to_the_authority(
         steps in prop::collection::vec(step(), 0..150),
@@ -265,8 +266,9 @@ fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
     if is_due { queue.pop_front().map(|(_, message)| message) } else { None }
 }
 
-/// Acknowledgements that take many ticks: until then the first update is resent in full, later ones are deltas, and
-/// unchanged entities cost nothing.
+/// Acknowledgements may take many ticks.
+///
+/// Until then the first update is resent in full, later ones are deltas, and unchanged entities cost nothing.
 #[test]
 fn long_round_trips_still_use_deltas() {
     for delay in [10, 36, 60, 100, 300] {

@@ -1,5 +1,6 @@
-//! Recorded runs that other implementations of replicas repeat, such as wasm/tests/replication.test.mjs: the input and
-//! the results.
+//! Recorded runs, with input and results, that other implementations of replicas repeat.
+//!
+//! wasm/tests/replication.test.mjs is one of them.
 
 use std::fmt::Write as _;
 

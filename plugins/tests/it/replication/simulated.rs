@@ -118,8 +118,7 @@ impl<P: Protocol> Game<P> {
     }
 }
 
-/// Checks replication while entities move, appear and vanish, the client loses its connection and reconnects late, and
-/// one entity is the client's.
+/// Checks replication while entities change, the client reconnects late, and one entity is the client's.
 fn replicates<P: Protocol>(unreliable: P::Delivery, moves: &[(usize, u32)], seed: u64) {
     let mut game = Game::<P>::new(unreliable, seed);
     let mut ids: Vec<_> =

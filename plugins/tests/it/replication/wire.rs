@@ -44,8 +44,10 @@ impl Exchange {
     }
 }
 
-/// Two entities are spawned; one moves; the other is given to the client, which changes it; one leaves the scope, and
-/// the other is despawned.
+/// Runs a short session with two entities.
+///
+/// They are spawned; one moves; the other is given to the client, which changes it; one leaves the scope, and the other
+/// is despawned.
 #[test]
 fn messages_have_the_bytes_of_the_vectors() {
     let mut at = Exchange::new();

@@ -177,6 +177,8 @@ async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     }
 }
 
+/// Invalid throws and breaks do not affect the players.
+///
 /// A player throws an object at invalid positions, at the object itself and at its own feet, and breaks entities that
 /// do not exist. Both players stay in the game with full health.
 #[tokio::test]

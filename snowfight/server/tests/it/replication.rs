@@ -26,8 +26,7 @@ fn objects(of: &Player, seen_by: &Player) -> BTreeMap<EntityId, (ObjectKind, u32
     object.collect()
 }
 
-/// A late player with replication sees the same world as one with whole snapshots, within its sight and the precision
-/// of the fields.
+/// Within sight and the precision of the fields, a late player with replication sees the same as with whole snapshots.
 #[tokio::test]
 async fn late_player_sees_the_same_world_by_replication() {
     let server = Server::start(4).await;
@@ -88,8 +87,7 @@ async fn liar(server: &Server) -> (Endpoint, Connection) {
     (endpoint, connection)
 }
 
-/// Clients that acknowledge future or missing ticks, send malformed messages, and send states without owning entities
-/// harm no other client.
+/// Wrong acknowledgements, malformed messages and states without ownership harm no other client.
 #[tokio::test]
 async fn false_replication_messages_do_not_affect_others() {
     let server = Server::start(0).await;

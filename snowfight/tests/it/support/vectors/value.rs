@@ -1,5 +1,6 @@
-//! Rabbit's types by name, and their values in the format of the file: numbers as decimal text, floats as the hex of
-//! their bits, everything else as plain JSON.
+//! Rabbit's types by name, and their values in the format of the file.
+//!
+//! Numbers are decimal text, floats the hex of their bits, and everything else plain JSON.
 
 use rakwire::codec::rabbit::{Error, ErrorKind, Pack, Reader, Unpack, Writer};
 use serde_json::{Value, json};
