@@ -17,16 +17,16 @@ use crate::failure::{Failure, print};
 use crate::host;
 use wire::{Count, Probe};
 
-/// The largest message in bytes.
+/// The maximum message size in bytes.
 const MAX_SIZE: u64 = 1_000_000;
 
 /// Measures the path to another machine that runs `rakwire bench --listen`: round-trip times, losses and throughput.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The other machine, as 192.0.2.1:19132 or example.org:19132
+    /// The other machine, such as 192.0.2.1:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
     target: Option<String>,
-    /// Serve measurements: the address to listen on, as 0.0.0.0:19132; port 0 picks a free one
+    /// Serve measurements on this address, such as 0.0.0.0:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     /// The duration of each of the three measurements
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn capacity(connections: usize) -> Capacity {
-    // One of several connections may use a quarter in each direction, a single one half.
+    // With several connections each may use a quarter of the memory per direction, a single one half.
     let blocks = if connections == 1 { 32_768 } else { 65_536 };
     Capacity { connections, blocks, block_size: 1_024 }
 }
@@ -95,7 +95,7 @@ async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Handles the probes of a connection: echoes them, counts them, or reports the count.
+/// Handles the probes of a connection: echoes them, counts them or reports the count.
 async fn answer(connection: Connection) {
     let mut count = Count::default();
     while let Some(message) = connection.recv().await {

@@ -1,4 +1,4 @@
-//! A connection by which messages are sent and echoed: over UDP by either protocol, or over TCP.
+//! A connection for sending and echoing messages, over UDP with either protocol or over TCP.
 
 use std::net::SocketAddr;
 
@@ -7,16 +7,16 @@ use rakwire_native::SendError;
 use rakwire_native::endpoint::{self, Message};
 use rakwire_native::{game_protocol, raknet, tcp};
 
-/// The longest message over TCP, in bytes: more than `send` sends.
+/// The longest message over TCP in bytes, longer than `send` ever sends.
 pub(crate) const MAX_TCP_MESSAGE: u32 = 8 << 20;
 
-/// What all connections do.
+/// The operations that all kinds of connections share.
 pub(crate) trait Connection: Send + Sync + 'static {
     type Delivery: Copy + Send + Sync;
 
     fn remote(&self) -> SocketAddr;
 
-    /// The MTU of the connection now; `None` for a protocol that has none, and once the connection has ended.
+    /// Returns the current MTU, or `None` once the connection has ended or if the transport has no MTU.
     fn mtu(&self) -> Option<u16>;
 
     /// Sends a message once there is room for it.
@@ -26,19 +26,19 @@ pub(crate) trait Connection: Send + Sync + 'static {
         delivery: Self::Delivery,
     ) -> impl Future<Output = Result<(), SendError>> + Send;
 
-    /// The next message; `None` once the connection has ended.
+    /// Receives the next message, or `None` once the connection has ended.
     fn recv(&self) -> impl Future<Output = Option<Message<Self::Delivery>>> + Send;
 
-    /// Why it ended, if it has.
+    /// Returns why the connection ended, if it has.
     fn closed_reason(&self) -> Option<String>;
 
-    /// Lets what was sent arrive, and ends the connection.
+    /// Flushes what was sent and ends the connection.
     fn disconnect(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// Measurements of a connection that may have an MTU.
+/// Statistics of a connection that may have an MTU.
 pub(crate) trait PathMtu {
-    /// The MTU of new datagrams with IP and UDP headers, in bytes.
+    /// Returns the MTU for new datagrams in bytes, including IP and UDP headers.
     fn mtu(&self) -> Option<u16>;
 }
 

@@ -24,28 +24,28 @@ use packet::Packet;
 /// The limit for standard input in bytes, far above the hex digits of the longest datagram.
 const LONGEST_INPUT: u64 = 1 << 20;
 
-/// Shows every field of a datagram or of an offline message as rakwire's parser reads it; with --as also of parts of
-/// datagrams, with --pcap of all datagrams of a capture.
+/// Shows every field of a datagram or an offline message as rakwire's parser reads it. With --as it also decodes parts
+/// of datagrams, with --pcap all datagrams of a capture.
 ///
-/// If the input is malformed, the fields before the error are shown, and the exit status is 1.
+/// If the input is malformed, the fields before the error are shown and the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads standard input
+    /// The bytes as hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads standard input
     #[arg(value_name = "HEX", required_unless_present = "pcap")]
     hex: Vec<String>,
     /// Decode the datagrams of this capture instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["hex", "form"])]
     pcap: Option<PathBuf>,
-    /// Open the sealed datagrams of the capture with the keys in this file, which echo and send write
+    /// Open the sealed datagrams of the capture with the keys in this file, as written by echo and send
     #[arg(long, value_name = "FILE")]
     key_log: Option<PathBuf>,
-    /// What the bytes are
+    /// The kind of bytes
     #[arg(long = "as", value_enum, default_value_t = Form::Datagram)]
     form: Form,
-    /// The lengths of the fields of the secure mode: those of the original, or those of the documents
+    /// The field lengths of the secure mode, as in the original or as in its documents
     #[arg(long, value_enum, default_value_t = Sizes::Original)]
     sizes: Sizes,
-    /// Print one JSON object, of a capture one for each datagram
+    /// Print one JSON object, or one per datagram of a capture
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return capture::run(pcap, arguments.key_log.as_deref(), &arguments.sizes.in_bytes(), arguments.json);
     }
     if arguments.key_log.is_some() {
-        return Err(Failure::usage("--key-log opens the datagrams of a capture; give one with --pcap"));
+        return Err(Failure::usage("--key-log needs a capture; give one with --pcap"));
     }
     let bytes = hex::parse(&input(&arguments.hex)?)
         .map_err(|error| Failure::usage(format!("the input is not hex: {error}")))?;

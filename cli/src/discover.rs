@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// The port that servers listen on
     #[arg(long, value_name = "N", default_value_t = 19_132, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// The broadcast address: of one network, or 255.255.255.255 for all
+    /// The broadcast address of one network, or 255.255.255.255 for all
     #[arg(long, value_name = "BROADCAST", default_value = "255.255.255.255")]
     address: IpAddr,
     /// Find only servers that accept new connections
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Print one JSON array
     #[arg(long)]
     json: bool,
-    /// What stands before the data of pongs: nothing, or their length (default: a length is recognised and removed)
+    /// The framing of pong data: raw, or prefixed with its length (default: a length prefix is detected and removed)
     #[arg(long, value_enum, value_name = "FRAMING")]
     pong_framing: Option<PongFramingArgument>,
 }

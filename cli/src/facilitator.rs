@@ -1,4 +1,4 @@
-//! `rakwire facilitator`: brings peers behind routers together.
+//! `rakwire facilitator`: connects peers behind routers.
 
 mod clients;
 mod socket;
@@ -24,36 +24,37 @@ use crate::failure::{Failure, print};
 use crate::password::PasswordArguments;
 use crate::{host, keys};
 
-/// The most clients.
+/// The maximum number of clients.
 const CLIENTS: usize = 1_024;
-/// The most pairs that are being brought together at once.
+/// The maximum number of pairs that are being connected at the same time.
 const ATTEMPTS: usize = 256;
-/// Time between two looks for addresses that are to be knocked at.
+/// The poll interval for pending punches.
 const TICK: Duration = Duration::from_millis(50);
-/// Bytes of an out-of-band message before its data: id, GUID and magic.
+/// The length of an out-of-band header: id, GUID and magic.
 const OUT_OF_BAND_HEAD: usize = 25;
 
 type Plugin = SharedHook<Facilitator<CLIENTS, ATTEMPTS>>;
 
-/// Brings peers behind routers together, and forwards the datagrams of those that cannot reach each other.
+/// Connects peers behind routers, and forwards the datagrams of pairs that cannot reach each other.
 ///
-/// It uses the ports that follow the one it listens on: first those to probe, then those for forwarding.
+/// It uses the ports after the one it listens on: first the probe ports, then the forwarding ports.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The address to listen on, as 0.0.0.0:61111 or [fe80::1%eth0]:61111; with port 0 all ports are free ones
+    /// The address to listen on, such as 0.0.0.0:61111 or [fe80::1%eth0]:61111; port 0 picks free ports for everything
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:61111")]
     listen: String,
-    /// How many ports clients probe: 3 at least, and one more for each further attempt of a client within two minutes
+    /// The number of ports that clients probe: at least 3, plus one for each further attempt of a client within two
+    /// minutes
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(3..=64))]
     probe_ports: u16,
-    /// How many pairs may have their datagrams forwarded at once, each by a port; of 256 KiB a second each, in datagrams of up to
-    /// 2,048 bytes
+    /// The number of pairs that can be forwarded at the same time, one port each, at up to 256 KiB a second and 2,048
+    /// bytes a datagram
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
     forwarding_ports: u16,
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = CLIENTS as u16, value_parser = clap::value_parser!(u16).range(2..=CLIENTS as i64))]
     max_connections: u16,
-    /// The maximum number of clients with one IPv4 address, or in one network of 64 bits of IPv6
+    /// The maximum number of clients per IPv4 address or IPv6 /64 network
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     max_per_address: u16,
     #[command(flatten)]
@@ -64,19 +65,21 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    // All ports are of one address.
+    // All ports share one address.
     let found = host::listening(&arguments.listen).await?.first().copied();
     let listen = found.ok_or_else(|| host::bind_failure(&arguments.listen, &BindError::NoAddress))?;
     let last =
         u32::from(listen.port()) + u32::from(arguments.probe_ports) + u32::from(arguments.forwarding_ports);
     if listen.port() != 0 && last > u32::from(u16::MAX) {
-        return Err(Failure::usage("there are not enough ports behind that of --listen; choose a lower one"));
+        return Err(Failure::usage(
+            "there are not enough ports above the one of --listen; choose a lower one",
+        ));
     }
     let probed = ports(listen, 1, arguments.probe_ports).await?;
     let forwarding = ports(listen, 1 + arguments.probe_ports, arguments.forwarding_ports).await?;
     let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.defer_incoming = true;
-    // Its clients all know cookies, and an address is knocked at from ports that pay nothing for it.
+    // All clients support cookies. Punches leave from the probe ports, outside the endpoint's amplification limit.
     options.config.cookies = CookiePolicy::Required;
     let connections = usize::from(arguments.max_connections);
     options.capacity = Capacity { connections, blocks: 64 * connections, block_size: 256 };
@@ -121,7 +124,7 @@ async fn bind(
     Ok((endpoint.map_err(|error| host::bind_failure(&listen.to_string(), &error))?, plugin))
 }
 
-/// Sockets on the ports that follow that of the endpoint.
+/// Binds sockets on the ports that follow that of the endpoint.
 async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<Arc<Socket>>, Failure> {
     let mut ports = Vec::new();
     for at in 0..count {
@@ -136,7 +139,7 @@ async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<Arc<Soc
     Ok(ports)
 }
 
-/// Takes the probes of a port.
+/// Handles the probes that arrive at a port.
 async fn hear(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = EMPTY;
     loop {
@@ -148,7 +151,7 @@ async fn hear(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     }
 }
 
-/// Passes on what arrives at a port.
+/// Forwards the datagrams that arrive at a port.
 async fn forward(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = EMPTY;
     loop {
@@ -160,7 +163,7 @@ async fn forward(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     }
 }
 
-/// Knocks at clients, from ports to which they have not sent.
+/// Sends punches to clients from ports to which they have not sent.
 async fn knock(probed: Vec<Arc<Socket>>, endpoint: Endpoint, plugin: Plugin) {
     let mut ticks = tokio::time::interval(TICK);
     let guid = endpoint.guid();

@@ -1,10 +1,10 @@
-//! Failures of the program: one line that says what to do, and an exit status.
+//! Failures of the program: one line that says how to fix the problem, and an exit status.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why the program fails.
+/// A failure that ends the program.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -12,12 +12,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// An operation failed.
+    /// Creates the failure of an operation.
     pub(crate) fn runtime(line: impl Display) -> Self {
         Self::new(line, 1)
     }
 
-    /// The arguments are invalid: wrong options, addresses or ports.
+    /// Creates a failure for invalid arguments: wrong options, addresses or ports.
     pub(crate) fn usage(line: impl Display) -> Self {
         Self::new(line, 2)
     }

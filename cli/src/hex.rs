@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The longest input, in bytes: no UDP datagram is longer.
+/// The longest input in bytes, the size of the largest UDP datagram.
 const LONGEST: usize = 65_507;
 
 /// Parses hex digits in either case, with spaces, line breaks, colons, commas and `0x` anywhere between bytes.
@@ -39,7 +39,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The bytes as lower-case hex digits.
+/// Formats bytes as lower-case hex digits.
 pub(crate) fn format(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string never fails.

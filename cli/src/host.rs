@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use crate::failure::{Failure, print};
 
-/// Resolves HOST:PORT, where HOST may have the name of an interface, to the addresses of a name in the order in which they are
-/// tried: those of IPv4 first, because nearly every RakNet server has one.
+/// Resolves HOST:PORT to its addresses, in the order in which they are tried.
+///
+/// HOST may include the name of an interface. IPv4 comes first, because nearly every RakNet server has it.
 pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure> {
     let failure = |reason: &dyn std::fmt::Display| {
         Failure::usage(format!(
@@ -26,27 +27,29 @@ pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure
         return Err(failure(&"no host has it"));
     }
     let (mut sorted, ipv6): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
-    // A machine may have no IPv6 although names have addresses of it.
+    // A machine may lack IPv6 although names resolve to IPv6 addresses.
     if sorted.is_empty() || UdpSocket::bind("[::]:0").is_ok() {
         sorted.extend(ipv6);
     }
     if sorted.is_empty() { Err(failure(&"the name has no address")) } else { Ok(sorted) }
 }
 
-/// As [`resolve_all`], for commands that need one address: the first.
+/// Like [`resolve_all`], but returns only the first address.
 pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let addresses = resolve_all(target).await?;
     addresses.first().copied().ok_or_else(|| Failure::usage(format!("{target:?} has no address")))
 }
 
-/// The addresses that were tried, for a line about their failure.
+/// Formats the addresses that were tried, for an error message.
 pub(crate) fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Tries the addresses of a name in turn until one answers. Each has the time that is left for it when those behind it may take as
-/// long: what one has not used is theirs. An error that is no lack of an answer ends the attempts; otherwise it is that of the last
-/// address, and `no_answer` if there is none.
+/// Tries the addresses of a name in turn until one answers.
+///
+/// The time that is left is divided among the addresses that are left, so unused time passes to the next one. Only a
+/// missing answer leads to the next address; any other error is returned at once. If every address stays silent, the
+/// error of the last one is returned, or `no_answer` if there was none.
 pub(crate) async fn try_each<T, E>(
     servers: &[SocketAddr],
     timeout: Duration,
@@ -66,23 +69,23 @@ pub(crate) async fn try_each<T, E>(
     Err(failed)
 }
 
-/// Whether no server answered an attempt, so that one may at another address.
+/// Returns whether the attempt failed because no server answered, so that another address may work.
 pub(crate) fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
     matches!(error, ConnectError::Failed(failure) if P::was_unanswered(failure))
         || *error == ConnectError::AddressFamily
 }
 
-/// The addresses to listen on that ADDR:PORT stands for.
+/// Resolves ADDR:PORT to the addresses to listen on.
 pub(crate) async fn listening(address: &str) -> Result<Vec<SocketAddr>, Failure> {
     rakwire_native::lookup(address).await.map_err(|error| bind_failure(address, &BindError::Resolve(error)))
 }
 
-/// The address of a socket that can reach these addresses; one of IPv6 reaches IPv4, too.
+/// Returns the wildcard address of a socket that can reach `addresses`; an IPv6 socket reaches IPv4 as well.
 pub(crate) fn unspecified_address_for(addresses: &[SocketAddr]) -> &'static str {
     if addresses.iter().any(SocketAddr::is_ipv6) { "[::]:0" } else { "0.0.0.0:0" }
 }
 
-/// An endpoint that can reach these addresses.
+/// Binds an endpoint that can reach these addresses.
 pub(crate) async fn endpoint_for(
     addresses: &[SocketAddr],
     options: Options,
@@ -106,7 +109,7 @@ pub(crate) fn no_entropy(error: std::io::Error) -> Failure {
     Failure::runtime(format!("the system provides no random bytes: {error}"))
 }
 
-/// Gives every connection that others open to `handle`, until a signal ends the program.
+/// Passes every incoming connection to `handle` until a signal ends the program.
 pub(crate) async fn serve<P: Protocol>(
     endpoint: &endpoint::Endpoint<P>,
     handle: impl Fn(Connection<P>),
@@ -119,7 +122,7 @@ pub(crate) async fn serve<P: Protocol>(
     until_signal(endpoint.local_addr(), accept).await
 }
 
-/// Says where the program listens, and lets it accept connections until a signal ends it.
+/// Prints the listening address, and runs `accept` until a signal ends it.
 pub(crate) async fn until_signal(local: SocketAddr, accept: impl Future<Output = ()>) -> Result<(), Failure> {
     let stop = stop_signal()?;
     print(format_args!("listening on {local}\n"))?;
@@ -160,7 +163,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// A time in milliseconds as text.
+/// Formats a time in milliseconds.
 pub(crate) fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1_000.0)
 }
@@ -171,7 +174,7 @@ mod tests {
 
     /// The time of this test is virtual.
     #[tokio::test(start_paused = true)]
-    async fn time_that_an_address_has_not_used_is_that_of_the_next() {
+    async fn unused_time_passes_to_the_next_address() {
         const TIMEOUT: Duration = Duration::from_secs(9);
 
         let servers = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));

@@ -1,4 +1,4 @@
-//! `rakwire keygen`: a key for secure connections, or for connect tokens.
+//! `rakwire keygen`: generates a key for secure connections or connect tokens.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use rakwire_native::{create_key_file, create_token_key_file};
 
 use crate::failure::{Failure, print};
 
-/// Makes a key of a server or of a client, writes it to a file that only its owner may read, and prints the public key and
-/// its hash.
+/// Generates a key for a server or client, writes it to a file that only its owner can read, and prints the public key
+/// and its hash.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Make a token key, for a backend and its servers (see token); it has no public half, and nothing is printed
+    /// Generate a token key, for a backend and its servers (see token); it has no public half, and nothing is printed
     #[arg(long)]
     token: bool,
 }

@@ -1,4 +1,4 @@
-//! Keys in arguments.
+//! Keys given as arguments.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,23 +30,23 @@ impl FromStr for TrustArgument {
     }
 }
 
-/// The key in a file that `option` names.
+/// Reads the key in the file that `option` names.
 pub(crate) fn read(option: &str, file: &Path) -> Result<StaticKey, Failure> {
     warn_if_exposed(option, file);
     read_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen"))
 }
 
-/// The token key in a file that `option` names.
+/// Reads the token key in the file that `option` names.
 pub(crate) fn read_token_key(option: &str, file: &Path) -> Result<TokenKey, Failure> {
     warn_if_exposed(option, file);
     read_token_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen --token"))
 }
 
-/// Prints a line about a file with a secret that every user of this machine can read.
+/// Prints a warning if every user of this machine can read a file with a secret.
 pub(crate) fn warn_if_exposed(option: &str, file: &Path) {
     if private_file::is_exposed(file) {
         let file = file.display();
-        // A failure to print changes nothing.
+        // A failure to print the warning is ignored.
         let _ = writeln!(
             io::stderr(),
             "warning: {option} {file}: every user can read it; change its mode to 0600"
@@ -54,7 +54,7 @@ pub(crate) fn warn_if_exposed(option: &str, file: &Path) {
     }
 }
 
-/// Has the keys of all connections written to the file of `--key-log`.
+/// Enables logging of the keys of all connections to the file of `--key-log`.
 pub(crate) fn log(security: &mut Security, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     let log = KeyLogFile::open(file).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `rakwire log`: what an SQLite log tells.
+//! `rakwire log`: shows the contents of an SQLite log.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 use crate::failure::{Failure, print};
 use crate::text;
 
-/// Shows what is in an SQLite log, which echo and send write with --sqlite, also while they do.
+/// Shows the contents of an SQLite log, as written by echo and send with --sqlite, even while they are running.
 ///
-/// Its tables datagrams, samples and gaps are open to every program that reads SQLite.
+/// Any program that reads SQLite can open its tables datagrams, samples and gaps.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The log
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What to show: the datagrams of every second, what they are, or the other peers
+    /// The report to show: the datagrams of every second, their kinds, or the remote peers
     #[arg(value_enum, default_value_t = Show::Kinds)]
     show: Show,
-    /// Print one JSON object a row
+    /// Print one JSON object per row
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print(if arguments.json { as_json(&table) } else { as_text(&table) })
 }
 
-/// Columns as wide as their widest cell.
+/// Formats the table with columns as wide as their widest cell.
 fn as_text(table: &Table) -> String {
     // Another program may have written anything into the file.
     let escaped = |row: &Vec<String>| row.iter().map(|cell| text::escape(cell.as_bytes())).collect();
@@ -57,7 +57,7 @@ fn as_text(table: &Table) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Numbers are numbers, and what is not known is null.
+/// Formats rows as JSON: numbers stay numbers, and unknown values are null.
 fn as_json(table: &Table) -> String {
     let value = |cell: &String| match cell.as_str() {
         "" => Value::Null,

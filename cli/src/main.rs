@@ -1,7 +1,7 @@
 //! The command-line tool of rakwire: pings, echoes and sends RakNet messages, measures paths and decodes datagrams.
 
 #![forbid(unsafe_code)]
-// These macros panic where nothing can be written.
+// The print macros panic when the output cannot be written.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
@@ -105,13 +105,13 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// The line of an error without Rust's own words for a number that it cannot take.
+/// Rewords clap's messages about numbers, which quote Rust's own errors.
 fn in_plain_words(error: &clap::Error, line: &str) -> String {
     let Some(source) = error.source() else { return line.to_owned() };
     let text = source.to_string();
     let words = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
         Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "the number is too large".to_owned(),
-        Some(_) => "it is no whole number".to_owned(),
+        Some(_) => "it is not a whole number".to_owned(),
         None if text.contains(" is not in ") => {
             text.replace(" is not in ", " is not from ").replace("..=", " to ")
         }
@@ -120,7 +120,7 @@ fn in_plain_words(error: &clap::Error, line: &str) -> String {
     line.replace(&text, &words)
 }
 
-/// The error in the command line as one line; `None` when help or the version was requested.
+/// Returns the error in the command line as one line, or `None` if help or the version was requested.
 fn explain(error: &clap::Error) -> Option<Failure> {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Some(Failure::usage("no command given; `rakwire --help` lists all commands"));

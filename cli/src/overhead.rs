@@ -1,4 +1,4 @@
-//! `rakwire overhead`: the bytes that a message takes on the wire, by format and mode.
+//! `rakwire overhead`: the size of a message on the wire, by format and mode.
 
 use std::fmt::Write;
 
@@ -13,19 +13,20 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, print};
 
-/// Shows how many bytes messages take on the wire: by the two tables of RakNet's documents, for version 3 before and since
-/// 3.6201, and as rakwire sends them in RakNet, plain and secure, and in the Game Protocol.
+/// Shows how many bytes messages take on the wire: by the two tables of RakNet's documents, for version 3 before and
+/// since 3.6201, and as rakwire sends them with RakNet, plain and secure, and with the Game Protocol.
 ///
-/// Headers of IP are those of IPv4; those of IPv6 take 20 bytes more. Acknowledgements, pings and resends come on top.
+/// IP headers are those of IPv4; those of IPv6 take 20 bytes more. Acknowledgements, pings and resends are not
+/// included.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Bytes of a message, 1 to 16,777,216
+    /// The size of a message in bytes, 1 to 16,777,216
     #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     size: u32,
-    /// How many such messages are sent together; those that fit share a datagram
+    /// The number of messages sent together; those that fit share a datagram
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// How often that happens in a second, for the last column
+    /// The number of such bursts per second, for the last column
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
     /// The MTU with IP and UDP headers, 576 to 1492
@@ -36,41 +37,41 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One way to send a message. Headers are in bits, since old ones do not end with bytes.
+/// One way to send a message. Headers are in bits, because old ones do not end on a byte boundary.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     format: &'static str,
     name: &'static str,
     datagram: u64,
     message: u64,
-    /// What a part of a long message has, instead of `message`.
+    /// The header of a part of a long message, instead of `message`.
     part: u64,
     longest: Longest,
     /// Bits of a datagram, without IP and UDP headers, that are kept free of messages.
     reserved: u64,
-    /// Whether several messages share a datagram.
+    /// Set if several messages can share a datagram.
     is_shared: bool,
 }
 
-/// The longest message that is not split, which is as long as each part of others but the last.
+/// The longest message that is not split, and the length of each part but the last.
 #[derive(Clone, Copy, Debug)]
 enum Longest {
-    /// Bytes, at every MTU.
+    /// A number of bytes, at every MTU.
     Always(u64),
-    /// What a datagram has room for beside so many bits.
+    /// The room that a datagram has beside a number of bits.
     Beside(u64),
 }
 
-/// What a mode costs.
+/// The cost of a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     datagrams: u64,
-    /// With IP and UDP headers.
+    /// Including IP and UDP headers.
     bytes: u64,
 }
 
 const IP_UDP: u64 = IP_UDP_OVERHEAD as u64;
-/// The original counts nine bytes for the header of a datagram, of which four exist, and peers keep to that.
+/// The original counts nine bytes for the datagram header, although it has only four, and peers rely on that.
 const COUNTED_HEADER: u64 = 9;
 /// The five reliabilities of the documents: whether each is reliable, and whether it has a place in a channel.
 const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
@@ -81,12 +82,12 @@ const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
     (Reliability::ReliableOrdered, "reliable ordered", true, true),
 ];
 
-/// Every mode.
+/// Returns every mode.
 fn layouts() -> Vec<Layout> {
     let mut layouts = Vec::new();
     for (_, name, _, has_channel) in DOCUMENTED {
         let message = 32 + 32 + 4 + if has_channel { 32 + 5 } else { 0 };
-        // Two of the fields of a part are compressed to 1 or 2 bytes; here they have 2.
+        // Two fields of a part are compressed to 1 or 2 bytes; 2 are assumed here.
         layouts.push(documented("documents, 3.x to 3.6201", name, 65, message, 16 + 32 + 16));
     }
     for (_, name, is_reliable, has_channel) in DOCUMENTED {
@@ -108,12 +109,12 @@ fn layouts() -> Vec<Layout> {
     layouts
 }
 
-/// The modes of RakNet, with so many bytes more in each datagram.
+/// Returns the modes of RakNet, with `overhead` extra bytes in each datagram.
 fn raknet(format: &'static str, overhead: u64) -> impl Iterator<Item = Layout> {
     // The overhead is subtracted twice, as in the original.
     let reserved = 8 * (COUNTED_HEADER + 2 * overhead);
     DOCUMENTED.into_iter().map(move |(reliability, name, ..)| {
-        // The parts of a message that is not reliable are.
+        // The parts of an unreliable message are sent reliably.
         let in_parts = if reliability == Reliability::Unreliable {
             Reliability::Reliable
         } else if reliability == Reliability::UnreliableSequenced {
@@ -155,7 +156,7 @@ const fn documented(
 }
 
 impl Layout {
-    /// Bytes of the longest message that is not split.
+    /// Returns the length in bytes of the longest message that is not split.
     fn longest(&self, mtu: u16) -> u64 {
         match self.longest {
             Longest::Always(bytes) => bytes,
@@ -163,7 +164,7 @@ impl Layout {
         }
     }
 
-    /// What it costs to send `count` messages of `size` bytes together.
+    /// Returns the cost of sending `count` messages of `size` bytes together.
     fn cost(&self, size: u64, count: u64, mtu: u16) -> Cost {
         let room = 8 * (u64::from(mtu) - IP_UDP) - self.reserved;
         let longest = self.longest(mtu);
@@ -287,7 +288,7 @@ mod tests {
         (pair, id)
     }
 
-    /// Bytes that really leave when messages are sent together.
+    /// Returns the bytes that are actually sent when messages are sent together.
     fn sent<P: Protocol>(
         (mut pair, id): (Peers<P>, ConnectionId),
         delivery: P::Delivery,
@@ -297,7 +298,7 @@ mod tests {
         while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
             assert!(pair.step());
         }
-        // Until the handshake is acknowledged, and not so long that a silent connection is given up.
+        // Long enough to acknowledge the handshake, and short enough to keep a silent connection alive.
         let end = pair.now + Duration::from_millis(500);
         loop {
             pair.transmit();
@@ -321,9 +322,9 @@ mod tests {
         cost
     }
 
-    /// Ten messages of 136 bytes would fit the bytes of a datagram, but not what is left beside the reserve.
+    /// Ten messages of 136 bytes would fit into a datagram, but not beside the reserve.
     #[test]
-    fn our_rows_say_what_is_sent() {
+    fn our_rows_match_the_bytes_sent() {
         for (reliability, name, ..) in DOCUMENTED {
             let delivery = Delivery { reliability, ..Delivery::default() };
             for (size, count) in [(1, 1), (100, 5), (136, 10), (1_432, 1), (1_433, 1), (3_000, 1)] {
@@ -343,9 +344,9 @@ mod tests {
         }
     }
 
-    /// By hand, from the tables of the documents.
+    /// Computed by hand from the tables of the documents.
     #[test]
-    fn the_tables_of_the_documents() {
+    fn rows_match_the_tables_of_the_documents() {
         let new = "documents, since";
         assert_eq!(cost(new, "unreliable", 100, 1), Cost { datagrams: 1, bytes: 28 + 8 + 3 + 100 });
         assert_eq!(

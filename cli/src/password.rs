@@ -1,4 +1,4 @@
-//! Passwords of connections. Other users of a machine can see one on the command line, but neither a file nor a variable.
+//! Passwords of connections. Other users of a machine can see the command line, but neither a file nor a variable.
 
 use std::env::{self, VarError};
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::keys::warn_if_exposed;
 
-/// The variable with a password.
+/// The environment variable with a password.
 const VARIABLE: &str = "RAKWIRE_PASSWORD";
 
-/// The options of a password.
+/// The password options.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PasswordArguments {
-    /// The password, the same on both sides, at most 255 bytes; other users of this machine can see it here, and neither in
-    /// --password-file nor in the variable RAKWIRE_PASSWORD
+    /// The password, the same on both sides, at most 255 bytes; other users of this machine can see it here, but not in
+    /// --password-file or the variable RAKWIRE_PASSWORD
     #[arg(long, value_name = "TEXT", conflicts_with = "password_file")]
     password: Option<String>,
     /// Read the password from the first line of this file
@@ -24,12 +24,12 @@ pub(crate) struct PasswordArguments {
 }
 
 impl PasswordArguments {
-    /// Whether an option has one.
+    /// Returns whether one of the options is given.
     pub(crate) const fn is_given(&self) -> bool {
         self.password.is_some() || self.password_file.is_some()
     }
 
-    /// The password, which is empty without any.
+    /// Returns the password, which is empty if none is given.
     pub(crate) fn text(&self) -> Result<String, Failure> {
         if let Some(password) = &self.password {
             return Ok(password.clone());
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_that_of_the_option_or_the_first_line_of_the_file() {
+    fn a_password_comes_from_the_option_or_the_first_line_of_the_file() {
         let given = PasswordArguments { password: Some("friends".to_owned()), password_file: None };
         assert_eq!((given.text().unwrap().as_str(), given.is_given()), ("friends", true));
         let path = env::temp_dir().join(format!("rakwire-{}-password", std::process::id()));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_of_the_variable_counts_without_options() {
+    fn the_password_variable_is_used_without_options() {
         assert_eq!(of_variable(Ok("friends".to_owned())).unwrap(), "friends");
         assert_eq!(of_variable(Err(VarError::NotPresent)).unwrap(), "");
         assert!(of_variable(Err(VarError::NotUnicode("x".into()))).is_err());

@@ -1,4 +1,4 @@
-//! `rakwire ping`: the pong of a server.
+//! `rakwire ping`: pings a server.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Pings a server without connecting, and prints its pong.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
+    /// The server, such as 127.0.0.1:19132, [::1]:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT")]
     target: String,
     /// How long to wait for a pong; a ping is sent every second
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// What stands before the data of pongs: nothing, or their length (default: a length is recognised and removed)
+    /// The framing of pong data: raw, or prefixed with its length (default: a length prefix is detected and removed)
     #[arg(long, value_enum, value_name = "FRAMING")]
     pong_framing: Option<PongFramingArgument>,
 }
@@ -42,7 +42,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     print(if arguments.json { format!("{}\n", as_json(&pong)) } else { as_text(&pong) })
 }
 
-/// Pings each address until there is a pong.
+/// Pings each address until a pong arrives.
 async fn ping_until_pong(
     endpoint: &Endpoint,
     servers: &[SocketAddr],
@@ -79,7 +79,7 @@ fn explain(servers: &[SocketAddr], error: PingError, timeout: Duration) -> Failu
     })
 }
 
-/// A pong as a line of text.
+/// Formats a pong as a line of text.
 pub(crate) fn as_text(pong: &Pong) -> String {
     format!(
         "pong from {} in {}, guid {}, data: \"{}\"\n",
@@ -90,7 +90,7 @@ pub(crate) fn as_text(pong: &Pong) -> String {
     )
 }
 
-/// A pong as a JSON object.
+/// Formats a pong as a JSON object.
 pub(crate) fn as_json(pong: &Pong) -> Value {
     json!({
         "from": pong.from.to_string(),

@@ -30,9 +30,9 @@ impl FromStr for ProtocolArgument {
 /// The values of `--pong-framing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PongFramingArgument {
-    /// Nothing stands before the data, as in the original.
+    /// Only the data, as in the original.
     Raw,
-    /// The length of the data stands before them, as in Minecraft Bedrock.
+    /// The length of the data first, as in Minecraft Bedrock.
     Prefixed,
 }
 

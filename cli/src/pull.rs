@@ -12,30 +12,30 @@ use crate::failure::{Failure, print};
 use crate::host;
 use crate::transfer::{self, Link, MESSAGE, POLL, ProgressLine, WINDOW};
 
-/// How many files are asked for ahead.
+/// The number of files requested ahead.
 const AHEAD: usize = 64;
 
 type Receiver = SharedHook<FileReceiver<RakNet, DirectoryStore, WINDOW, AHEAD, MESSAGE>>;
 
 /// Receives files into a directory from a machine that runs `rakwire push --listen`; or, with --listen, from the first
-/// that pushes to here and gets to the end.
+/// machine that pushes to this one and completes.
 ///
-/// What was cut off goes on when the same is run again. Files that are here already and have not changed are not sent, and
-/// those that the other side does not have stay. Nothing is written through symbolic links.
+/// Running the same command again resumes an interrupted transfer. Files that are here already and have not changed are
+/// not sent, and files that the other side does not have are kept. Nothing is written through symbolic links.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The directory, which is made if it does not exist
+    /// The directory, which is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     #[command(flatten)]
     link: Link,
-    /// Have no more files and no more directories in DIR in all, with those of before
+    /// The maximum number of files, and of directories, in DIR in total, including existing ones
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_files: u32,
-    /// Have no more bytes in DIR in all, with those of before and of attempts that were cut off
+    /// The maximum number of bytes in DIR in total, including existing files and interrupted transfers
     #[arg(long, value_name = "BYTES", default_value_t = 10_000_000_000)]
     max_bytes: u64,
-    /// Take no file with more bytes (default: as many as in all)
+    /// The maximum size of a file in bytes (default: --max-bytes)
     #[arg(long, value_name = "BYTES")]
     max_file_bytes: Option<u64>,
 }
@@ -73,12 +73,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Progress { done, unchanged, patched, received, .. } = progress;
     let patched = if patched > 0 { format!("{patched} by patches, ") } else { String::new() };
     print(format_args!(
-        "{} files, {} bytes are here; {unchanged} were unchanged, {patched}{received} bytes came\n",
+        "{} files, {} bytes are here; {unchanged} were unchanged, {patched}{received} bytes received\n",
         done.files, done.bytes
     ))
 }
 
-/// Receives from whoever connects, until everything is here; nothing if a signal ends the program before.
+/// Accepts connections until one completes the transfer; returns `None` if a signal ends the program first.
 async fn wait(endpoint: &Endpoint, receiver: &Receiver) -> Result<Option<Progress>, Failure> {
     let stop = host::stop_signal()?;
     print(format_args!("listening on {}\n", endpoint.local_addr()))?;
@@ -86,7 +86,7 @@ async fn wait(endpoint: &Endpoint, receiver: &Receiver) -> Result<Option<Progres
         while let Some(connection) = endpoint.accept().await {
             match pull(endpoint, &connection, receiver).await {
                 Ok(progress) => return Some(progress),
-                // The next one may get to the end.
+                // The next peer may complete it.
                 Err(failure) => _ = failure.report(),
             }
         }
@@ -108,7 +108,7 @@ async fn pull(
     endpoint.wake();
     let line = ProgressLine::new();
     let result = loop {
-        // Before events are looked for, so that none is missed.
+        // Read before the events, so that none is missed.
         let is_closed = connection.closed_reason().is_some();
         match receiver.with(FileReceiver::poll_event) {
             Some(ReceiverEvent::Progress(progress)) => line.show(progress.done.bytes, progress.total.bytes),

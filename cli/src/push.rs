@@ -17,18 +17,18 @@ use crate::transfer::{self, Link, MESSAGE, PEERS, POLL, ProgressLine, WINDOW};
 
 type Sender = SharedHook<FileSender<RakNet, DirectorySource, { PEERS as usize }, { WINDOW + 1 }, MESSAGE>>;
 
-/// Sends the files of a directory to a machine that runs `rakwire pull --listen`; or, with --listen, to everybody who
-/// pulls from here, until a signal ends the program.
+/// Sends the files of a directory to a machine that runs `rakwire pull --listen`; or, with --listen, to every machine
+/// that pulls from this one, until a signal ends the program.
 ///
-/// What the other side has already is not sent again, and with --previous only patches of what has changed. Symbolic links are
-/// refused.
+/// Files that the other side already has are not sent again; with --previous only patches of changed files are sent.
+/// Symbolic links are refused.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// An older version of the directory: of a file that was changed since, a receiver that still has it as it is there is
-    /// sent a patch; can be repeated
+    /// An older version of the directory; receivers that still have a changed file in that version are sent a patch;
+    /// can be repeated
     #[arg(long, value_name = "DIR")]
     previous: Vec<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let link = &arguments.link;
     let mut plugin = FileSender::new(source(&arguments)?);
     plugin.set_rate(link.rate);
-    // The endpoint decides who is connected: whoever listens there, or who has the password and the key.
+    // The endpoint controls access: the peer is the chosen target, or has met the password and security requirements.
     plugin.serve_all();
     let totals = plugin.source.totals();
     let sender = Sender::new(plugin);
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     result
 }
 
-/// The files, and the patches that lead to them.
+/// Opens the files, and computes the patches that lead to them.
 fn source(arguments: &Arguments) -> Result<DirectorySource, Failure> {
     let mut source = DirectorySource::read(&arguments.directory).map_err(Failure::usage)?;
     for previous in &arguments.previous {
@@ -73,7 +73,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
             connection.disconnect().await;
             ended
         }
-        // A short transfer may have ended, and the connection with it, before this could tell that it was open.
+        // A short transfer may already have ended, and its connection too, before the call returned that it was open.
         Err(failure) => {
             iter::from_fn(|| sender.with(FileSender::poll_event)).find_map(outcome).ok_or(failure)?
         }
@@ -83,7 +83,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
     print(format_args!("the other side has all {files} files, {bytes} bytes\n"))
 }
 
-/// Waits for the end of the transfer; the other side has to ask for something in time.
+/// Waits for the end of the transfer; the first request of the peer has to arrive in time.
 async fn wait(
     connection: &Connection,
     sender: &Sender,
@@ -92,7 +92,7 @@ async fn wait(
     let total = sender.with(|sender| sender.source.totals()).bytes;
     let (line, start) = (ProgressLine::new(), Instant::now());
     loop {
-        // Before events are looked for, so that none is missed.
+        // Read before the events, so that none is missed.
         let is_closed = connection.closed_reason().is_some();
         match sender.with(FileSender::poll_event) {
             Some((_, SenderEvent::Progress(bytes))) => line.show(bytes, total),
@@ -100,7 +100,7 @@ async fn wait(
             None if is_closed => return Ok(Err(files::Failure::Disconnected)),
             None if start.elapsed() > timeout && sender.with(|sender| sender.stats().replies) == 0 => {
                 let advice = "is `rakwire pull --listen` running there?";
-                return Err(Failure::runtime(format!("the other side asks for nothing; {advice}")));
+                return Err(Failure::runtime(format!("the other side requests nothing; {advice}")));
             }
             None => tokio::time::sleep(POLL).await,
         }
@@ -111,7 +111,7 @@ fn outcome((_, event): (ConnectionId, SenderEvent)) -> Option<Result<(), files::
     if let SenderEvent::Ended(result) = event { Some(result) } else { None }
 }
 
-/// Sends everything to everybody who asks.
+/// Sends everything to every peer that requests it.
 async fn serve(endpoint: &Endpoint, sender: &Sender, totals: Totals) -> Result<(), Failure> {
     let reporter = tokio::spawn(report(sender.clone(), totals));
     let served = host::serve(endpoint, |connection| {
@@ -122,7 +122,7 @@ async fn serve(endpoint: &Endpoint, sender: &Sender, totals: Totals) -> Result<(
     result
 }
 
-/// Prints what becomes of the receivers.
+/// Prints the outcome of each receiver.
 async fn report(sender: Sender, totals: Totals) -> Result<(), Failure> {
     loop {
         match sender.with(FileSender::poll_event) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rakwire_udp::printable;
 
-/// The bytes as text with escapes for control characters, invalid UTF-8, double quotes and backslashes.
+/// Formats bytes as text, escaping control characters, invalid UTF-8, double quotes and backslashes.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Certificates and keys for TLS, from files.
+//! TLS certificates and keys from files.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rakwire_native::tcp::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::failure::Failure;
 
-/// A server with the certificate of `--tls-cert` and the key of `--tls-key`.
+/// Configures a server with the certificate of `--tls-cert` and the key of `--tls-key`.
 pub(crate) fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Failure> {
     let chain = certificates("--tls-cert", certificate)?;
     let unusable = |error: &dyn Display| {
@@ -23,7 +23,7 @@ pub(crate) fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>
     builder.with_single_cert(chain, secret).map(Arc::new).map_err(|error| unusable(&error))
 }
 
-/// A client that trusts the certificates in the file of `--tls-ca`, or what the system trusts.
+/// Configures a client that trusts the certificates in the file of `--tls-ca`, or those that the system trusts.
 pub(crate) fn client(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Failure> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = authorities {
@@ -43,7 +43,7 @@ pub(crate) fn client(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Fa
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// The name that a server has to prove: the host of HOST:PORT.
+/// Returns the name that the certificate must be valid for: the host of HOST:PORT.
 pub(crate) fn name_of(target: &str) -> Result<ServerName<'static>, Failure> {
     let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -52,7 +52,7 @@ pub(crate) fn name_of(target: &str) -> Result<ServerName<'static>, Failure> {
     })
 }
 
-/// The certificates in a PEM file that `option` names, at least one.
+/// Reads at least one certificate from the PEM file that `option` names.
 fn certificates(option: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = match found {
@@ -85,7 +85,7 @@ mod tests {
     use super::name_of;
 
     #[test]
-    fn the_host_is_what_the_server_has_to_prove() {
+    fn the_certificate_must_match_the_host() {
         for (target, host) in [
             ("example.org:19132", "example.org"),
             ("192.0.2.1:1", "192.0.2.1"),

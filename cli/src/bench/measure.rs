@@ -10,12 +10,12 @@ use super::summary::{Losses, Mtu, Summary, Throughput};
 use super::wire::{Count, Probe};
 use crate::failure::Failure;
 
-/// The size of a message in the measurements of round trips and losses.
+/// The message size for the round-trip and loss measurements.
 const SMALL: usize = 64;
-/// The longest recorded round trip in microseconds, and the significant digits of the histogram.
+/// The upper bound of the histogram in microseconds, and its significant digits.
 const LONGEST: u64 = 60_000_000;
 const DIGITS: u8 = 3;
-/// The interval of messages in the measurement of losses.
+/// The send interval of the loss measurement.
 const LOSS_INTERVAL: Duration = Duration::from_millis(2);
 /// The timeout for a reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     /// The duration of each measurement.
     pub(super) each: Duration,
     pub(super) size: usize,
-    /// Whether to show progress bars.
+    /// Shows progress bars.
     pub(super) shows_progress: bool,
 }
 
@@ -59,7 +59,7 @@ impl Progress {
         Self { bar, began: Instant::now(), each: plan.each }
     }
 
-    /// Updates the bar. Whether the measurement is still running.
+    /// Updates the bar and returns whether the measurement is still running.
     fn is_running(&self) -> bool {
         let passed = self.began.elapsed();
         self.bar.set_position(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));
@@ -77,7 +77,7 @@ fn cannot_send(error: SendError) -> Failure {
     Failure::runtime(format!("a message cannot be sent: {error}"))
 }
 
-/// The next message from the other end.
+/// Receives the next message from the peer.
 async fn reply(connection: &Connection) -> Result<Vec<u8>, Failure> {
     let message = tokio::time::timeout(REPLY_TIMEOUT, connection.recv()).await.map_err(|_| {
         let seconds = REPLY_TIMEOUT.as_secs();
@@ -98,7 +98,7 @@ async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<His
         connection.send(&message, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
         if reply(connection).await? != message {
             return Err(Failure::runtime(
-                "the other end does not echo; is `rakwire bench --listen` running there?",
+                "the other machine does not echo; is `rakwire bench --listen` running there?",
             ));
         }
         histogram.saturating_record(u64::try_from(sent.elapsed().as_micros()).unwrap_or(LONGEST));
@@ -147,5 +147,5 @@ async fn reported_count(connection: &Connection) -> Result<Count, Failure> {
     let request = Probe::ReportCount.message(2);
     connection.send(&request, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
     let message = reply(connection).await?;
-    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the other end"))
+    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the other machine"))
 }

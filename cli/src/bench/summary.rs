@@ -10,7 +10,7 @@ use serde_json::json;
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
 
-/// Unreliable messages that were sent, and how many arrived.
+/// The number of unreliable messages sent, and how many of them arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Losses {
     pub(super) sent: u64,
@@ -23,7 +23,7 @@ impl Losses {
     }
 }
 
-/// Messages that arrived, and the time that this took.
+/// The messages that arrived, and how long they took in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Throughput {
     pub(super) messages: u64,
@@ -41,7 +41,7 @@ impl Throughput {
     }
 }
 
-/// The MTU of the connection, with IP and UDP headers, in bytes.
+/// The MTU of the connection in bytes, including IP and UDP headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mtu {
     /// Before the measurements; `None` if the connection had ended.

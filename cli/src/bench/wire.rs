@@ -1,4 +1,4 @@
-//! The messages between the two ends of a measurement: user messages whose second byte is the kind of probe.
+//! User messages exchanged by a measurement; the second byte is the kind of probe.
 
 /// The first byte of every message.
 const ID: u8 = 0xFE;
@@ -6,16 +6,16 @@ const ID: u8 = 0xFE;
 /// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// The other end sends it back.
+    /// The receiver sends it back.
     Echo = 1,
-    /// The other end counts it.
+    /// The receiver counts it.
     Counted = 2,
     /// Requests the count since the previous request.
     ReportCount = 3,
 }
 
 impl Probe {
-    /// The purpose of a message; `None` if it is not a probe.
+    /// Returns the purpose of a message, or `None` if it is not a probe.
     pub(super) fn of(message: &[u8]) -> Option<Self> {
         match message {
             [ID, 1, ..] => Some(Self::Echo),
@@ -25,7 +25,7 @@ impl Probe {
         }
     }
 
-    /// A message of `size` bytes, at least two.
+    /// Builds a message of `size` bytes, at least two.
     pub(super) fn message(self, size: usize) -> Vec<u8> {
         let mut message = vec![ID, self as u8];
         message.resize(size.max(2), 0x55);
@@ -33,7 +33,7 @@ impl Probe {
     }
 }
 
-/// The number of counted messages, and their bytes.
+/// The number of counted messages, and their total bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) messages: u64,

@@ -1,4 +1,4 @@
-//! Recording the datagrams of a command: a capture file, an SQLite log and lines.
+//! Records the datagrams of a command to a capture file, an SQLite log and lines on standard error.
 
 mod statistics;
 
@@ -26,7 +26,7 @@ pub(crate) struct Capture {
     /// Write every datagram to a pcap file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write every datagram and the statistics of every second to an SQLite file, behind what it has (see log)
+    /// Append every datagram, and statistics of every second, to an SQLite file (see log)
     #[arg(long, value_name = "FILE")]
     sqlite: Option<PathBuf>,
     /// Write a line for every datagram to standard error
@@ -35,7 +35,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Whether datagrams are recorded.
+    /// Returns whether any recording is enabled.
     pub(crate) const fn is_enabled(&self) -> bool {
         self.pcap.is_some() || self.sqlite.is_some() || self.log
     }
@@ -106,19 +106,19 @@ impl<P: Protocol> LogSink for Records<P> {
         }
         if let Some(lines) = &mut self.lines {
             lines.record(at, direction, other, datagram);
-            // Without standard error there is no log.
+            // If standard error is closed, the line is lost.
             let _ = io::stderr().write_all(lines.target.as_bytes());
             lines.target.clear();
         }
     }
 }
 
-/// Writes to the file until an error, which is reported once.
+/// Returns a writer that writes to the file until the first error and reports that once.
 fn write_to(file: File) -> WriteBytes {
     let mut file = Some(BufWriter::new(file));
     Box::new(move |bytes| {
         if let Some(error) = file.as_mut().and_then(|file| file.write_all(bytes).err()) {
-            // Without standard error the failure cannot be reported.
+            // If standard error is closed, the failure cannot be reported.
             let _ = writeln!(io::stderr(), "the capture ends here: {error}");
             file = None;
         }

@@ -1,4 +1,4 @@
-//! The statistics of a command in its SQLite log.
+//! The statistics that a command writes to its SQLite log.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// The time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Between the first two of a connection, many of which are short; it doubles from there.
+/// The time between the first two samples of a connection, short because many connections are. It then doubles.
 const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Writes statistics into the log, if the command has one.
@@ -23,7 +23,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Writes those of the endpoint every second.
+    /// Samples the statistics of the endpoint every second.
     pub(super) fn of<P: Protocol>(log: Option<SqliteLog>, endpoint: &Endpoint<P>) -> Self {
         let statistics = Self { log, local: endpoint.local_addr() };
         if let Some(log) = statistics.log.clone() {
@@ -38,7 +38,7 @@ impl Statistics {
         statistics
     }
 
-    /// Writes those of a connection until it ends.
+    /// Samples the statistics of a connection until it ends.
     pub(crate) fn watch<P: Protocol<ConnectionStats: Sample>>(&self, connection: &Connection<P>) {
         let Some(log) = self.log.clone() else { return };
         let (local, connection) = (self.local, connection.clone());
@@ -54,15 +54,18 @@ impl Statistics {
         });
     }
 
-    /// Waits until the log is written.
+    /// Waits until the log has been written.
     pub(crate) async fn finish(self) -> Result<(), Failure> {
         let Some(log) = self.log else { return Ok(()) };
         let missed = log.missed();
         let written = tokio::task::spawn_blocking(move || log.flush()).await;
         written.map_err(Failure::runtime)?.map_err(Failure::runtime)?;
         if missed > 0 {
-            // Without standard error the gap cannot be reported; the file tells of it too.
-            let _ = writeln!(io::stderr(), "the log misses {missed} records: the disk was too slow");
+            // If standard error is closed, the gap is visible only in the file, which records it as well.
+            let _ = writeln!(
+                io::stderr(),
+                "{missed} records are missing from the log because the disk was too slow"
+            );
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `rakwire decode --pcap`: every datagram of a capture.
+//! `rakwire decode --pcap`: decodes every datagram of a capture.
 
 use std::path::Path;
 

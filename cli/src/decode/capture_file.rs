@@ -1,4 +1,4 @@
-//! The datagrams of a capture file (pcap), as `--pcap` of the other commands and tcpdump write it.
+//! Reads the datagrams of a capture file (pcap), as written by `--pcap` of the other commands and by tcpdump.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -6,32 +6,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-/// The longest record: more than any captured frame has.
+/// The longest accepted record, longer than any captured frame.
 const LONGEST_RECORD: u32 = 1 << 18;
 const UDP: u8 = 17;
 
 /// A UDP datagram of a capture.
 #[derive(Debug)]
 pub(super) struct Datagram {
-    /// Since the first record.
+    /// The time since the first record.
     pub(super) time: Duration,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What stands before the IP header.
+/// The link layer, which decides the header before the IP header.
 #[derive(Clone, Copy, Debug)]
 enum Link {
     Ethernet,
     Raw,
-    /// Of BSD and macOS.
+    /// The loopback framing of BSD and macOS.
     Loopback,
     LinuxCooked,
     LinuxCooked2,
 }
 
-/// Reads one record after the other.
+/// An iterator over the records of a capture.
 pub(super) struct CaptureFile {
     file: BufReader<File>,
     is_big_endian: bool,
@@ -55,8 +55,7 @@ impl CaptureFile {
             [0x4D, 0x3C, 0xB2, 0xA1] => (false, 1),
             [0x0A, 0x0D, 0x0D, 0x0A] => {
                 return Err(
-                    "a capture in the format pcapng; `editcap -F pcap FILE NEW` makes one that is read"
-                        .to_owned(),
+                    "the capture is in pcapng format; convert it with `editcap -F pcap FILE NEW`".to_owned()
                 );
             }
             _ => return Err("no capture in the format pcap".to_owned()),
@@ -67,12 +66,13 @@ impl CaptureFile {
             101 => Link::Raw,
             113 => Link::LinuxCooked,
             276 => Link::LinuxCooked2,
-            other => return Err(format!("a capture of the link type {other}, which is not read")),
+            other => return Err(format!("link type {other} is not supported")),
         };
         Ok(Self { file, is_big_endian, nanos_per_unit, link, first: None })
     }
 
-    /// The next record: a datagram, or none if it is of another protocol or in fragments. None behind the last record.
+    /// Reads the next record: a datagram, or `Some(Ok(None))` for another protocol or a fragment. Returns `None` after
+    /// the last record.
     pub(super) fn next(&mut self) -> Option<Result<Option<Datagram>, String>> {
         let mut header = [0; 16];
         match self.file.read(&mut header) {
@@ -93,7 +93,7 @@ impl CaptureFile {
         let field = |index: usize| number(self.is_big_endian, fields.get(index).copied().unwrap_or_default());
         let (seconds, fraction, length) = (field(0), field(1), field(2));
         if length > LONGEST_RECORD {
-            return Err(format!("it says that it has {length} bytes"));
+            return Err(format!("its length of {length} bytes is too large"));
         }
         let mut frame = vec![0; length as usize];
         self.file.read_exact(&mut frame).map_err(|error| cut(&error))?;
@@ -111,7 +111,7 @@ impl CaptureFile {
 
 fn cut(error: &std::io::Error) -> String {
     if error.kind() == ErrorKind::UnexpectedEof {
-        "the file ends in it".to_owned()
+        "the file ends inside it".to_owned()
     } else {
         error.to_string()
     }
@@ -121,7 +121,7 @@ const fn number(is_big_endian: bool, bytes: [u8; 4]) -> u32 {
     if is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }
 
-/// The IP packet in a frame.
+/// Returns the IP packet in a frame.
 fn packet_of(link: Link, frame: &[u8]) -> Option<&[u8]> {
     match link {
         Link::Raw => Some(frame),
@@ -136,7 +136,7 @@ fn datagram_of(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
     let (from, to, udp) = match packet.first()? >> 4 {
         4 => {
             let header = packet.get(..usize::from(packet.first()? & 15) * 4)?;
-            // Neither a part of a packet nor another protocol.
+            // Fragments and other protocols are skipped.
             let is_whole = u16::from_be_bytes(*header.get(6..)?.first_chunk()?) & 0x3FFF == 0;
             if !is_whole || header.get(9) != Some(&UDP) {
                 return None;

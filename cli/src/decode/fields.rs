@@ -1,4 +1,4 @@
-//! A source of bytes that records every field that a parser reads.
+//! A byte source that records every field that a parser reads.
 
 use rakwire::wire::{Source, Value, WireError};
 
@@ -11,17 +11,17 @@ pub(crate) struct Field<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// An error in the input, and its offset.
+/// An error in the input, with its offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(crate) offset: usize,
     pub(crate) message: String,
 }
 
-/// A source of bytes that keeps the fields that the parser reports.
+/// A byte source that keeps the fields that the parser reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder<'a> {
-    /// The bytes, and their offset in the datagram.
+    /// The bytes that are left.
     bytes: &'a [u8],
     base: usize,
     taken: usize,
@@ -30,23 +30,22 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A source of `bytes`, which are at offset `base` of the datagram.
+    /// Creates a source of `bytes`, which start at offset `base` of the datagram.
     pub(crate) const fn new(bytes: &'a [u8], base: usize) -> Self {
         Self { bytes, base, taken: 0, reported: 0, fields: Vec::new() }
     }
 
-    /// The offset of the next field.
+    /// Returns the offset of the next field.
     pub(crate) const fn offset(&self) -> usize {
         self.base + self.reported
     }
 
-    /// The fields that were reported since the last call.
+    /// Takes the fields reported since the last call.
     pub(crate) fn fields(&mut self) -> Vec<Field<'a>> {
         std::mem::take(&mut self.fields)
     }
 
-    /// The location of an error of the parser: the offset of the field that it concerns, or of the field that could not be
-    /// read.
+    /// Locates a parser error: at the field it concerns, or at the field that could not be read.
     pub(crate) fn locate(&self, error: WireError) -> Malformed {
         let named = |name| self.fields.iter().rfind(|field| field.name == name);
         let field = match error {

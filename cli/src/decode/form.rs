@@ -1,15 +1,15 @@
-//! The kinds of bytes that `rakwire decode` takes apart.
+//! The kinds of bytes that `rakwire decode` can decode.
 
 use clap::ValueEnum;
 
-/// What bytes may be.
+/// The kind of bytes to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// A UDP payload
     Datagram,
     /// A message inside a connection, without its capsule
     Message,
-    /// An event that the original tells its own application, never on the wire
+    /// An event that the original reports to its own application and never sends
     Event,
     /// An address
     Address,

@@ -7,12 +7,12 @@ use super::fields::Field;
 use super::packet::{Capsule, Packet, RecordFields, reliability_name};
 use crate::hex;
 
-/// The object on one line.
+/// Renders the object on one line.
 pub(crate) fn render(packet: &Packet<'_>) -> String {
     format!("{}\n", object(packet))
 }
 
-/// The object.
+/// Builds the object.
 pub(crate) fn object(packet: &Packet<'_>) -> Json {
     let capsules: Vec<Json> = packet.capsules.iter().map(capsule).collect();
     let records: Vec<Json> = packet.records.iter().map(record).collect();
@@ -62,7 +62,7 @@ fn field(field: &Field<'_>) -> Json {
     })
 }
 
-/// Numbers are JSON numbers, except for GUIDs: many JSON readers cannot represent their 64 bits.
+/// Numbers are JSON numbers, except for GUIDs: many JSON readers cannot represent 64 bits.
 fn value(field: &Field<'_>) -> Json {
     match field.value {
         Value::Number(_) if field.name == "guid" => hex::format(field.bytes).into(),

@@ -1,4 +1,4 @@
-//! Messages inside a connection whose layout RakNet defines.
+//! Messages inside a connection with a layout defined by RakNet.
 
 use rakwire::wire::control::Control;
 use rakwire::wire::id::{self, Travel};
@@ -18,8 +18,8 @@ pub(crate) struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    /// Reads a message at `offset` of the datagram, in a capsule of `bits` bits; `None` if the application defines its
-    /// layout.
+    /// Reads a message at `offset` of the datagram from a capsule of `bits` bits. Returns `None` if its layout is the
+    /// application's.
     pub(crate) fn read(
         bytes: &'a [u8],
         offset: usize,
@@ -40,7 +40,7 @@ impl<'a> Inner<'a> {
             | id::REMOTE_CONNECTION_LOST
             | id::REMOTE_NEW_INCOMING_CONNECTION => Notice::read(&mut source).map(drop),
             _ if id::travel(first) == Travel::Application => return None,
-            // No other message is valid inside a connection; the parser returns the error.
+            // Other messages are not valid inside a connection; the parser returns the error.
             _ => Control::read_with(&mut source, sizes).map(drop),
         };
         let error = read.err().map(|error| source.locate(error));

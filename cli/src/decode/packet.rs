@@ -11,7 +11,7 @@ use super::fields::{Field, Malformed, Recorder};
 use super::form::Form;
 use super::message::Inner;
 
-/// A decoded datagram, as far as it can be read.
+/// A decoded datagram, up to the first error.
 #[derive(Debug)]
 pub(crate) struct Packet<'a> {
     pub(crate) kind: &'static str,
@@ -21,13 +21,13 @@ pub(crate) struct Packet<'a> {
     pub(crate) records: Vec<RecordFields<'a>>,
     /// The content of an out-of-band message, if RakNet defines its layout.
     pub(crate) inner: Option<Inner<'a>>,
-    /// The bytes after everything else.
+    /// The bytes after the last known field.
     pub(crate) rest: Vec<Field<'a>>,
     /// The first error.
     pub(crate) error: Option<Malformed>,
 }
 
-/// A message, or a part of one.
+/// A message or a part of one.
 #[derive(Debug)]
 pub(crate) struct Capsule<'a> {
     pub(crate) offset: usize,
@@ -35,9 +35,9 @@ pub(crate) struct Capsule<'a> {
     pub(crate) reliability: Option<Reliability>,
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) payload: &'a [u8],
-    /// The kind of message by its first byte; `None` in a later part of a message.
+    /// The kind of message by its first byte; `None` in later parts of a split message.
     pub(crate) message: Option<&'static str>,
-    /// The fields of a whole message whose layout RakNet defines.
+    /// The fields of a whole message, if RakNet defines its layout.
     pub(crate) control: Option<Vec<Field<'a>>>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Packet<'a> {
         packet
     }
 
-    /// A sealed datagram that no key opens.
+    /// Creates the packet of a sealed datagram for which there is no key.
     pub(crate) fn sealed(bytes: &'a [u8]) -> Self {
         let mut packet = Self::new("sealed", bytes);
         let mut source = Recorder::new(bytes, 0);
@@ -176,7 +176,7 @@ impl<'a> Packet<'a> {
     }
 
     fn read_capsules(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) {
-        // Zeros after the last capsule are padding, and so is what is too short for a capsule.
+        // Zeros after the last capsule are padding, as are bytes too short for a capsule.
         while source.remaining() >= MIN_CAPSULE && source.peek().iter().any(|byte| *byte != 0) {
             if !self.read_capsule(source, sizes) {
                 return;
@@ -187,7 +187,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Reads a capsule; false when nothing after it can be read.
+    /// Reads a capsule. Returns false if nothing after it can be read.
     fn read_capsule(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) -> bool {
         let mut capsule = Capsule {
             offset: source.offset(),
@@ -231,7 +231,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The name of a reliability, as the documents call it.
+/// Returns the name of a reliability as RakNet's documents use it.
 pub(crate) const fn reliability_name(reliability: Reliability) -> &'static str {
     match reliability {
         Reliability::Unreliable => "unreliable",

@@ -1,4 +1,4 @@
-//! The sealed datagrams of a capture, opened with the keys of a key log (docs/secure.md#key-log).
+//! Opens the sealed datagrams of a capture with the keys of a key log (docs/secure.md#key-log).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use rakwire::wire::offline::Offline;
 use super::fields::Recorder;
 use crate::failure::Failure;
 
-/// The longest key log that is read.
+/// The maximum size of a key log in bytes.
 const LONGEST: u64 = 256 << 20;
 
 /// The keys of a key log, by connection, direction and epoch.
@@ -23,7 +23,7 @@ const LONGEST: u64 = 256 << 20;
 pub(super) struct Keys(HashMap<([u8; 32], KeyDirection, u8), LoggedKey>);
 
 impl Keys {
-    /// Reads a key log. Empty lines and lines that begin with # do not count.
+    /// Reads a key log, skipping empty lines and lines that begin with #.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let failure =
             |why: &dyn std::fmt::Display| Failure::usage(format!("--key-log {}: {why}", path.display()));
@@ -47,13 +47,13 @@ impl Keys {
     }
 }
 
-/// What a datagram of a capture is.
+/// A datagram of a capture after the attempt to open it.
 pub(super) enum Seen {
-    /// It is as it was sent.
+    /// It was not sealed.
     Clear,
-    /// It was sealed, and these are its plain bytes.
+    /// It was sealed; these are its plain bytes.
     Opened(Vec<u8>),
-    /// It is sealed, and there is no key that opens it.
+    /// It was sealed, and no key opens it.
     Sealed,
 }
 
@@ -64,7 +64,7 @@ struct Connection {
     to_client: Option<DatagramProtection>,
 }
 
-/// Follows the connections of a capture.
+/// Tracks the connections of a capture.
 pub(super) struct Connections {
     keys: Keys,
     /// By the addresses of client and server.
@@ -76,7 +76,7 @@ impl Connections {
         Self { keys, secure: HashMap::new() }
     }
 
-    /// Takes the datagrams in the order of the capture.
+    /// Opens the next datagram of the capture, if a key is known.
     pub(super) fn see(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Seen {
         if bytes.first().is_none_or(|first| first & VALID == 0) {
             self.see_offline(from, to, bytes);
@@ -90,7 +90,7 @@ impl Connections {
             return Seen::Clear;
         };
         let mut plain = vec![0; bytes.len()];
-        // At one time, so that no previous key is erased.
+        // The time is constant so that previous keys are never erased.
         let opened = protection.and_then(|keys| keys.open_copy(Instant::ZERO, bytes, &mut plain).ok());
         opened.map_or(Seen::Sealed, |length| {
             plain.truncate(length);
@@ -98,14 +98,14 @@ impl Connections {
         })
     }
 
-    /// A secure connection begins with the answer in a reply 2, a plain one with a reply 2 without one.
+    /// A secure connection begins with the handshake answer in reply 2; in a plain connection reply 2 has none.
     fn see_offline(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let mut source = Recorder::new(bytes, 0);
         let Ok(Offline::Reply2 { answer, .. }) = Offline::read_with(&mut source, &SecuritySizes::ORIGINAL)
         else {
             return;
         };
-        // A reply 2 that is repeated, or that somebody forged, ends no connection whose keys are known.
+        // A repeated or forged reply 2 must not discard a connection with known keys.
         let known = self.secure.get(&(to, from));
         let Some(name) = answer.and_then(|answer| answer.first_chunk::<32>().copied()) else {
             if known.is_some_and(|known| known.to_server.is_none()) {

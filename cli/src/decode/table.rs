@@ -8,12 +8,12 @@ use super::fields::Field;
 use super::packet::{Packet, reliability_name};
 use crate::{hex, text};
 
-/// How many bytes of a field are shown.
+/// The number of bytes shown of a field.
 const SHOWN: usize = 8;
-/// How many bytes are shown as text.
+/// The number of bytes shown as text.
 const SHOWN_TEXT: usize = 32;
 
-/// The table, with a heading for each capsule and record.
+/// Renders the table, with a heading for each capsule and record.
 pub(crate) fn render(packet: &Packet<'_>) -> String {
     let mut table = format!("{}, {} bytes\n", packet.kind, packet.length);
     if packet.length > 0 {

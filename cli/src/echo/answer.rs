@@ -1,4 +1,4 @@
-//! What is done with a connection, whatever carries it.
+//! Echoes the messages of a connection over any transport.
 
 use std::io::{self, IsTerminal};
 
@@ -6,7 +6,7 @@ use tracing::info;
 
 use crate::connection::Connection;
 
-/// Sends the messages that `is_echoed` picks back, as they travelled, until the connection ends.
+/// Echoes the messages that `is_echoed` selects, with their delivery, until the connection ends.
 pub(super) async fn echo(connection: impl Connection, is_echoed: fn(&[u8]) -> bool) {
     let remote = connection.remote();
     let (mut messages, mut bytes) = (0_u64, 0_u64);
@@ -30,7 +30,7 @@ pub(super) fn start_logging() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
-        // A line that cannot be written would be told on the same output, by a panic.
+        // The subscriber would report a failed write on the same output and panic.
         .log_internal_errors(false)
         .init();
 }

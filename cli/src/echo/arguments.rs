@@ -17,26 +17,26 @@ pub(super) const ADVERTISEMENT: &str = "rakwire echo";
 /// Echoes every user message (first byte 0x86 and above) with its reliability and channel; over TCP every message.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The address to listen on, as 127.0.0.1:19132; port 0 picks a free one
+    /// The address to listen on, such as 127.0.0.1:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     pub(super) listen: String,
-    /// A RakNet protocol version to accept, at most eight (default: 6, 10 and 11); or "game" for the Game Protocol
+    /// Accept this RakNet protocol version, up to eight times (default: 6, 10 and 11), or "game" for the Game Protocol
     #[arg(long = "protocol", value_name = "N|game", num_args = 1.., value_delimiter = ',')]
     pub(super) protocols: Vec<ProtocolArgument>,
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     pub(super) max_connections: u16,
-    /// Do not use cookies, for clients that do not support them, among them those of the original with its security
+    /// Disable cookies, for clients without cookie support, such as those of the original with its security enabled
     #[arg(long)]
     pub(super) no_cookies: bool,
-    /// Use cookies only under load: let N clients in without one, and N more in each 10 s
+    /// Require cookies only under load: accept N clients without one, and N more every 10 s
     #[arg(long, value_name = "N", conflicts_with = "no_cookies")]
     pub(super) cookies_under_load: Option<u16>,
-    /// The data of pongs, at most 399 bytes, or 397 with a length before them
+    /// The data of pongs, at most 399 bytes, or 397 with a length prefix
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     pub(super) advertise: String,
-    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6, or some and the data
-    /// begin with MCPE; or MCEE;)
+    /// The framing of pong data: raw, or prefixed with its length (default: prefixed if every --protocol is above 6, or
+    /// if some are and the data begin with MCPE; or MCEE;)
     #[arg(long, value_enum, value_name = "FRAMING")]
     pub(super) pong_framing: Option<PongFramingArgument>,
     /// The largest MTU to offer, in bytes including IP and UDP headers
@@ -47,40 +47,40 @@ pub(crate) struct Arguments {
     /// Require secure connections, with the key in this file (see keygen)
     #[arg(long, value_name = "FILE")]
     pub(super) secure: Option<PathBuf>,
-    /// Write the keys of secure connections to this file, behind what it has: with it (see decode) everybody can read them
+    /// Append the keys of secure connections to this file; anyone with the file can decrypt them (see decode)
     #[arg(long, value_name = "FILE", requires = "secure")]
     pub(super) key_log: Option<PathBuf>,
-    /// Let clients without security in too
+    /// Accept clients without security as well
     #[arg(long, requires = "secure")]
     pub(super) allow_plain: bool,
-    /// Require that clients show an identity
+    /// Require that clients present an identity
     #[arg(long, requires = "secure", conflicts_with = "allow_plain")]
     pub(super) require_identity: bool,
-    /// Require connect tokens that were made with the key in this file (see token) instead of a password; up to four files
+    /// Require connect tokens issued with the key in this file (see token) instead of a password; up to four files
     #[arg(long = "token-key", value_name = "FILE", requires = "secure", conflicts_with_all = ["allow_plain", "password", "password_file"])]
     pub(super) token_keys: Vec<PathBuf>,
     /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
     #[arg(long = "ban", value_name = "PATTERN")]
     pub(super) bans: Vec<AddressPattern>,
-    /// Believe the PROXY protocol headers that a proxy or relay at this address, or in this network, sends before datagrams; can be
-    /// repeated
+    /// Trust the PROXY protocol headers that a proxy or relay with this address, or in this network, puts before
+    /// datagrams; can be repeated
     #[arg(long = "trusted-proxy", value_name = "ADDR", value_parser = network)]
     pub(super) trusted_proxies: Vec<IpNet>,
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7, each
     /// optional
     #[arg(long, value_name = "NETWORK")]
     pub(super) simulate: Option<Simulation>,
-    /// Use TCP instead of UDP: each message behind its length, as RakNet's PacketizedTCP sends it
+    /// Use TCP instead of UDP, each message prefixed with its length as in RakNet's PacketizedTCP
     #[arg(long, conflicts_with_all = OPTIONS_OF_UDP)]
     pub(super) tcp: bool,
-    /// The maximum number of clients with one IP address, or in one network of 64 bits of IPv6 [default: three quarters of all];
-    /// addresses of this machine and of local networks have no limit
+    /// The maximum number of clients per IPv4 address or IPv6 /64 network [default: three quarters of all]; addresses
+    /// of this machine and of local networks are not limited
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) max_per_address: Option<u16>,
-    /// The maximum number of clients in one network of 24 bits of IPv4 or 48 bits of IPv6 [default: seven eighths of all]
+    /// The maximum number of clients per IPv4 /24 or IPv6 /48 network [default: seven eighths of all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) max_per_network: Option<u16>,
-    /// Have TLS over TCP, with the certificate in this PEM file, behind which those of its authorities may stand
+    /// Use TLS over TCP with the certificate in this PEM file, optionally followed by its chain
     #[arg(long, value_name = "FILE", requires = "tcp", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
     /// The key of the certificate, a PEM file
@@ -92,10 +92,10 @@ pub(crate) struct Arguments {
 
 fn network(text: &str) -> Result<IpNet, &'static str> {
     let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map_err(|_| "neither an address nor a network, as 10.0.0.7 or 10.0.0.0/8")
+    network.map_err(|_| "neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/8")
 }
 
-/// What there is over UDP alone.
+/// The options that apply to UDP alone.
 const OPTIONS_OF_UDP: [&str; 15] = [
     "protocols",
     "no_cookies",

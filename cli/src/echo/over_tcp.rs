@@ -1,4 +1,4 @@
-//! `rakwire echo --tcp`.
+//! `rakwire echo --tcp`: echoes over TCP.
 
 use rakwire_native::tcp::{Endpoint, Options};
 use tracing::info;

@@ -21,17 +21,17 @@ use crate::host;
 use crate::keys;
 use crate::protocol::{ProtocolArgument, reject_options_of_raknet};
 
-/// The protocol versions that are accepted by default.
+/// The protocol versions accepted by default.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
-/// The least memory for messages: one may have a quarter of it, 32 MB.
+/// The minimum of message memory; one message may use a quarter of it, 32 MB.
 const BLOCKS: usize = 131_072;
-/// The size of the receive queue of a connection; its sender has to wait when it is full.
+/// The size of the receive queue of a connection. A full queue stops its sender.
 const RECEIVE_QUEUE: usize = 2 << 20;
 
-/// The connections of the Game Protocol that may wait to be accepted: all that there can be.
+/// The backlog of the Game Protocol: as many connections as there can be.
 const BACKLOG: usize = 65_000;
 
-/// Echoes by either protocol, until a signal ends the program.
+/// Echoes with either protocol until a signal ends the program.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { listen, capture, .. } = arguments;
     if arguments.protocols.contains(&ProtocolArgument::GameProtocol) {
@@ -59,13 +59,13 @@ async fn log_mtu(connection: raknet::Connection) {
     }
 }
 
-/// The public key of a client that has shown one, and the text that came with it.
+/// Returns the public key that a client presented, and the text that came with it.
 fn identity_of(connection: &raknet::Connection) -> Option<(PublicKey, String)> {
     let Some(SecurePeer::Client(Some(shown))) = connection.secure_peer() else { return None };
     Some((shown.key, shown.data().escape_ascii().to_string()))
 }
 
-/// Sets the advertisement and who may connect.
+/// Sets the advertisement and the access rules.
 fn set_access(endpoint: &raknet::Endpoint, arguments: &Arguments) -> Result<(), Failure> {
     let refuse =
         |option: &str, error: SetError| Failure::usage(format!("the text of {option} is too long: {error}"));
@@ -108,7 +108,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     options.config.mtu = arguments.mtu;
     options.config.max_per_address = arguments.max_per_address;
     options.config.max_per_network = arguments.max_per_network;
-    // What fits the memory is echoed.
+    // The memory is the only limit on the message size.
     options.config.max_message_len = u32::MAX;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);
     options.simulate = arguments.simulate;
@@ -135,11 +135,11 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         .config
         .accepted_versions
         .extend_from_slice(versions)
-        .map_err(|_| Failure::usage("more than eight protocol versions; use at most eight"))?;
+        .map_err(|_| Failure::usage("more than eight --protocol; use at most eight"))?;
     Ok(options)
 }
 
-/// The key of the server, and what it asks of clients.
+/// Builds the server's key and its requirements for clients.
 fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failure> {
     let mut identity = ServerIdentity::new(keys::read("--secure", file)?);
     identity.requires_security = !arguments.allow_plain;
@@ -155,8 +155,7 @@ fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failur
     Ok(identity)
 }
 
-/// Echoes what arrives at an endpoint until a signal ends the program: the messages that `is_echoed` picks, as they
-/// travelled.
+/// Echoes the messages that `is_echoed` selects, with their delivery, until a signal ends the program.
 async fn serve<P: Protocol<ConnectionStats: Sample + PathMtu>>(
     (endpoint, statistics): (Endpoint<P>, Statistics),
     is_echoed: fn(&[u8]) -> bool,

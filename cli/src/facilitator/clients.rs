@@ -1,4 +1,4 @@
-//! Whom the facilitator lets in: so many for each host.
+//! Admission of clients by the facilitator, limited per host.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::host;
 
-/// How long a client that was let in may take until its connection is open. The endpoint gives it less.
+/// The time within which an admitted client must open its connection. The endpoint's own limit is shorter.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// Lets everybody in but those whose host has its share, until a signal ends the program.
+/// Admits clients, up to the limit of each host, until a signal ends the program.
 pub(super) async fn serve(endpoint: &Endpoint, max_per_host: usize) -> Result<(), Failure> {
     let mut clients = Clients { max_per_host, ..Clients::default() };
     let run = async {
@@ -35,18 +35,18 @@ pub(super) async fn serve(endpoint: &Endpoint, max_per_host: usize) -> Result<()
     host::until_signal(endpoint.local_addr(), run).await
 }
 
-/// The clients that are connected, and those that were let in and are not connected yet.
+/// The connected clients, and those that were admitted and are still connecting.
 #[derive(Default)]
 struct Clients {
     max_per_host: usize,
     of_host: HashMap<HostPrefix, usize>,
     opening: HashMap<SocketAddr, Instant>,
-    /// A task for each connection, which returns its host at the end.
+    /// One task per connection, which returns the host when the connection ends.
     connected: JoinSet<HostPrefix>,
 }
 
 impl Clients {
-    /// Refuses a client before it has a connection, so that it takes no place while it is told.
+    /// Refuses a client before its connection exists, so that the refusal takes up no place.
     fn decide(&mut self, now: Instant, incoming: Incoming) {
         self.forget(now);
         let (remote, host) = (incoming.remote(), HostPrefix::of(incoming.remote().ip()));
@@ -68,14 +68,14 @@ impl Clients {
         if self.opening.remove(&remote).is_none() {
             *self.of_host.entry(host).or_default() += 1;
         }
-        // The plugin takes what a client says to it; whatever else it says is dropped.
+        // The plugin handles the messages addressed to it; all others are dropped.
         self.connected.spawn(async move {
             while connection.recv().await.is_some() {}
             host
         });
     }
 
-    /// Forgets those that were let in and never opened a connection.
+    /// Removes clients that were admitted but never opened a connection.
     fn forget(&mut self, now: Instant) {
         let late = self.opening.extract_if(|_, since| now.duration_since(*since) > OPENING);
         for (remote, _) in late.collect::<Vec<(SocketAddr, Instant)>>() {

@@ -1,4 +1,4 @@
-//! The port that the router opens, and whoever has to know which one it is.
+//! A port mapping on the router, and the announcement of its changes.
 
 use std::net::SocketAddr;
 
@@ -8,16 +8,16 @@ use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, print};
 
-/// A mapping that is renewed until this is closed. Dropping it has the router close its port in the background.
+/// A mapping that is renewed until this is closed. Dropping it closes the router's port in the background.
 #[derive(Debug)]
 pub(super) struct Mapped {
-    /// Dropped, it ends the task.
+    /// Dropping the sender ends the task.
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Mapped {
-    /// Says whatever else the router maps from now on, and has `announce` tell it to those who are to send there.
+    /// Prints later changes of the mapping, and passes them to `announce` for the peers that send to it.
     pub(super) fn follow(
         mapping: PortMapping,
         announce: impl Fn(Option<SocketAddr>) + Send + 'static,
@@ -26,15 +26,15 @@ impl Mapped {
         Self { stop, task: tokio::spawn(follow(mapping, announce, stopped)) }
     }
 
-    /// Has the router close its port, and waits for that.
+    /// Closes the port on the router, and waits until that is done.
     pub(super) async fn close(self) {
         drop(self.stop);
-        // A task that ended otherwise has nothing to close.
+        // A task that ended for another reason has nothing to close.
         let _ = self.task.await;
     }
 }
 
-/// Waits for the router, and says what it has done. Without a port of it the machine may be reached all the same.
+/// Waits for the router and prints its answer. The machine may be reachable even without a mapped port.
 pub(super) async fn granted(mapping: &mut PortMapping) -> Result<Option<SocketAddr>, Failure> {
     let answer = mapping.granted().await;
     say(&answer)?;
@@ -55,7 +55,7 @@ async fn follow(
             break;
         }
         announce(external(&answer));
-        // Without standard output those who are to send there know it all the same.
+        // If standard output is closed, peers still learn the address.
         let _ = say(&answer);
     }
     mapping.close().await;

@@ -16,36 +16,36 @@ use crate::host;
 use crate::keys::TrustArgument;
 use crate::password::PasswordArguments;
 
-/// What is sent and echoed.
+/// The message that is sent and echoed.
 const HELLO: &[u8] = b"\x86hello";
 
-/// Meets another machine that runs this command, by a facilitator that both reach.
+/// Meets another machine that runs this command, through a facilitator that both can reach.
 ///
-/// Without the GUID of another one it says its own, waits, and echoes what others send.
+/// Without the GUID of a peer it prints its own, waits, and echoes what others send.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The facilitator, as 203.0.113.1:61111
+    /// The facilitator, such as 203.0.113.1:61111
     #[arg(value_name = "FACILITATOR")]
     facilitator: String,
-    /// The other machine, as its command says it: 16 hex digits
+    /// The other machine, by the 16 hex digits that its command printed
     #[arg(value_name = "GUID", value_parser = guid)]
     peer: Option<Guid>,
     #[command(flatten)]
     password: PasswordArguments,
-    /// Connect securely or not at all to the facilitator, with this public key or key hash; or "any", which protects against
-    /// those who only listen
+    /// Require a secure connection to the facilitator, with this public key or key hash; or "any", which protects
+    /// against passive eavesdroppers only
     #[arg(long, value_name = "KEY")]
     server_key: Option<TrustArgument>,
     /// The address to send from; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     listen: String,
-    /// Do not try to reach others directly, but have the facilitator forward everything
+    /// Do not attempt direct connections; let the facilitator forward everything
     #[arg(long)]
     forwarded: bool,
-    /// Have the router open a port, so that whoever is behind any other one reaches this machine
+    /// Ask the router to open a port, so that peers behind any other router can reach this machine
     #[arg(long, conflicts_with = "forwarded")]
     map_port: bool,
-    /// The router to ask for a port, if not the one of the default route
+    /// The router to ask for a port, if it is not that of the default route
     #[arg(long, value_name = "IP", requires = "map_port")]
     gateway: Option<Ipv4Addr>,
     /// How long to wait for the facilitator, for the other machine, and for its echo
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 fn guid(text: &str) -> Result<Guid, &'static str> {
     let is_hex = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hex);
-    number.map(Guid).ok_or("not 16 hex digits, as the other machine says them")
+    number.map(Guid).ok_or("not the 16 hex digits that the other machine printed")
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ async fn wait(mut player: Player) -> Result<(), Failure> {
 
 async fn echo(connection: Connection) {
     while let Some(message) = connection.recv().await {
-        // Who has gone needs no echo.
+        // The peer may be gone, and then needs no echo.
         let _ = connection.send(&message.bytes, message.delivery).await;
     }
 }

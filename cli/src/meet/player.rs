@@ -1,4 +1,4 @@
-//! An endpoint with NAT traversal, and the task that does what the plugin asks for.
+//! An endpoint with NAT traversal, and the task that carries out the plugin's requests.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use super::mapped::{Mapped, granted};
 use crate::failure::Failure;
 use crate::host;
 
-/// How often it is looked what there is to send: as often as punches leave.
+/// The poll interval, equal to the interval of punches.
 const TICK: Duration = Duration::from_millis(25);
 
 type Plugin = SharedHook<Traversal<4>>;
@@ -30,24 +30,25 @@ type Plugin = SharedHook<Traversal<4>>;
 pub(super) struct FacilitatorAddress<'a> {
     pub(super) address: SocketAddr,
     pub(super) password: &'a str,
-    /// Whom to trust to be it; nothing for a connection that is not secure.
+    /// The key to require, or `None` for a connection that is not secure.
     pub(super) trust: Option<ServerTrust>,
 }
 
 pub(super) struct Player {
     endpoint: Endpoint,
     traversal: Plugin,
-    /// Dropping it would end what this machine needs of others.
+    /// Kept because dropping it would end the session with the facilitator.
     facilitator: Connection,
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
-    /// Dropping it would have the router close its port.
+    /// Kept because dropping it would close the port on the router.
     mapping: Option<Mapped>,
 }
 
 impl Player {
-    /// Joins a facilitator, once the router has said whether it opens a port if it is to be asked. If everything is to be
-    /// forwarded, nothing else is sent to.
+    /// Joins a facilitator, after the router has answered the request for a port if there is one.
+    ///
+    /// With `forwarded`, nothing is sent to any other address.
     pub(super) async fn start(
         local: &str,
         facilitator: &FacilitatorAddress<'_>,
@@ -58,7 +59,7 @@ impl Player {
         let FacilitatorAddress { address: facilitator, password, trust } = *facilitator;
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
-        // The router of the other player may refuse what arrives before that player has sent something.
+        // The peer's router may refuse datagrams that arrive before the peer has sent any.
         options.hears_unreachable = false;
         if trust.is_some() {
             options.secure().map_err(host::no_entropy)?;
@@ -116,7 +117,7 @@ impl Player {
         }
     }
 
-    /// Connects to a machine that the facilitator knows. Whether datagrams are forwarded comes with it.
+    /// Connects to a machine that the facilitator knows, and returns whether its datagrams are forwarded.
     pub(super) async fn reach(
         &mut self,
         peer: Guid,
@@ -139,7 +140,7 @@ impl Player {
                             None => failure(&"the facilitator was lost, or does not answer"),
                         });
                     }
-                    // Of a machine that has reached this one.
+                    // An outcome for a machine that has reached this one.
                     Some(Outcome::Connected { .. } | Outcome::Failed { .. }) => {}
                     None => return Err(closed()),
                 }
@@ -155,12 +156,12 @@ impl Player {
         attempt.map_err(|_| failure(&"no connection in time; allow more with --timeout"))?
     }
 
-    /// The next machine that has reached this one, as long as the facilitator knows this one.
+    /// Returns the next machine that has reached this one, as long as the facilitator connection lives.
     pub(super) async fn next_visitor(&mut self) -> Result<Connection, Failure> {
         loop {
             tokio::select! {
                 connection = self.connections.recv() => return connection.ok_or_else(closed),
-                // Those of others are told by their connections.
+                // Incoming connections report the other outcomes themselves.
                 Some(_) = self.outcomes.recv() => {}
                 reason = self.facilitator.closed() => {
                     let remote = self.facilitator.remote();
@@ -170,13 +171,13 @@ impl Player {
         }
     }
 
-    /// The next machine that is connected.
+    /// Returns the next machine that is connected.
     async fn next(&mut self) -> Result<Connection, Failure> {
         self.connections.recv().await.ok_or_else(closed)
     }
 }
 
-/// What to do where the facilitator lets nobody in like this.
+/// Returns advice for a failure to join the facilitator.
 fn advice(error: ConnectError<ConnectFailure>) -> &'static str {
     if error == ConnectError::Failed(ConnectFailure::InvalidPassword) {
         "; set it with --password"
@@ -187,7 +188,7 @@ fn advice(error: ConnectError<ConnectFailure>) -> &'static str {
     }
 }
 
-/// Tells the facilitator of a mapped address.
+/// Returns a function that announces a mapped address to the facilitator.
 fn announce(endpoint: &Endpoint, traversal: &Plugin) -> impl Fn(Option<SocketAddr>) + Send + 'static {
     let (endpoint, traversal) = (endpoint.clone(), traversal.clone());
     move |mapped| {
@@ -200,7 +201,9 @@ fn closed() -> Failure {
     Failure::runtime("the endpoint is closed")
 }
 
-/// Sends and connects as the plugin asks, until the endpoint is closed. With `only` nobody but that facilitator is sent to.
+/// Sends and connects as the plugin requests, until the endpoint is closed.
+///
+/// With `only`, nothing is sent to any other facilitator or peer.
 async fn work(
     endpoint: Endpoint,
     traversal: Plugin,
@@ -221,7 +224,7 @@ async fn work(
             }
             accepted = endpoint.accept() => {
                 let Some(connection) = accepted else { return };
-                // Nobody waits for it once the command ends.
+                // The receiver is gone once the command has ended.
                 let _ = opened.send(connection);
             }
             _ = ticks.tick() => {}
@@ -230,7 +233,7 @@ async fn work(
             act(action, &endpoint, only, &opened).await;
         }
         while let Some(outcome) = traversal.with(Traversal::poll_outcome) {
-            // Nobody waits for it once the command ends.
+            // The receiver is gone once the command has ended.
             let _ = told.send(outcome);
         }
     }
@@ -244,12 +247,12 @@ async fn act(
 ) {
     let is_reached = |to: SocketAddr| only.is_none_or(|facilitator| facilitator.ip() == to.ip());
     match action {
-        // One that finds no room is repeated.
+        // A message that finds no room is repeated later.
         Action::Send { to, payload } if is_reached(to) => drop(endpoint.send_out_of_band(to, &payload).await),
         Action::Connect { address, .. } if is_reached(address) => {
             let (endpoint, opened) = (endpoint.clone(), opened.clone());
             tokio::spawn(async move {
-                // If it fails, the plugin tells.
+                // If it fails, the plugin reports the failure.
                 if let Ok(connection) = endpoint.connect(address).await {
                     let _ = opened.send(connection);
                 }

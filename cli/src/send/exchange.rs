@@ -1,4 +1,4 @@
-//! Messages and their echoes, by either protocol or over TCP.
+//! Sends messages and checks their echoes, with either protocol or over TCP.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use crate::{host, text};
 /// The messages to send.
 #[derive(Debug)]
 pub(super) struct Request<'a, D> {
-    /// What every message begins with.
+    /// The prefix of every message.
     pub(super) prefix: &'a [u8],
-    /// Where the text in it begins.
+    /// The offset of the text in a message.
     pub(super) text_at: usize,
     /// The length to pad messages to.
     pub(super) size: Option<usize>,
     pub(super) count: u32,
     pub(super) delivery: D,
-    /// How long to wait for each echo.
+    /// The time to wait for each echo.
     pub(super) timeout: Duration,
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn exchange<C: Connection>(
     Ok(())
 }
 
-/// The message `number`: the prefix, and a byte pattern that depends on the number.
+/// Builds message `number`: the prefix, and a byte pattern that depends on the number.
 fn message(prefix: &[u8], size: usize, number: u32) -> Vec<u8> {
     let mut message = prefix.to_vec();
     let padding = (prefix.len()..size).map(|at| {

@@ -46,7 +46,7 @@ fn reliability(arguments: &Arguments) -> Result<Reliability, Failure> {
     }
 }
 
-/// What every message begins with.
+/// Returns the prefix of every message.
 fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure> {
     let is_hex = arguments.raw && arguments.text.to_ascii_lowercase().starts_with("0x");
     let prefix = if is_hex {
@@ -64,7 +64,7 @@ fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure
     Ok(prefix)
 }
 
-/// Connects to the first address at which a server answers, by as many ports as it takes.
+/// Connects to the first address at which a server answers, from as many ports as necessary.
 async fn connect(servers: &[SocketAddr], arguments: &Arguments) -> Result<Connection, Failure> {
     let attempt = async |server, share| {
         let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);
@@ -76,7 +76,7 @@ async fn connect(servers: &[SocketAddr], arguments: &Arguments) -> Result<Connec
     host::try_each(servers, arguments.timeout, timed_out(servers, arguments), |_| true, attempt).await
 }
 
-/// Sends with a capture: there is only one attempt at each address, because further ones would use other ports.
+/// Sends with a capture. Each address is tried once, because further attempts would use other ports.
 async fn record(
     servers: &[SocketAddr],
     arguments: &Arguments,

@@ -1,4 +1,4 @@
-//! `rakwire send --tcp`.
+//! `rakwire send --tcp`: sends over TCP.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::connection::MAX_TCP_MESSAGE;
 use crate::failure::Failure;
 use crate::{host, tls};
 
-/// Sends over TCP, in the form of `PacketizedTCP`.
+/// Sends over TCP with the framing of `PacketizedTCP`.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prefix = super::raknet::prefix(arguments)?;
     let request = request(arguments, &prefix, Delivery::RELIABLE_ORDERED);
@@ -56,7 +56,7 @@ fn failure(servers: &[SocketAddr], error: &ConnectError, arguments: &Arguments) 
     Failure::runtime(format!("cannot connect to {}: {error}{advice}", host::list(servers)))
 }
 
-/// What to do about a failed attempt.
+/// Returns advice for a failed attempt.
 fn advice(failure: &ConnectFailure, arguments: &Arguments) -> String {
     let seconds = arguments.timeout.as_secs_f64();
     if *failure == ConnectFailure::NoAnswer {
@@ -65,7 +65,7 @@ fn advice(failure: &ConnectFailure, arguments: &Arguments) -> String {
     let is_cut =
         [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof].map(ConnectFailure::Socket).contains(failure);
     let advice = if matches!(failure, ConnectFailure::Tls(_)) {
-        "; name the server as its certificate does, and with --tls-ca who has issued that"
+        "; use the name in the server's certificate, and give its authority with --tls-ca"
     } else if is_cut && arguments.tls {
         "; connect without --tls if the server has no TLS"
     } else if *failure == ConnectFailure::Socket(ErrorKind::ConnectionRefused) {

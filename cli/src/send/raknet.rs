@@ -15,14 +15,14 @@ use super::exchange::{Request, exchange};
 use crate::failure::Failure;
 use crate::{hex, host, keys};
 
-/// The first byte of a message of text: a user message that every peer passes on.
+/// The first byte of a text message: a user message, which every peer passes to its application.
 const TEXT_ID: u8 = 0xFE;
-/// How long the server has to answer the ping before the first attempt.
+/// The time that the server has to answer the ping before the first attempt.
 const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the server has to acknowledge the disconnection.
+/// The time that the server has to acknowledge the disconnection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sends with this protocol version, or with the one that the server speaks.
+/// Sends with this protocol version, or with the version of the server.
 pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<(), Failure> {
     let prefix = prefix(arguments)?;
     let request = request(arguments, &prefix, delivery(arguments)?);
@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<()
     result.and(statistics.finish().await)
 }
 
-/// What is sent, over UDP or TCP.
+/// Returns what to send, over UDP or TCP.
 pub(super) fn request<'a>(
     arguments: &Arguments,
     prefix: &'a [u8],
@@ -69,7 +69,7 @@ fn delivery(arguments: &Arguments) -> Result<Delivery, Failure> {
     Ok(Delivery::new(reliability).on(channel))
 }
 
-/// What every message begins with.
+/// Returns the prefix of every message.
 pub(super) fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     let prefix = if !arguments.raw {
         [&[TEXT_ID], arguments.text.as_bytes()].concat()
@@ -129,13 +129,13 @@ async fn connect(
     };
     let connected = host::try_each(servers, arguments.timeout, no_answer, was_unanswered, attempt).await;
     connected.map_err(|(refusing, error)| {
-        // A server that answers is named alone.
+        // A server that answers is the only one named in the message.
         let refusing = refusing.filter(|_| !host::was_unanswered::<RakNet>(&error));
         explain_error(refusing.as_ref().map_or(servers, std::slice::from_ref), error, arguments.timeout)
     })
 }
 
-/// Connects to one address, without `--protocol` with the version that the server speaks.
+/// Connects to one address; without `--protocol` it uses the version of the server.
 async fn attempt(
     endpoint: &Endpoint,
     server: SocketAddr,
@@ -144,8 +144,8 @@ async fn attempt(
 ) -> Result<Connection, ConnectError> {
     let start = Instant::now();
     if options.protocol_version.is_none() {
-        // The endpoint learns the version from the pong, if there is one: some servers block an address for a while that
-        // tried another version.
+        // The endpoint learns the version from the pong, if there is one. Some servers block an address for a while
+        // after it has tried another version.
         let pong = endpoint.ping(server, PONG_TIMEOUT.min(timeout / 2)).await;
         if pong.err() == Some(PingError::Unreachable) {
             return Err(ConnectError::Failed(ConnectFailure::Unreachable));
@@ -167,7 +167,7 @@ fn explain_error(servers: &[SocketAddr], error: ConnectError, timeout: Duration)
     Failure::runtime(format!("cannot connect to {}: {reason}", host::list(servers)))
 }
 
-/// What the client says to be let in, and whom it trusts to be the server.
+/// Returns the credentials that the client presents, and the key that the server must prove.
 fn credentials<'a>(
     arguments: &'a Arguments,
     password: &'a str,
@@ -190,7 +190,7 @@ fn credentials<'a>(
     Ok((token.sealed, Some(ServerTrust::Key(server.key))))
 }
 
-/// Why an attempt failed, and what to do about it.
+/// Returns why an attempt failed, and how to fix it.
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
     let advice = if let ConnectFailure::SilentSinceIncompatible { server } = failure {
@@ -204,9 +204,9 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if failure == ConnectFailure::SecurityRequired {
         "; give its key with --server-key".to_owned()
     } else if failure == ConnectFailure::ServerWithoutSecurity {
-        "; connect without --server-key if that is all right".to_owned()
+        "; connect without --server-key if that is acceptable".to_owned()
     } else if failure == ConnectFailure::IdentityRequired {
-        "; show one with --identity".to_owned()
+        "; present one with --identity".to_owned()
     } else if failure == ConnectFailure::NoAnswer {
         let check = "check the address, and that UDP is not blocked, or allow more time with --timeout";
         format!(" within {seconds} s; {check}")

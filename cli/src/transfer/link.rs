@@ -1,4 +1,4 @@
-//! How two tools that transfer files reach each other.
+//! The connection between two machines that transfer files.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -18,41 +18,41 @@ use crate::host;
 use crate::keys::{self, TrustArgument};
 use crate::password::PasswordArguments;
 
-/// How often a transfer is looked at.
+/// The poll interval of a transfer.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
-/// How many others may be connected at a time.
+/// The maximum number of peers connected at the same time.
 pub(crate) const PEERS: u16 = 16;
 /// The memory for messages.
 const CAPACITY: Capacity = Capacity { connections: PEERS as usize, blocks: 65_536, block_size: 1_024 };
 
-/// The options for reaching the other side, or being reached.
+/// The options for connecting to the other side, or for waiting for it.
 #[derive(Debug, Args)]
 pub(crate) struct Link {
-    /// The other machine, as 192.0.2.1:19132 or example.org:19132, which runs the other command with --listen
+    /// The other machine, such as 192.0.2.1:19132 or example.org:19132, which runs the other command with --listen
     #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
     pub(crate) target: Option<String>,
-    /// Wait for the other side instead: the address to listen on, as 0.0.0.0:19132; port 0 picks a free one
+    /// Wait for the other side on this address instead, such as 0.0.0.0:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// How long to wait for the connection, and for the other side to answer
+    /// How long to wait for the connection, and for an answer of the other side
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     pub(crate) timeout: Duration,
-    /// Transfer no more bytes in a second
+    /// The maximum transfer rate in bytes per second
     #[arg(long, value_name = "BYTES")]
     pub(crate) rate: Option<NonZeroU32>,
     #[command(flatten)]
     password: PasswordArguments,
-    /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
-    /// who only listen
+    /// Require a secure connection to a server with this public key or key hash; or "any", which protects against
+    /// passive eavesdroppers only
     #[arg(long, value_name = "KEY", conflicts_with = "listen")]
     server_key: Option<TrustArgument>,
-    /// Show the identity in this file to the server (see keygen)
+    /// Present the identity in this file to the server (see keygen)
     #[arg(long, value_name = "FILE", requires = "server_key")]
     identity: Option<PathBuf>,
     /// Require secure connections, with the key in this file (see keygen)
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     secure: Option<PathBuf>,
-    /// Require that clients show an identity
+    /// Require that clients present an identity
     #[arg(long, requires = "secure")]
     require_identity: bool,
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms, each optional
@@ -61,7 +61,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// An endpoint with a plugin: one that listens, or one that can reach the other side.
+    /// Binds an endpoint with a plugin, to listen or to connect to the other side.
     pub(crate) async fn bind<T: Plugin<RakNet> + Send + 'static>(
         &self,
         plugin: &SharedHook<T>,
@@ -121,16 +121,16 @@ impl Link {
     }
 }
 
-/// What to do about an attempt that failed.
+/// Returns advice for a failed attempt.
 fn advice(failure: ConnectFailure) -> &'static str {
     if failure == ConnectFailure::InvalidPassword {
         "; set it with --password"
     } else if failure == ConnectFailure::SecurityRequired {
         "; give its key with --server-key"
     } else if failure == ConnectFailure::ServerWithoutSecurity {
-        "; connect without --server-key if that is all right"
+        "; connect without --server-key if that is acceptable"
     } else if failure == ConnectFailure::IdentityRequired {
-        "; show one with --identity"
+        "; present one with --identity"
     } else if failure == ConnectFailure::NoAnswer {
         "; check the address, and that UDP is not blocked, or allow more time with --timeout"
     } else if failure == ConnectFailure::Unreachable {

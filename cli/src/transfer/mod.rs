@@ -1,4 +1,4 @@
-//! What `rakwire push` and `rakwire pull` have in common: how they reach each other, and why a transfer failed.
+//! Shared by `rakwire push` and `rakwire pull`: the connection, and the explanation of failures.
 
 mod link;
 mod progress;
@@ -11,17 +11,17 @@ use crate::failure::Failure;
 pub(crate) use self::link::{Link, PEERS, POLL};
 pub(crate) use self::progress::ProgressLine;
 
-/// The most requests under way, and the bytes of a message.
+/// The maximum number of requests in flight, and the size of a message in bytes.
 pub(crate) const WINDOW: usize = 64;
 pub(crate) const MESSAGE: usize = 32_768;
 
-/// Why a transfer failed, and what to do about it; `error` is what the disk has said.
+/// Explains why a transfer failed and how to fix it; `error` is the message of the disk.
 pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure {
     let advice = match failure {
         files::Failure::Here(Reason::Storage) => {
             return Failure::runtime(error.as_deref().unwrap_or("a file cannot be read or written"));
         }
-        files::Failure::Disconnected => "; run the same again to go on",
+        files::Failure::Disconnected => "; run the same command again to resume",
         files::Failure::There(Reason::Storage) => "; look there for the reason",
         files::Failure::Here(Reason::TooManyFiles) => "; allow more with --max-files",
         files::Failure::Here(Reason::TooManyBytes) => "; allow more with --max-bytes",
@@ -31,7 +31,7 @@ pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure 
     Failure::runtime(format!("the transfer failed: {failure}{advice}"))
 }
 
-/// What is wrong with a directory, and what to do about it.
+/// Explains a problem with a directory and how to fix it.
 pub(crate) fn advised(error: &DirectoryError) -> String {
     let DirectoryError::Exceeds(_, limit) = error else { return error.to_string() };
     let option = if matches!(limit, DirectoryLimit::Bytes(_)) { "--max-bytes" } else { "--max-files" };

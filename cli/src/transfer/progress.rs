@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line on standard error, if that is a terminal. It vanishes in the end.
+/// A line on standard error, if that is a terminal. It is removed at the end.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {

@@ -1,4 +1,4 @@
-//! The program `rakwire`, from outside.
+//! End-to-end tests of the program `rakwire`.
 
 #[cfg(unix)]
 use std::io::Read;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{self, Server, text};
 
-/// The datagram of eight messages, sent with the reliabilities 0 to 7 on channel 3.
+/// A datagram of eight messages, sent with the reliabilities 0 to 7 on channel 3.
 const EIGHT_MESSAGES: &str = "84 040000
  00 0020 86000203
  20 0020 000000 000000 03 86010203
@@ -22,7 +22,7 @@ const EIGHT_MESSAGES: &str = "84 040000
  60 0020 060000 010000 03 86070203
 ";
 
-/// Tries for what a busy machine may do too late.
+/// Attempts at an exchange that a busy machine may delay too long.
 const TRIES: usize = 5;
 
 fn program() -> &'static Path {
@@ -44,7 +44,7 @@ fn rakwire(arguments: &[&str]) -> Outcome {
     rakwire_with(arguments, "")
 }
 
-/// Checks that a command fails with this status and with one line that contains `part`.
+/// Checks that a command fails with this status and one line that contains `part`.
 fn fails(arguments: &[&str], status: i32, part: &str) {
     let outcome = rakwire(arguments);
     assert_eq!(outcome.status, Some(status), "{arguments:?}: {}", outcome.err);
@@ -64,7 +64,7 @@ fn start_echo(arguments: &[&str]) -> Server {
     Server::start(program(), &all, "listening on ")
 }
 
-/// Ends a program as Ctrl-C does, and returns its exit status and what it wrote to the standard error.
+/// Interrupts a program like Ctrl-C, and returns its exit status and its standard error.
 #[cfg(unix)]
 fn interrupt(mut server: Server) -> (Option<i32>, String) {
     let mut stderr = server.child.stderr.take().expect("a piped error output");
@@ -75,16 +75,16 @@ fn interrupt(mut server: Server) -> (Option<i32>, String) {
     (status, text)
 }
 
-/// A port on which nobody answers, as long as the socket lives.
+/// Reserves a port that never answers as long as the socket lives.
 fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a bound socket").to_string();
     (socket, address)
 }
 
-/// As a relay sends it before the first datagrams of a client.
+/// The header that a relay sends before the first datagrams of a client.
 #[test]
-fn an_echo_believes_the_proxies_that_it_is_given() {
+fn echo_trusts_the_configured_proxies() {
     let mut ping = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();
     ping.extend([203, 0, 113, 9, 127, 0, 0, 1, 0x12, 0x34, 0x4A, 0xBC]);
     ping.extend([1, 0, 0, 0, 0, 0, 0, 0, 7]);
@@ -108,9 +108,9 @@ fn an_echo_believes_the_proxies_that_it_is_given() {
     fails(&["echo", "--listen", "127.0.0.1:0", "--tcp", "--trusted-proxy", "10.0.0.7"], 2, "--trusted-proxy");
 }
 
-/// The variable and a file keep a password from the list of processes.
+/// The variable and a file keep a password out of the list of processes.
 #[test]
-fn a_password_comes_from_a_file_too() {
+fn a_password_is_read_from_a_file_or_a_variable() {
     let file = std::env::temp_dir().join(format!("rakwire-{}-password-of-echo", std::process::id()));
     std::fs::write(&file, "friends\n").expect("a writable folder");
     let path = file.to_str().expect("text");
@@ -142,7 +142,7 @@ fn a_password_comes_from_a_file_too() {
 }
 
 #[test]
-fn wrong_arguments_get_one_line() {
+fn invalid_arguments_are_reported_in_one_line() {
     fails(&[], 2, "rakwire --help");
     fails(&["fly"], 2, "unrecognized subcommand");
     fails(&["ping"], 2, "HOST:PORT");
@@ -156,7 +156,7 @@ fn wrong_arguments_get_one_line() {
     fails(&["send", "name.invalid:1", "x"], 2, "name.invalid");
     fails(&["send", "127.0.0.1:1"], 2, "TEXT");
     fails(&["send", "127.0.0.1:1", "x", "--channel", "32"], 2, "32 is not from 0 to 31");
-    fails(&["echo", "--max-connections", "many"], 2, "it is no whole number");
+    fails(&["echo", "--max-connections", "many"], 2, "it is not a whole number");
     fails(&["echo", "--max-connections", "99999999999999999999"], 2, "the number is too large");
     fails(&["send", "127.0.0.1:1", "x", "--reliability", "perfect"], 2, "perfect");
     fails(&["send", "127.0.0.1:1", "x", "--raw"], 2, "0x86 and above");
@@ -181,7 +181,7 @@ fn wrong_arguments_get_one_line() {
 }
 
 #[test]
-fn nobody_answers() {
+fn an_unanswered_command_fails_with_advice() {
     let (_socket, address) = silence();
     fails(&["ping", &address, "--timeout", "0.2"], 1, &address);
     fails(&["send", &address, "x", "--timeout", "0.2"], 1, &address);
@@ -189,11 +189,11 @@ fn nobody_answers() {
     fails(&["send", &address, "x"], 1, "check the address");
 }
 
-/// A link-local address means nothing without its interface, which has a name.
+/// A link-local address is meaningless without its interface, which has a name.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_address_may_have_the_name_of_an_interface() {
-    // Nobody has it, but it is an address.
+fn an_address_may_include_an_interface_name() {
+    // It is a valid address, but unused.
     fails(&["ping", "[fe80::1%lo]:19132", "--timeout", "0.2"], 1, "[fe80::1%1]:19132");
     fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "is not an address");
     for command in ["echo", "facilitator"] {
@@ -203,7 +203,7 @@ fn an_address_may_have_the_name_of_an_interface() {
 }
 
 #[test]
-fn ping_shows_what_a_server_says() {
+fn ping_shows_the_pong_of_a_server() {
     let server = start_echo(&["--advertise", "a \u{1b}[31mgame; it's \"on\""]);
     let outcome = rakwire(&["ping", &server.announced]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
@@ -274,18 +274,19 @@ fn each_address_of_a_name_is_tried() {
             assert!(outcome.out.starts_with("pong from [::1]:"), "{} {}", outcome.out, outcome.err);
         }
     }
-    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    // The socket accepts only its own datagrams, so the port is closed for everything else and no other program gets
+    // it.
     let reserved = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let closed = reserved.local_addr().expect("it is bound");
     reserved.connect(closed).expect("an address of this machine");
     let address = closed.to_string();
     for command in [&["send", &address, "x"][..], &["ping", &address]] {
-        // Within the default timeout everybody would wait for the answer.
+        // With the default timeout the test would wait too long for the answer.
         fails(&[command, &["--timeout", "3600"]].concat(), 1, "nothing listens at this address");
     }
 }
 
-/// A server that speaks another version than the first that is tried.
+/// The server speaks another version than the first that is tried.
 #[test]
 fn echo_and_send_speak_the_game_protocol() {
     let server = start_echo(&["--protocol", "game"]);
@@ -310,7 +311,7 @@ fn echo_and_send_speak_the_game_protocol() {
 }
 
 #[test]
-fn send_tries_the_protocol_that_the_server_names() {
+fn send_retries_with_the_version_that_the_server_names() {
     let server = start_echo(&["--protocol", "10", "--no-cookies", "--mtu", "1200", "--max-connections", "1"]);
     let outcome = rakwire(&["send", &server.announced, "x", "--size", "10000"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
@@ -320,7 +321,7 @@ fn send_tries_the_protocol_that_the_server_names() {
 #[test]
 fn echo_asks_for_cookies_under_load() {
     let server = start_echo(&["--cookies-under-load", "1"]);
-    // The second one needs a cookie, and has it.
+    // The second connection needs a cookie, and gets it.
     for _ in 0..2 {
         let outcome = rakwire(&["send", &server.announced, "x"]);
         assert_eq!(outcome.status, Some(0), "{}", outcome.err);
@@ -334,7 +335,7 @@ fn echo_asks_for_cookies_under_load() {
 }
 
 #[test]
-fn echo_admits_whom_it_is_told_to() {
+fn echo_enforces_passwords_and_bans() {
     let server = start_echo(&["--password", "friends"]);
     fails(&["send", &server.announced, "x"], 1, "--password");
     fails(&["send", &server.announced, "x", "--password", &"x".repeat(256)], 2, "255");
@@ -362,7 +363,7 @@ fn echo_simulates_a_bad_network() {
 #[test]
 fn discover_finds_servers() {
     let server = start_echo(&["--advertise", "a game"]);
-    // That one is bound to one address, which no broadcast reaches.
+    // This server is bound to one address, which no broadcast reaches.
     let port = server.announced.rsplit(':').next().expect("a port").to_owned();
     let nobody = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "0.3"];
     fails(&nobody, 1, "no server answered");
@@ -382,7 +383,7 @@ fn discover_finds_servers() {
     assert_eq!(json[0]["data"], "a game");
 }
 
-/// Reads a capture: the lengths of the UDP payloads, and whether each record is what its headers say.
+/// Reads a capture and returns the lengths of the UDP payloads, checking each record against its headers.
 #[cfg(unix)]
 fn read_pcap(bytes: &[u8]) -> Vec<usize> {
     let u32_at = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -391,7 +392,7 @@ fn read_pcap(bytes: &[u8]) -> Vec<usize> {
     while at < bytes.len() {
         let length = u32_at(at + 8) as usize;
         let packet = &bytes[at + 16..at + 16 + length];
-        // The address of loopback is one of IPv4: 20 bytes of its header, 8 of UDP.
+        // The loopback address is IPv4: 20 bytes of IP header and 8 of UDP.
         assert_eq!((packet[0], packet[9]), (0x45, 17), "UDP in IPv4");
         assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), length, "its total length");
         assert!(u32_at(at) > 1_700_000_000, "the time of day");
@@ -403,7 +404,7 @@ fn read_pcap(bytes: &[u8]) -> Vec<usize> {
 
 #[cfg(unix)]
 #[test]
-fn every_datagram_is_written_down() {
+fn every_datagram_is_captured() {
     let folder = std::env::temp_dir();
     let file = |name: &str| folder.join(format!("rakwire-{}-{name}.pcap", std::process::id()));
     let (here, there) = (file("send"), file("echo"));
@@ -415,7 +416,7 @@ fn every_datagram_is_written_down() {
     let [sent, echoed] = [&here, &there].map(|path| read_pcap(&std::fs::read(path).expect("a capture")));
     for captured in [&sent, &echoed] {
         assert_eq!(captured[0], 33, "a ping begins it");
-        // Its pong, and request 1, which has the length of the largest MTU.
+        // Its pong, and request 1, which is padded to the largest MTU.
         assert!(captured.contains(&45) && captured.contains(&1_464), "{captured:?}");
     }
     assert!(sent.len() >= 12 && echoed.len() >= 12, "{} {}", sent.len(), echoed.len());
@@ -428,7 +429,7 @@ fn every_datagram_is_written_down() {
 
 #[cfg(unix)]
 #[test]
-fn every_datagram_of_the_game_protocol_is_written_down() {
+fn every_datagram_of_the_game_protocol_is_captured() {
     let path = std::env::temp_dir().join(format!("rakwire-{}-game.pcap", std::process::id()));
     let name = path.to_str().expect("text");
     let server = start_echo(&["--protocol", "game", "--log"]);
@@ -451,7 +452,7 @@ fn every_datagram_of_the_game_protocol_is_written_down() {
 
 #[cfg(unix)]
 #[test]
-fn echo_closes_in_order() {
+fn echo_disconnects_clients_before_it_exits() {
     let mut server = start_echo(&[]);
     let log = server.log();
     assert_eq!(rakwire(&["send", &server.announced, "x"]).status, Some(0));
@@ -465,9 +466,9 @@ fn echo_closes_in_order() {
     assert_eq!(server.child.wait().expect("a child").code(), Some(0));
 }
 
-/// A server that takes what it is told and sends nothing back.
+/// The server accepts messages and sends nothing back.
 #[tokio::test(flavor = "multi_thread")]
-async fn send_says_when_no_echo_comes() {
+async fn send_reports_a_missing_echo() {
     use rakwire_native::{Endpoint, Options};
     let options = Options::server(1).expect("entropy");
     let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
@@ -481,7 +482,7 @@ async fn send_says_when_no_echo_comes() {
             return;
         }
     });
-    // On a busy machine the shorter times may be over before the message is sent.
+    // On a busy machine the shorter timeouts may expire before the message is sent.
     let sending = tokio::task::spawn_blocking(move || {
         ["0.5", "5", "60"].into_iter().any(|seconds| {
             let outcome = rakwire(&["send", &address, "x", "--timeout", seconds]);
@@ -540,7 +541,7 @@ fn decode_shows_the_eight_messages() {
 }
 
 #[test]
-fn decode_reads_every_way_to_write_hex() {
+fn decode_accepts_every_hex_notation() {
     let expected = rakwire(&["decode", "C000 0101 0000 00"]);
     assert_eq!(expected.status, Some(0), "{}", expected.err);
     for hex in ["c0:00:01:01:00:00:00", "0xC0,0x00,0x01,0x01,0x00,0x00,0x00", "c0000101\n000000\n"] {
@@ -587,7 +588,7 @@ fn decode_shows_offline_messages() {
 }
 
 #[test]
-fn decode_looks_into_control_messages() {
+fn decode_shows_fields_of_control_messages() {
     let request = "84 000000 40 0090 000000 09 00000000000002a9 00000000000003e8 00";
     let (status, json) = decode(request);
     assert_eq!(status, Some(0));
@@ -600,7 +601,7 @@ fn decode_looks_into_control_messages() {
 }
 
 #[test]
-fn decode_stops_where_a_datagram_makes_no_sense() {
+fn decode_stops_at_the_first_malformed_field() {
     for (hex, offset, message, capsules) in [
         ("", 0, "the bytes end before the field does", 0),
         ("84 01", 1, "the bytes end before the field does", 0),
@@ -628,7 +629,7 @@ fn decode_stops_where_a_datagram_makes_no_sense() {
 fn overhead_shows_every_format() {
     let outcome = rakwire(&["overhead", "100", "--count", "5", "--rate", "20"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
-    // 28 bytes of IP and UDP, 4 of the datagram, 5 messages with 10 and 100.
+    // 28 bytes of IP and UDP headers, 4 of the datagram, and 5 messages of 10 and 100 bytes.
     let row =
         outcome.out.lines().find(|line| line.starts_with("RakNet") && line.contains("reliable ordered"));
     let fields: Vec<_> = row.expect("a row").split_whitespace().rev().take(4).collect();
@@ -740,7 +741,7 @@ fn echo_and_send_agree_on_tokens() {
 
     fails(&["send", target, "x", "--token", token], 2, "--identity");
     fails(&["send", target, "x", "--token", "abc", "--identity", &client_key], 2, "no connect token");
-    for (server, part) in [("127.0.0.1:9", "no @"), ("key@127.0.0.1:9", "no public key")] {
+    for (server, part) in [("127.0.0.1:9", "@ is missing"), ("key@127.0.0.1:9", "not a public key")] {
         let outcome = make(server, &[]);
         assert_eq!(outcome.status, Some(2), "{server}");
         assert!(outcome.err.contains(part), "{}", outcome.err);

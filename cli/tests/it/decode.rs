@@ -1,10 +1,10 @@
-//! `rakwire decode` on every vector of the core: there is no packet that it does not know.
+//! `rakwire decode` on every test vector of the core.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The vectors of the core: a link to its own file.
+/// The vectors of the core, through a symbolic link.
 const VECTORS: &str = include_str!("../vectors/raknet.json");
 
 fn decode(hex: &str, form: &str, sizes: &str) -> (Option<i32>, Value) {
@@ -14,7 +14,7 @@ fn decode(hex: &str, form: &str, sizes: &str) -> (Option<i32>, Value) {
     (output.status.code(), json)
 }
 
-/// The digits of a vector, with the zeros that it asks for.
+/// Returns the hex digits of a vector, with the zero padding that it requests.
 fn digits(entry: &Value) -> String {
     let mut hex: String = entry["hex"].as_str().expect("hex").split_whitespace().collect();
     let length = entry["pad_to"].as_u64().map_or(0, |bytes| 2 * bytes as usize);
@@ -22,12 +22,12 @@ fn digits(entry: &Value) -> String {
     hex
 }
 
-/// The same, but for the way in which vectors write big numbers and bytes.
+/// Compares two values, allowing for the way in which vectors write big numbers and bytes.
 fn same(expected: &Value, found: &Value) -> bool {
     let text = |value: &Value| value.as_str().map(|text| text.trim_start_matches("0x").replace(' ', ""));
     match (text(expected), text(found)) {
         (Some(expected), Some(found)) => expected == found,
-        // A number that stands as text because JSON numbers are too small for it.
+        // A number is written as text if it does not fit into a JSON number.
         (Some(expected), None) => u64::from_str_radix(&expected, 16).ok() == found.as_u64(),
         (None, Some(found)) => u64::from_str_radix(&found, 16).ok() == expected.as_u64(),
         (None, None) => {
@@ -59,7 +59,7 @@ fn check(category: &str, entry: &Value) {
         "addresses" => "address",
         other => panic!("no such category: {other}"),
     };
-    // A message of fewer bits than its bytes have comes in a capsule that says so.
+    // A message with fewer bits than its bytes comes in a capsule that has the bit length.
     let bits = entry["bits"].as_u64();
     let (status, json) = match bits {
         None => decode(&hex, form, sizes),
@@ -68,7 +68,7 @@ fn check(category: &str, entry: &Value) {
     let is_refused = json["error"].is_object();
     assert_eq!(status, Some(i32::from(is_refused)), "{name}");
     if entry.get("error").is_some() {
-        // A list in which each kind has its place, or bytes of the application: those are no errors here.
+        // A list that is invalid in this kind of datagram, or bytes of the application: neither is an error here.
         let other_kind = name.contains("a data datagram") || name.contains("message of the application");
         assert!(is_refused || other_kind, "{name}: {json}");
         return;
@@ -102,7 +102,7 @@ fn every_vector_is_decoded() {
 }
 
 #[test]
-fn what_stands_inside_is_shown_too() {
+fn messages_inside_datagrams_are_decoded() {
     let magic = "00ffff00fefefefefdfdfdfd12345678";
     let (status, json) = decode(&format!("0d1122334455667788{magic}1d6869"), "datagram", "original");
     assert_eq!((status, &json["inner"]["kind"]), (Some(0), &"advertise system".into()));

@@ -1,4 +1,4 @@
-//! `rakwire facilitator`, and `rakwire meet` by it.
+//! `rakwire facilitator`, and `rakwire meet` through it.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -12,13 +12,13 @@ fn rakwire() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
 
-/// A facilitator, whose address it announces.
+/// Starts a facilitator, which announces its address.
 fn facilitator(arguments: &[&str]) -> Server {
     let arguments = [&["facilitator", "--listen", "127.0.0.1:0"], arguments].concat();
     Server::start(rakwire(), &arguments, "listening on ")
 }
 
-/// Has a machine reach one that waits. Each has an address of its own.
+/// Connects one machine to a waiting one. Each has its own address.
 fn meet(facilitator: &Server, options: &[&str]) -> Output {
     let waiting = [&["meet", &facilitator.announced, "--listen", "127.0.0.2:0"], options].concat();
     let waiting = Server::start(rakwire(), &waiting, "this machine is");
@@ -26,8 +26,8 @@ fn meet(facilitator: &Server, options: &[&str]) -> Output {
     run(rakwire(), &[&reaching, options].concat(), "")
 }
 
-/// The same until it ends in the way that is wanted: on a busy machine a program may come too late for the other one. Each
-/// time by another facilitator, whose ports for forwarding are free.
+/// Repeats the meeting until it ends as wanted, because on a busy machine a program may be late. Each attempt has its
+/// own facilitator with free forwarding ports.
 fn meet_until(start: impl Fn() -> Server, options: &[&str], wanted: &str) -> Output {
     let attempts = std::iter::repeat_with(|| meet(&start(), options)).take(5);
     let mut last = None;
@@ -49,9 +49,9 @@ fn machines_meet_directly() {
     assert!(said.contains(" directly in ") && said.contains("\necho in "), "{said}");
 }
 
-/// A facilitator with a password and a key lets in who has both.
+/// A facilitator with a password and a key admits clients that have both.
 #[test]
-fn a_facilitator_asks_for_a_password_and_shows_its_key() {
+fn a_facilitator_requires_its_password_and_proves_its_key() {
     let directory = std::env::temp_dir().join(format!("rakwire-facilitator-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let file = directory.join("key").display().to_string();
@@ -73,9 +73,9 @@ fn a_facilitator_asks_for_a_password_and_shows_its_key() {
     std::fs::remove_dir_all(&directory).expect("it is there");
 }
 
-/// One address has its share of places.
+/// The places of each address are limited.
 #[test]
-fn a_facilitator_has_so_many_places_for_an_address() {
+fn a_facilitator_limits_clients_per_address() {
     let facilitator = facilitator(&["--max-per-address", "1"]);
     let first = ["meet", &facilitator.announced, "--listen", "127.0.0.2:0"];
     let _first = Server::start(rakwire(), &first, "this machine is");
@@ -85,9 +85,10 @@ fn a_facilitator_has_so_many_places_for_an_address() {
     let _other = Server::start(rakwire(), &other, "this machine is");
 }
 
-/// A client that does not receive what is sent to its address takes no place, no other client knocks at it, and it gets no more bytes than it sent.
+/// A client that does not receive what is sent to its address takes no place, triggers no punches, and receives no more
+/// bytes than it sent.
 #[test]
-fn a_facilitator_does_nothing_for_an_address_that_is_not_proven() {
+fn a_facilitator_ignores_unproven_addresses() {
     let facilitator = facilitator(&[]);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.connect(&facilitator.announced).expect("its address");
@@ -100,7 +101,7 @@ fn a_facilitator_does_nothing_for_an_address_that_is_not_proven() {
         socket.send(&request_1).expect("room");
         let length = socket.recv(&mut answer).expect("an answer");
         assert_eq!((answer[0], length, answer[25]), (6, 32, 1), "a cookie");
-        // Reply 1 to the next request is the next answer: this one without a cookie has none.
+        // The next answer is reply 1 to the next request, because this request without a cookie is ignored.
         let to = [4, !127, !0, !0, !1, 0, 0];
         let request_2 = [&[7][..], &magic, &to, &[2, 36], &[0; 8]].concat();
         assert_eq!(request_2.len(), 34);
@@ -109,7 +110,7 @@ fn a_facilitator_does_nothing_for_an_address_that_is_not_proven() {
 }
 
 #[test]
-fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
+fn unreachable_machines_meet_through_the_facilitator() {
     let start = || facilitator(&["--forwarding-ports", "1"]);
     let output = meet_until(start, &["--forwarded"], " through the facilitator in ");
     let said = text(&output.stdout);
@@ -118,7 +119,7 @@ fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
     assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
 }
 
-/// A router that knows NAT-PMP alone, and says which lifetime it was asked for last.
+/// Starts a router that supports NAT-PMP alone, and reports the lifetime of each request.
 fn router(gateway: &str) -> mpsc::Receiver<u32> {
     let socket = UdpSocket::bind((gateway, 5_351)).expect("a port");
     let (heard, lifetimes) = mpsc::channel();
@@ -139,7 +140,7 @@ fn router(gateway: &str) -> mpsc::Receiver<u32> {
                 }
                 _ => vec![0, 129, 0, 1, 0, 0, 0, 1],
             };
-            // Who has gone needs no answer.
+            // The client may be gone, and then needs no answer.
             let _ = socket.send_to(&answer, from);
         }
     });
@@ -147,7 +148,7 @@ fn router(gateway: &str) -> mpsc::Receiver<u32> {
 }
 
 #[test]
-fn a_machine_has_its_router_open_a_port_and_close_it() {
+fn a_machine_maps_and_unmaps_a_port_of_its_router() {
     let lifetimes = router("127.0.62.1");
     let mapping = ["--map-port", "--gateway", "127.0.62.1"];
     let mut output = None;
@@ -168,12 +169,12 @@ fn a_machine_has_its_router_open_a_port_and_close_it() {
     assert!(said.starts_with("mapped 203.0.113.9:4321 by NAT-PMP\n"), "{said}");
     assert!(said.contains(" directly in "), "{said}");
     let mut heard: Vec<_> = lifetimes.try_iter().collect();
-    // A request is repeated where the answer is late.
+    // A request is repeated if the answer is late.
     heard.dedup();
     assert_eq!(heard, [7_200, 0]);
 }
 
-/// A facilitator for IPv6 brings machines with IPv4 together too, with ports to probe and for forwarding.
+/// A facilitator that listens on IPv6 also connects machines with IPv4, including probe and forwarding ports.
 #[test]
 fn a_facilitator_for_both_families_forwards_ipv4() {
     let start = || {
@@ -191,10 +192,10 @@ fn a_facilitator_for_both_families_forwards_ipv4() {
     assert!(text(&directly.stdout).contains(" directly in "), "{}", text(&directly.stderr));
 }
 
-/// A machine that waits says so when nobody can reach it any more.
+/// A waiting machine reports that it cannot be reached any more.
 #[cfg(unix)]
 #[test]
-fn a_machine_that_waits_notices_that_the_facilitator_is_gone() {
+fn a_waiting_machine_notices_the_loss_of_the_facilitator() {
     let facilitator = facilitator(&[]);
     let waiting = ["meet", &facilitator.announced];
     let mut waiting = Server::start(rakwire(), &waiting, "this machine is ");
@@ -204,7 +205,7 @@ fn a_machine_that_waits_notices_that_the_facilitator_is_gone() {
 }
 
 #[test]
-fn without_forwarding_machines_are_told_why_not() {
+fn without_forwarding_the_failure_is_explained() {
     let output = meet(&facilitator(&[]), &["--forwarded"]);
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
@@ -215,7 +216,7 @@ fn without_forwarding_machines_are_told_why_not() {
 }
 
 #[test]
-fn who_is_not_there_is_not_met() {
+fn an_unknown_machine_is_reported() {
     let facilitator = facilitator(&[]);
     let output = run(rakwire(), &["meet", &facilitator.announced, "0123456789abcdef"], "");
     assert_eq!(output.status.code(), Some(1));
@@ -224,14 +225,14 @@ fn who_is_not_there_is_not_met() {
 }
 
 #[test]
-fn wrong_arguments_are_refused() {
+fn invalid_arguments_are_refused() {
     for (arguments, expected) in [
         (
             &["facilitator", "--listen", "127.0.0.1:65530"][..],
-            "there are not enough ports behind that of --listen",
+            "there are not enough ports above the one of --listen",
         ),
         (&["facilitator", "--probe-ports", "2"], "2 is not from 3 to 64"),
-        (&["meet", "127.0.0.1:61111", "12"], "not 16 hex digits"),
+        (&["meet", "127.0.0.1:61111", "12"], "not the 16 hex digits"),
         (&["meet", "127.0.0.1"], "is not an address"),
     ] {
         let output = run(rakwire(), arguments, "");

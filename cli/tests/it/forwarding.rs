@@ -1,4 +1,4 @@
-//! What `rakwire facilitator` forwards, datagram by datagram.
+//! The datagrams that `rakwire facilitator` forwards.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -11,14 +11,14 @@ use rakwire_plugins::nat::{FromClient, FromFacilitator, MAX_MESSAGE, Punch, Punc
 
 use crate::support::{DEADLINE, Server};
 
-/// Names the facilitator to use, where the test runs in a network namespace.
+/// The variable with the facilitator to use when the test runs in a network namespace.
 pub(crate) const FACILITATOR: &str = "RAKWIRE_TEST_FACILITATOR";
 /// The test that uses it.
 pub(crate) const TEST: &str = "forwarding::datagrams_are_forwarded_whole";
 
-/// Bytes of datagrams: of the longest that we send, one more, and of the longest of other peers.
+/// Datagram lengths in bytes: the longest that rakwire sends, one more, and the longest of other peers.
 const LENGTHS: [usize; 3] = [1_464, 1_465, 1_492];
-/// How long to wait before a datagram is sent again.
+/// The retry interval of a datagram.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// One of two peers that cannot reach each other.
@@ -50,7 +50,7 @@ impl Client {
         FromFacilitator::decode(&message.bytes).expect("a message of a facilitator")
     }
 
-    /// Says that nothing gets through until the facilitator forwards. Returns the session and the port.
+    /// Reports that no datagrams arrive until the facilitator forwards; returns the session and the port.
     async fn forwarded(&self) -> (u64, u16) {
         loop {
             match self.heard().await {
@@ -67,7 +67,7 @@ fn any(family: SocketAddr) -> IpAddr {
     if family.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// A socket for datagrams to a port, and the punch by which the facilitator knows whose they are.
+/// Opens a socket to a forwarding port, with the punch that identifies its owner to the facilitator.
 fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) {
     let socket = UdpSocket::bind((any(port), 0)).expect("a free port");
     socket.connect(port).expect("a way to the facilitator");
@@ -79,7 +79,7 @@ fn end(port: SocketAddr, kind: PunchKind, session: u64) -> (UdpSocket, Vec<u8>) 
     (socket, writer.finish().to_vec())
 }
 
-/// Whether exactly this is among what arrives soon.
+/// Returns whether exactly this datagram arrives soon.
 fn arrives(socket: &UdpSocket, datagram: &[u8]) -> bool {
     let mut buffer = [0; 4_096];
     let mut received =
@@ -106,7 +106,7 @@ async fn datagrams_are_forwarded_whole() {
     at.set_port(port);
     let (connecting_end, to_accepting) = end(at, PunchKind::ToAccepting, session);
     let (accepting_end, to_connecting) = end(at, PunchKind::ToConnecting, session);
-    // The first punch of each end is lost if the facilitator knows the other one from a later datagram.
+    // The first punch of each end is lost if the facilitator learns of the other end only from a later datagram.
     let knows_both = (0..100).any(|_| {
         connecting_end.send(&to_accepting).expect("room");
         accepting_end.send(&to_connecting).expect("room");

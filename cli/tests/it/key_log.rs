@@ -14,7 +14,7 @@ fn rakwire(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Makes a capture of a session, which stands in `NAME.pcap`, and a log of its keys by the client.
+/// Captures a session in `NAME.pcap`, with a key log written by the client.
 fn session(folder: &Folder, name: &str, more: &[&str]) -> [String; 3] {
     let file = |ending: &str| folder.file(&format!("{name}.{ending}"));
     let (server_key, pcap, of_client, of_server) =
@@ -30,7 +30,7 @@ fn session(folder: &Folder, name: &str, more: &[&str]) -> [String; 3] {
     [pcap, of_client, of_server]
 }
 
-/// The datagrams of a capture as `decode` prints them.
+/// Returns the datagrams of a capture as `decode` prints them.
 fn decode(pcap: &str, more: &[&str]) -> Vec<Value> {
     let (status, out, error) = rakwire(&[&["decode", "--json", "--pcap", pcap], more].concat());
     assert_eq!(status, Some(0), "{error}");
@@ -41,7 +41,7 @@ fn is_unopened(datagram: &Value) -> bool {
     datagram["packet"]["kind"] == "sealed"
 }
 
-/// How many messages with the text went to each side, which is told by the port of the server.
+/// Counts the messages with the text per direction, which the server's port determines.
 fn messages(datagrams: &[Value]) -> [usize; 2] {
     let server = datagrams[0]["to"].as_str().expect("an address");
     let wanted: String = MESSAGE.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -54,7 +54,7 @@ fn messages(datagrams: &[Value]) -> [usize; 2] {
     [payloads(true), payloads(false)]
 }
 
-/// With the keys of either side everything is read; without them, or with others, nothing.
+/// The keys of either side open everything; no keys, or other keys, open nothing.
 fn opens_with_its_keys_alone(name: &str, identity: bool) {
     let folder = Folder::new(name);
     let client_key = folder.file("client.key");
@@ -66,7 +66,7 @@ fn opens_with_its_keys_alone(name: &str, identity: bool) {
     for keys in [&of_client, &of_server] {
         let opened = decode(&pcap, &["--key-log", keys]);
         assert!(!opened.iter().any(is_unopened));
-        // A message that was lost was sent again.
+        // A lost message was sent again.
         let messages = messages(&opened);
         assert!(messages.iter().all(|count| *count >= 20), "{messages:?}");
         assert!(opened.iter().filter(|one| one["sealed"] == true).count() >= 40);
@@ -87,18 +87,18 @@ fn opens_with_its_keys_alone(name: &str, identity: bool) {
 }
 
 #[test]
-fn a_capture_opens_with_its_keys_alone() {
+fn a_capture_opens_only_with_its_own_keys() {
     opens_with_its_keys_alone("key-log", false);
 }
 
 #[test]
-fn a_capture_of_a_client_with_an_identity_opens_with_its_keys_alone() {
+fn a_capture_with_a_client_identity_opens_only_with_its_own_keys() {
     opens_with_its_keys_alone("key-log-identity", true);
 }
 
 #[cfg(unix)]
 #[test]
-fn only_its_owner_may_read_a_key_log() {
+fn a_key_log_is_readable_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("key-log-owner");
     let before = folder.file("one.client-keys");
@@ -110,12 +110,12 @@ fn only_its_owner_may_read_a_key_log() {
     }
 }
 
-/// A capture of ours as another tool would have written it: with so many bytes before each packet.
+/// Rewrites one of our captures as another tool would have written it, with `prefix` bytes before each packet.
 fn with_link(capture: &[u8], link: u8, prefix: u8) -> Vec<u8> {
     let (header, mut rest) = capture.split_at(24);
     let mut other = [&header[..23], &[link]].concat();
     if link == 20 {
-        // 276 has two bytes.
+        // 276 takes two bytes.
         other[22..].copy_from_slice(&[1, 20]);
     }
     while !rest.is_empty() {
@@ -142,7 +142,7 @@ fn captures_of_other_tools_are_read() {
     is_refused(&["decode", "--pcap", &other], &["pcapng", "editcap"]);
 }
 
-/// One line on standard error that has all these parts, and exit status 2.
+/// Checks for exit status 2 and one line on standard error with all these parts.
 fn is_refused(arguments: &[&str], parts: &[&str]) {
     let (status, _, error) = rakwire(arguments);
     assert_eq!((status, error.lines().count()), (Some(2), 1), "{error}");
@@ -150,7 +150,7 @@ fn is_refused(arguments: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn damaged_files_are_refused_with_their_name_and_the_place() {
+fn damaged_files_are_reported_with_name_and_position() {
     let folder = Folder::new("key-log-damaged");
     let [pcap, keys, _] = session(&folder, "one", &[]);
     let log = fs::read_to_string(&keys).expect("a key log");

@@ -1,9 +1,10 @@
-//! Machines with link-local addresses alone, in network namespaces.
+//! Machines that have link-local addresses only, in network namespaces.
 
 use crate::namespaces::Namespaces;
 use crate::support::text;
 
-/// A facilitator at two links, and a machine at each, whose interface has another number than those of the facilitator.
+/// A facilitator on two links with one machine each. The interface numbers of the machines differ from the
+/// facilitator's.
 const SCRIPT: &str = "
 set -e
 exec 2>&1
@@ -27,7 +28,7 @@ echo ready
 exec cat
 ";
 
-/// The two are at different links, so that nothing but the facilitator reaches both.
+/// The two machines are on different links, so only the facilitator reaches both.
 #[test]
 fn a_facilitator_forwards_between_link_local_addresses() {
     let machines = Namespaces::new(SCRIPT, &[]);

@@ -1,4 +1,4 @@
-//! SQLite logs, what `rakwire log` shows of them, and the log of `rakwire echo`.
+//! SQLite logs, their display by `rakwire log`, and the log of `rakwire echo`.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn a_session_of_each_protocol_is_written_and_shown() {
         assert_eq!(remotes[0]["remote"], server.announced.as_str());
         assert!(remotes[0]["lost"].is_u64() && remotes[0]["round_trip_ms"].is_number(), "{remotes:?}");
 
-        // The log of the server is open to readers while it runs.
+        // The server's log can be read while the server runs.
         let mut tries = 0..600;
         while !show(&there, "remotes").iter().any(|remote| remote["datagrams_in"].as_u64() >= Some(50)) {
             assert!(tries.next().is_some(), "the server writes nothing: {:?}", show(&there, "kinds"));
@@ -56,7 +56,7 @@ fn a_session_of_each_protocol_is_written_and_shown() {
 }
 
 #[test]
-fn what_is_no_log_is_said_in_one_line() {
+fn a_file_that_is_not_a_log_is_reported_in_one_line() {
     let folder = Folder::new("no-log");
     let missing = folder.file("missing");
     let fails = |arguments: &[&str], part: &str| {
@@ -70,10 +70,10 @@ fn what_is_no_log_is_said_in_one_line() {
     assert!(!Path::new(&missing).exists(), "a reader makes no file");
 }
 
-/// As that of a program that read it and has ended; a full disk is the same to the writer.
+/// A log left by a program that has ended; to the writer a full disk looks the same.
 #[cfg(unix)]
 #[test]
-fn a_log_that_cannot_be_written_ends_nothing() {
+fn a_log_that_cannot_be_written_does_not_stop_the_program() {
     let echo = ["echo", "--listen", "127.0.0.1:0"];
     let mut server = Server::start(Path::new(env!("CARGO_BIN_EXE_rakwire")), &echo, "listening on ");
     drop(server.child.stderr.take());

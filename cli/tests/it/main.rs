@@ -1,4 +1,4 @@
-//! The program `rakwire`, from outside.
+//! End-to-end tests of the program `rakwire`.
 
 mod both_families;
 mod commands;

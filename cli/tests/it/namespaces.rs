@@ -1,4 +1,4 @@
-//! Machines in network namespaces, which a script makes.
+//! Network namespaces that a script sets up as machines.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,14 +11,14 @@ pub(crate) struct Namespaces {
     is_root: bool,
 }
 
-/// A process without the right to make network namespaces makes them as the root of a user namespace.
+/// Without the right to create network namespaces, the process creates them as the root of a user namespace.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().expect("a program id");
     id.stdout == b"0\n"
 }
 
 impl Namespaces {
-    /// Runs a script, which prints `ready` and ends when its input does, in a namespace of its own.
+    /// Runs a script in its own namespace; it prints `ready`, and ends when its input does.
     pub(crate) fn new(script: &str, arguments: &[&str]) -> Self {
         let is_root = is_root();
         let user: &[&str] = if is_root { &[] } else { &["--map-root-user"] };
@@ -26,7 +26,8 @@ impl Namespaces {
         Self { keeper: Server::start(Path::new("unshare"), &made, "ready"), is_root }
     }
 
-    /// The arguments of nsenter that run a program in the namespace of the script, or in one that it has made.
+    /// Returns the nsenter arguments that run a program in the script's namespace, or in one that the script has
+    /// created.
     fn arguments<'c>(&self, keeper: &'c str, machine: Option<&'c str>, command: &[&'c str]) -> Vec<&'c str> {
         let user: &[&str] = if self.is_root { &[] } else { &["--user", "--preserve-credentials"] };
         let there = machine.map_or_else(Vec::new, |machine| vec!["ip", "netns", "exec", machine]);

@@ -6,7 +6,7 @@ use crate::forwarding;
 use crate::namespaces::Namespaces;
 use crate::support::{Server, text};
 
-/// Makes the machines. They exist until its input ends.
+/// The script that sets up the machines, which exist until its input ends.
 const SCRIPT: &str = include_str!("narrow_paths.sh");
 
 const IPV4: &str = "10.71.2.2:61111";
@@ -15,7 +15,7 @@ const IPV6: &str = "[fd71:2::2]:61111";
 /// Runs a program that prints 2,000 lines, and prints the first of them.
 const SHOWS_FIRST: &str = r#""$0" "$@" | { read first; echo "$first"; test "$(wc -l)" = 1999; }"#;
 
-/// Drops fragments before the kernel puts them together.
+/// Drops fragments before the kernel reassembles them.
 const DROPS_FRAGMENTS: &str = "
 table inet fragments {
     chain arriving {
@@ -26,7 +26,7 @@ table inet fragments {
 }
 ";
 
-/// Reports nothing of packets that are too large.
+/// Suppresses reports about packets that are too large.
 const REPORTS_NOTHING: &str = "
 table ip reports {
     chain leaving {
@@ -36,7 +36,7 @@ table ip reports {
 }
 ";
 
-/// The networks at the two sides of the router.
+/// The networks on the two sides of the router.
 const TO_CLIENT: [&str; 2] = ["10.71.1.0/24 dev to_client", "fd71:1::/64 dev to_client"];
 const TO_SERVER: [&str; 2] = ["10.71.2.0/24 dev to_server", "fd71:2::/64 dev to_server"];
 
@@ -54,14 +54,14 @@ impl Machines {
         Self { namespaces, _servers: servers }
     }
 
-    /// Runs the program `ip` at the router, or at another machine.
+    /// Runs `ip` on the router or on another machine.
     fn ip(&self, machine: Option<&str>, arguments: &str) {
         let command: Vec<&str> = ["ip"].into_iter().chain(arguments.split(' ')).collect();
         let output = self.namespaces.run_program(machine, &command);
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
     }
 
-    /// Has the router pass on at most so many bytes to these networks. A route of IPv6 is another one if it has another metric.
+    /// Limits the MTU of the router's routes to these networks. With another metric an IPv6 route is a separate one.
     fn narrow(&self, mtu: u16, networks: &[&str]) {
         for network in networks {
             let ipv6 = if network.starts_with("fd71") { ("-6 ", " metric 256") } else { ("", "") };
@@ -69,13 +69,13 @@ impl Machines {
         }
     }
 
-    /// Gives a machine, or the router, rules of a firewall.
+    /// Adds firewall rules to a machine or to the router.
     fn rule(&self, machine: Option<&str>, rules: &str) {
         let output = self.namespaces.run_program(machine, &["nft", rules]);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
 
-    /// Has a machine, or the router, pass no fragments.
+    /// Makes a machine or the router drop fragments.
     fn drop_fragments(&self, machine: Option<&str>) {
         self.rule(machine, DROPS_FRAGMENTS);
     }
@@ -93,14 +93,14 @@ fn assert_echoed(output: &Output) {
     assert_eq!(echoes.matches("echo of 5000 bytes in ").count(), 3, "{echoes}");
 }
 
-/// How many first requests of a handshake left.
+/// Counts the first handshake requests that were sent.
 fn requests(output: &Output) -> usize {
     let log = text(&output.stderr);
     log.lines().filter(|line| line.contains("open connection request 1")).count()
 }
 
 #[test]
-fn large_messages_arrive_where_the_way_back_is_narrower() {
+fn large_messages_arrive_when_the_return_path_is_narrower() {
     let machines = Machines::new();
     machines.narrow(1_400, &TO_CLIENT);
     for server in [IPV4, IPV6] {
@@ -109,7 +109,7 @@ fn large_messages_arrive_where_the_way_back_is_narrower() {
 }
 
 #[test]
-fn large_messages_arrive_through_a_tunnel_that_comes_up_during_the_connection() {
+fn large_messages_arrive_when_the_path_narrows_during_the_connection() {
     let machines = Machines::new();
     for (server, networks) in [
         (IPV4, ["10.71.1.0/24 dev to_client", "10.71.2.0/24 dev to_server"]),
@@ -126,7 +126,7 @@ fn large_messages_arrive_through_a_tunnel_that_comes_up_during_the_connection() 
 }
 
 #[test]
-fn where_the_interface_is_narrow_each_size_is_tried_once() {
+fn each_size_is_tried_once_on_a_narrow_interface() {
     for (mtu, server, tries) in [(1_420, IPV6, 2), (1_280, IPV6, 3), (1_420, IPV4, 2), (1_280, IPV4, 2)] {
         let machines = Machines::new();
         machines.ip(Some("client"), &format!("link set router mtu {mtu}"));
@@ -138,13 +138,13 @@ fn where_the_interface_is_narrow_each_size_is_tried_once() {
 }
 
 #[test]
-fn over_ipv6_the_first_request_arrives() {
+fn the_first_request_arrives_over_ipv6() {
     let output = Machines::new().send(IPV6);
     assert_echoed(&output);
     assert_eq!(requests(&output), 1, "{}", text(&output.stderr));
 }
 
-/// Request 1 finds the size that passes without fragments.
+/// Request 1 finds the size that passes without fragmentation.
 #[test]
 fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
     let machines = Machines::new();
@@ -160,9 +160,9 @@ fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
     }
 }
 
-/// Nothing but large messages is under way, and request 1 shows nothing of the way back.
+/// Only large messages are in flight, and request 1 tests nothing of the way back.
 #[test]
-fn large_messages_arrive_where_the_way_back_alone_is_narrower_and_drops_fragments() {
+fn large_messages_arrive_when_only_the_return_path_drops_fragments() {
     let machines = Machines::new();
     machines.narrow(1_280, &TO_CLIENT);
     machines.drop_fragments(Some("client"));
@@ -171,9 +171,9 @@ fn large_messages_arrive_where_the_way_back_alone_is_narrower_and_drops_fragment
     }
 }
 
-/// Both peers are where the router passes on less than they send, and neither hears of it.
+/// The router passes on less than both peers send, and neither is notified.
 #[test]
-fn a_facilitator_forwards_what_is_larger_than_the_path_from_there() {
+fn a_facilitator_forwards_datagrams_larger_than_its_path() {
     let machines = Machines::new();
     machines.narrow(1_400, &[TO_CLIENT[0]]);
     machines.rule(None, REPORTS_NOTHING);

@@ -1,7 +1,7 @@
-# A client, a router and a server, each in a network namespace: the client has 10.71.1.2 and fd71:1::2, the server 10.71.2.2
-# and fd71:2::2.
+# A client, a router and a server, each in its own network namespace. The client has 10.71.1.2 and fd71:1::2, the server
+# 10.71.2.2 and fd71:2::2.
 set -e
-# So that the test says what went wrong.
+# The test prints the errors.
 exec 2>&1
 PATH=$PATH:/usr/sbin:/sbin
 mount -t tmpfs tmpfs /run

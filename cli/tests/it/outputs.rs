@@ -1,4 +1,4 @@
-//! Outputs that cannot be written: of a full disk, and of a pipe that nothing reads any more.
+//! Outputs that cannot be written: a full disk, and a pipe that is closed at its other end.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{self, Folder, Server};
 
-/// An output that cannot be written, by its name.
+/// Opens an output that cannot be written, by its name.
 fn unwritable(kind: &str) -> Stdio {
     if kind == "full disk" {
         return std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
@@ -24,16 +24,16 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
 
-/// The exit status of a command whose outputs cannot be written.
+/// Returns the exit status of a command with outputs that cannot be written.
 fn status(arguments: &[&str], kind: &str) -> Option<i32> {
     let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).stdout(unwritable(kind)).stderr(unwritable(kind));
     command.status().expect("a program").code()
 }
 
-/// A panic would have the status 101, and a signal none.
+/// A panic would exit with status 101, and a signal with none.
 #[test]
-fn no_command_panics_where_nothing_can_be_written() {
+fn no_command_panics_when_its_output_cannot_be_written() {
     let echo = Server::start(program(), &["echo", "--listen", "127.0.0.1:0"], "listening on ");
     let bench = Server::start(program(), &["bench", "--listen", "127.0.0.1:0"], "listening on ");
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -79,7 +79,7 @@ fn no_command_panics_where_nothing_can_be_written() {
     }
 }
 
-/// A program that runs on, whose log cannot be written, and what it has announced.
+/// Starts a server with a log that cannot be written, and returns the address that it announced.
 fn start(arguments: &[&str], kind: &str) -> (Child, String) {
     let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(unwritable(kind));
@@ -90,7 +90,7 @@ fn start(arguments: &[&str], kind: &str) -> (Child, String) {
 }
 
 #[test]
-fn a_server_whose_log_cannot_be_written_goes_on() {
+fn a_server_keeps_running_when_its_log_cannot_be_written() {
     for kind in KINDS {
         for more in [&["--log"][..], &["--tcp"]] {
             let arguments = [&["echo", "--listen", "127.0.0.1:0"], more].concat();

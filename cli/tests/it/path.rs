@@ -1,4 +1,4 @@
-//! `rakwire bench`, from outside.
+//! End-to-end tests of `rakwire bench`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
 
-/// Measures for so long; on a busy machine little may happen in a short time.
+/// Durations to try; on a busy machine a short measurement may see too few messages.
 const SECONDS: [&str; 3] = ["0.2", "2", "10"];
 
 fn measure(listen: &[&str], more: &[&str], seconds: &str) -> (Option<i32>, String, String) {
@@ -40,7 +40,7 @@ fn a_path_is_measured_as_json() {
 }
 
 #[test]
-fn losses_of_the_path_are_told() {
+fn losses_of_the_path_are_reported() {
     let are_near = |seconds| {
         let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[], seconds);
         assert_eq!((status, err.as_str()), (Some(0), ""));
@@ -48,11 +48,11 @@ fn losses_of_the_path_are_told() {
         let percent = line.split_whitespace().nth(2).and_then(|value| value.parse::<f64>().ok());
         (5.0..60.0).contains(&percent.expect("a number"))
     };
-    assert!(SECONDS.into_iter().any(are_near), "other losses are told");
+    assert!(SECONDS.into_iter().any(are_near), "the reported losses differ");
 }
 
 #[test]
-fn what_cannot_work_is_said_in_one_line() {
+fn conflicting_arguments_are_reported_in_one_line() {
     for (arguments, status, part) in [
         (&["bench"][..], 2, "HOST:PORT"),
         (&["bench", "nowhere"], 2, "is not an address"),

@@ -1,4 +1,4 @@
-//! Places for clients of one address and of one network, whose addresses are public ones in network namespaces.
+//! Limits of clients per address and per network, tested with public addresses in network namespaces.
 
 use std::process::Output;
 
@@ -27,12 +27,12 @@ impl Machines {
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
     }
 
-    /// Has the client connect from this address from now on.
+    /// Makes the client connect from this address from now on.
     fn use_address(&self, address: &str) {
         self.ip(Some("client"), &format!("route replace default via 10.71.1.1 src {address}"));
     }
 
-    /// A client with this address that stays connected.
+    /// Starts a client with this address that stays connected.
     fn stay(&self, address: &str) -> Server {
         self.use_address(address);
         let command = ["send", SERVER, "x", "--tcp", "--count", "4000000000"];
@@ -46,7 +46,7 @@ impl Machines {
 }
 
 #[test]
-fn places_of_an_address_and_of_a_network_are_limited_and_free_again() {
+fn limits_per_address_and_network_apply_and_free_up() {
     let machines = Machines::new();
     let listen = ["echo", "--tcp", "--listen", SERVER, "--max-per-address", "1", "--max-per-network", "2"];
     let mut server = machines.0.start(Some("server"), &listen, "listening on ");

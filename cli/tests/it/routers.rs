@@ -1,20 +1,20 @@
-//! `rakwire meet` behind routers of the kernel: machines in network namespaces, whose addresses netfilter translates.
+//! `rakwire meet` behind kernel routers: machines in network namespaces, with addresses translated by netfilter.
 
 use crate::namespaces::Namespaces;
 use crate::support::text;
 
-/// Makes the machines. They are there until its input ends.
+/// The script that sets up the machines, which exist until its input ends.
 const SCRIPT: &str = include_str!("routers.sh");
 
-/// The port is that of the machine inside if it is free, and only who was sent to gets in: the table's port-restricted.
+/// The router keeps the inner port if it is free, and admits only replies: "port-restricted" in the table.
 const PORT_RESTRICTED: &str = "masquerade";
-/// Another port for each machine outside, which nobody can foretell.
+/// The router uses a different port for each destination, chosen at random.
 const SYMMETRIC_RANDOM: &str = "masquerade random,fully-random";
 
-/// How often machines meet until they have met directly: one that stands still meanwhile is reached through the facilitator.
+/// Attempts until machines meet directly; a machine that stalls meanwhile is reached through the facilitator.
 const MEETINGS: usize = 5;
 
-/// Has the machine in the second home reach the one in the first.
+/// Connects the machine in the second home to the one in the first.
 fn meet(routers: [&str; 2]) -> String {
     let machines = Namespaces::new(SCRIPT, &routers);
     let listen = ["facilitator", "--listen", "192.0.2.1:61111", "--forwarding-ports", "1"];

@@ -1,7 +1,7 @@
-# Two homes, a router before each, and a machine outside that both reach: a network namespace for each of them. The arguments are
-# what a router does with the addresses of datagrams that leave, as nft has it.
+# Two homes, each behind a router, and an outside machine that both can reach, each in its own network namespace. The
+# arguments are the nft rules that the routers apply to the addresses of outgoing datagrams.
 set -e
-# So that the test says what went wrong.
+# The test prints the errors.
 exec 2>&1
 PATH=$PATH:/usr/sbin:/sbin
 mount -t tmpfs tmpfs /run
@@ -27,7 +27,8 @@ for translation in "$@"; do
   ip -n home$home link set router up
   ip -n home$home route add default via 10.0.$home.1
   ip netns exec router$home sh -c "echo 1 >/proc/sys/net/ipv4/ip_forward"
-  # Routers drop what nobody inside asked for. One that answered it would hold the port that the other home is about to need.
+  # Routers drop datagrams that nothing inside has requested. A router that answered one would occupy the port that the
+  # other home is about to need.
   ip netns exec router$home nft -f - <<RULES
 table ip router {
   chain leaving { type nat hook postrouting priority srcnat; oifname outside $translation; }

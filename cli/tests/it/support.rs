@@ -1,4 +1,4 @@
-//! Programs that tests start.
+//! Starts and runs programs for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
@@ -13,16 +13,16 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// A program that runs until it is dropped.
 pub(crate) struct Server {
     pub(crate) child: Child,
-    /// What comes after the word that announces the port or address.
+    /// The text after the word that announces the port or address.
     pub(crate) announced: String,
-    // Some programs end when their standard input does.
+    // Kept open because some programs end when their standard input closes.
     _stdin: ChildStdin,
 }
 
 impl Server {
     /// Starts a program and waits for a line on its standard output that begins with `word`.
     ///
-    /// If it prints none, the panic has its standard error.
+    /// Panics with its standard error if there is no such line.
     pub(crate) fn start(program: &Path, arguments: &[&str], word: &str) -> Self {
         let mut child = spawn(program, arguments);
         let stdin = child.stdin.take().expect("a piped input");
@@ -53,14 +53,14 @@ impl Server {
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
     }
 
-    /// Asks it to end, as Ctrl+C does.
+    /// Interrupts the program like Ctrl-C.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(killed.expect("a program kill").success());
     }
 
-    /// The lines of its standard error as they come.
+    /// Returns the lines of its standard error as they arrive.
     #[cfg(unix)]
     pub(crate) fn log(&mut self) -> Log {
         let stderr = self.child.stderr.take().expect("a piped error output");
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-/// What a program says on its standard error.
+/// The standard error of a program.
 #[cfg(unix)]
 pub(crate) struct Log(mpsc::Receiver<String>);
 
@@ -105,7 +105,7 @@ fn spawn(program: &Path, arguments: &[&str]) -> Child {
         .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()))
 }
 
-/// What comes out of a program, once it has ended. It is read at once, so that the program waits for no room.
+/// Collects an output of a program until the program ends, reading continuously so that the pipe never fills.
 fn heard(output: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let mut output = output.expect("a piped output");
     let (sender, receiver) = mpsc::channel();
@@ -122,7 +122,7 @@ pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = spawn(program, arguments);
     let (stdout, stderr) = (heard(child.stdout.take()), heard(child.stderr.take()));
     let mut stdin = child.stdin.take().expect("a piped input");
-    // A program that reads no input may have ended.
+    // A program that does not read its input may have ended.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let stdout = stdout.recv_timeout(DEADLINE);
@@ -140,7 +140,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// A folder of a test, which is removed when it ends well.
+/// A directory for a test, removed if the test passes.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -20,7 +20,7 @@ fn send(target: &str, more: &[&str]) -> Output {
     run(rakwire(), &[&["send", target, "--tcp"], more].concat(), "")
 }
 
-/// Checks that a command fails with this status and with one line that contains `part`.
+/// Checks that a command fails with this status and one line that contains `part`.
 fn fails(output: &Output, status: i32, part: &str) {
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{error}");
@@ -32,7 +32,7 @@ fn succeeds(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// A certificate for `localhost` and its key, in files.
+/// Writes a certificate for `localhost` and its key to files.
 fn certificate(folder: &Folder, name: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (folder.file(&format!("{name}.pem")), folder.file(&format!("{name}.key")));
@@ -41,7 +41,7 @@ fn certificate(folder: &Folder, name: &str) -> (String, String) {
     (certificate, key)
 }
 
-/// The same server by a name that its certificate has.
+/// Returns the address of the server with a name from its certificate.
 fn by_name(server: &Server) -> String {
     server.announced.replace("127.0.0.1", "localhost")
 }
@@ -54,15 +54,15 @@ fn messages_are_echoed_over_tcp() {
     let said =
         succeeds(&send(&server.announced, &["x", "--count", "3", "--size", "5000000", "--timeout", "60"]));
     assert_eq!(said.matches("echo of 5000000 bytes in ").count(), 3, "{said}");
-    // No first byte is reserved.
+    // Over TCP no first byte is reserved.
     let said = succeeds(&send(&server.announced, &["--raw", "0x00 01"]));
     assert!(said.starts_with("echo \"\\0\\u{1}\" in "), "{said}");
-    // Nothing of it listens on UDP; a socket of another test may have that port by chance.
+    // The server does not listen on UDP. A socket of another test may have that port by chance.
     assert!((0..5).any(|_| UdpSocket::bind(&start_echo(&[]).announced).is_ok()));
 }
 
 #[test]
-fn a_message_stands_behind_its_length() {
+fn each_message_follows_its_length() {
     let server = start_echo(&[]);
     let mut socket = TcpStream::connect(&server.announced).expect("open");
     socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -81,18 +81,18 @@ fn messages_are_echoed_over_tls() {
     let target = by_name(&server);
     let said = succeeds(&send(&target, &["hello", "--size", "300000", "--tls", "--tls-ca", &certificate]));
     assert!(said.starts_with("echo of 300000 bytes in "), "{said}");
-    // Neither the authority nor the name may be another one, and TLS is not left out.
+    // A different authority, a different name and a connection without TLS are all refused.
     fails(&send(&target, &["x", "--tls", "--tls-ca", &other]), 1, "--tls-ca");
     let by_address = send(&server.announced, &["x", "--tls", "--tls-ca", &certificate]);
-    fails(&by_address, 1, "name the server as its certificate does");
+    fails(&by_address, 1, "use the name in the server's certificate");
     fails(&send(&target, &["x"]), 1, "the connection ended before the echo");
     let plain = start_echo(&[]);
     fails(&send(&by_name(&plain), &["x", "--tls", "--tls-ca", &certificate]), 1, "without --tls");
 }
 
-/// Behind the address of a proxy are many clients.
+/// Many clients may share the address of a proxy.
 #[test]
-fn addresses_of_the_operator_have_as_many_connections_as_there_are() {
+fn local_addresses_are_exempt_from_the_connection_limit() {
     let server = start_echo(&["--max-per-address", "1", "--max-per-network", "1"]);
     let mut first = TcpStream::connect(&server.announced).expect("open");
     first.set_read_timeout(Some(DEADLINE)).expect("a timeout");
@@ -104,8 +104,8 @@ fn addresses_of_the_operator_have_as_many_connections_as_there_are() {
 }
 
 #[test]
-fn who_does_not_listen_is_told_so() {
-    // Nothing listens at the port of a connection's other end, and no other program gets it.
+fn a_missing_listener_is_reported_with_advice() {
+    // The remote port of an open connection is closed for others, and no other program gets it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let reserved = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
     let address = reserved.local_addr().expect("it is open").to_string();
@@ -113,7 +113,7 @@ fn who_does_not_listen_is_told_so() {
 }
 
 #[test]
-fn wrong_arguments_get_one_line() {
+fn invalid_arguments_are_reported_in_one_line() {
     let folder = Folder::new("tcp-arguments");
     let ((certificate, key), (_, other)) = (certificate(&folder, "one"), certificate(&folder, "other"));
     let damaged = folder.file("damaged.pem");
@@ -158,7 +158,7 @@ fn wrong_arguments_get_one_line() {
 
 #[cfg(unix)]
 #[test]
-fn what_becomes_of_clients_is_logged() {
+fn client_connections_and_disconnections_are_logged() {
     let mut server = start_echo(&[]);
     let log = server.log();
     succeeds(&send(&server.announced, &["x"]));

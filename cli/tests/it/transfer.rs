@@ -1,4 +1,4 @@
-//! `rakwire push` and `rakwire pull`, with directories on the disk.
+//! `rakwire push` and `rakwire pull` with directories on the disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
 
-/// A directory of a test, which is removed in the end.
+/// A directory for a test, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -25,7 +25,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// A directory in it, with these files.
+    /// Creates a directory with these files in it.
     fn directory(&self, name: &str, files: &[(&str, &[u8])]) -> String {
         let root = self.0.join(name);
         fs::create_dir_all(&root).expect("a directory");
@@ -44,12 +44,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left does no harm.
+        // Leftovers are harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The files of a directory by their paths.
+/// Reads the files of a directory by their paths.
 fn read(root: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut files, mut directories) = (BTreeMap::new(), vec![PathBuf::from(root)]);
     while let Some(directory) = directories.pop() {
@@ -78,7 +78,7 @@ fn succeeds(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Checks that a command fails with this status and with one line that contains `part`.
+/// Checks that a command fails with this status and one line that contains `part`.
 fn fails(arguments: &[&str], status: i32, part: &str) {
     let output = rakwire(arguments);
     let error = text(&output.stderr);
@@ -86,7 +86,7 @@ fn fails(arguments: &[&str], status: i32, part: &str) {
     assert!(error.starts_with("error: ") && error.contains(part) && error.lines().count() == 1, "{error}");
 }
 
-/// A command that listens.
+/// Starts a command that listens.
 fn listen(command: &[&str]) -> Server {
     let all = [command, &["--listen", "127.0.0.1:0"]].concat();
     Server::start(program(), &all, "listening on ")
@@ -103,7 +103,7 @@ fn a_directory_is_pushed() {
     let mut receiver = listen(&["pull", &to]);
     let out = succeeds(&["push", &from, &receiver.announced]);
     assert_eq!(out, "the other side has all 4 files, 100014 bytes\n");
-    assert!(receiver.child.wait().expect("a child").success(), "it ends with the first that gets to the end");
+    assert!(receiver.child.wait().expect("a child").success(), "it ends after the first complete transfer");
     assert_eq!(read(&to), read(&from));
     assert!(!Path::new(&to).join(".rakwire-part").exists());
 }
@@ -115,17 +115,18 @@ fn a_directory_is_pulled_and_pulled_again() {
     let to = scratch.directory("to", &[("z", &[2; 3]), ("mine", b"mine")]);
     let sender = listen(&["push", &from, "--password", "ice"]);
     let pull = ["pull", &to, &sender.announced, "--password", "ice"];
-    assert_eq!(succeeds(&pull), "4 files, 100014 bytes are here; 1 were unchanged, 100014 bytes came\n");
-    assert_eq!(succeeds(&pull), "4 files, 100014 bytes are here; 4 were unchanged, 0 bytes came\n");
+    assert_eq!(succeeds(&pull), "4 files, 100014 bytes are here; 1 were unchanged, 100014 bytes received\n");
+    assert_eq!(succeeds(&pull), "4 files, 100014 bytes are here; 4 were unchanged, 0 bytes received\n");
     let mut expected = read(&from);
     expected.insert("mine".into(), b"mine".to_vec());
-    assert_eq!(read(&to), expected, "what the other side does not have stays");
+    assert_eq!(read(&to), expected, "files that the other side does not have are kept");
     fails(&["pull", &to, &sender.announced], 1, "--password");
 }
 
-/// A file that has changed comes as a patch to whoever has the older version, in each direction. It takes several steps to make.
+/// A changed file is sent as a patch, in either direction, to a receiver with the older version. The file is large
+/// enough for several steps.
 #[test]
-fn a_changed_file_comes_as_a_patch() {
+fn a_changed_file_is_sent_as_a_patch() {
     let scratch = Scratch::new("patch");
     let old: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     let mut new = old.clone();
@@ -149,7 +150,7 @@ fn a_changed_file_comes_as_a_patch() {
     assert!(is_patched && (new.len()..new.len() + 1_000).contains(&bytes), "{bytes}");
 }
 
-/// A pull that is ended in the middle goes on where it was.
+/// A pull that is interrupted continues from where it was.
 #[test]
 fn a_pull_resumes() {
     let scratch = Scratch::new("resume");
@@ -166,7 +167,7 @@ fn a_pull_resumes() {
         |root: &str| Path::new(root).is_dir() && read(root).values().any(|bytes| !bytes.is_empty());
     let start = Instant::now();
     while !is_begun(&to) {
-        assert!(start.elapsed() < DEADLINE, "nothing has come");
+        assert!(start.elapsed() < DEADLINE, "nothing has arrived");
         std::thread::sleep(Duration::from_millis(5));
     }
     slow.kill().expect("a child");
@@ -178,7 +179,7 @@ fn a_pull_resumes() {
 }
 
 #[test]
-fn more_than_is_allowed_is_refused_on_both_sides() {
+fn exceeding_a_limit_is_reported_on_both_sides() {
     let scratch = Scratch::new("limits");
     let from = scratch.directory("from", &WORLD);
     let to = scratch.path("to");
@@ -190,9 +191,9 @@ fn more_than_is_allowed_is_refused_on_both_sides() {
     fails(&["push", &from, &receiver.announced], 1, "the other peer says: there are more files");
 }
 
-/// What was there before counts, whether it came by a transfer or not.
+/// Existing files count toward the limits, no matter how they got there.
 #[test]
-fn a_directory_never_has_more_than_is_allowed() {
+fn limits_count_the_existing_files_of_a_directory() {
     let scratch = Scratch::new("totals");
     let (one, other) = ([1_u8; 60_000], [2_u8; 60_000]);
     let first = listen(&["push", &scratch.directory("first", &[("one", &one)])]);
@@ -220,7 +221,7 @@ fn keys_protect_a_transfer() {
     assert_eq!(read(&to), read(&from));
 }
 
-/// Links lead elsewhere: none is sent, and nothing is written through one.
+/// Symbolic links point elsewhere: none is sent, and nothing is written through one.
 #[cfg(unix)]
 #[test]
 fn links_are_refused() {
@@ -241,7 +242,7 @@ fn links_are_refused() {
 }
 
 #[test]
-fn wrong_arguments_and_other_servers_get_one_line() {
+fn invalid_arguments_and_other_servers_are_reported_in_one_line() {
     let scratch = Scratch::new("transfer-arguments");
     let (from, to) = (scratch.directory("from", &WORLD), scratch.path("to"));
     fails(&["pull", &to], 2, "HOST:PORT");

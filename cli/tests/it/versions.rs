@@ -1,4 +1,4 @@
-//! Servers of other versions than the first that is tried, and the form of their pongs.
+//! Servers with a version other than the first that is tried, and the framing of their pongs.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -27,8 +27,8 @@ fn rakwire(arguments: &[&str]) -> Output {
     support::run(program(), arguments, "")
 }
 
-/// A server of go-raknet, played by a proxy before one of ours: after an answer that names another version it drops a
-/// number of datagrams, as that one drops all for 10 s and more.
+/// A proxy that imitates go-raknet in front of one of our servers. After a reply that names another version it drops a
+/// number of datagrams; go-raknet drops all of them for 10 s or more.
 struct BlockingServer {
     address: String,
 }
@@ -51,7 +51,7 @@ impl BlockingServer {
                             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
                             .is_ok();
                         if !is_blocked && (answers_pings || buffer[0] != UNCONNECTED_PING) {
-                            // It may have ended already.
+                            // The server may have ended already.
                             let _ = back.send(&buffer[..length]);
                         }
                     }
@@ -70,9 +70,9 @@ impl BlockingServer {
     }
 }
 
-/// The pong tells the version, so that the server has nothing to block for. On a busy machine the pong may come too late.
+/// The pong names the version, so the server has no reason to block. On a busy machine the pong may be late.
 #[test]
-fn send_begins_with_the_version_that_a_pong_tells() {
+fn send_starts_with_the_version_in_the_pong() {
     let server = echo(&["--protocol", "11"]);
     let passes = || {
         let blocking = BlockingServer::start(&server, usize::MAX, true);
@@ -83,7 +83,7 @@ fn send_begins_with_the_version_that_a_pong_tells() {
 
 /// Fifteen requests take longer than the 6.5 s that an attempt takes by default.
 #[test]
-fn send_waits_for_a_server_that_blocks_it() {
+fn send_outlasts_a_server_that_blocks_it() {
     let server = echo(&["--protocol", "11"]);
     let blocking = BlockingServer::start(&server, 15, false);
     let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", "60"]);
@@ -91,9 +91,9 @@ fn send_waits_for_a_server_that_blocks_it() {
 }
 
 #[test]
-fn send_says_which_version_a_silent_server_speaks() {
+fn send_reports_the_version_of_a_silent_server() {
     let server = echo(&["--protocol", "11"]);
-    // On a busy machine the answer may come after a short time.
+    // On a busy machine the answer may miss a short timeout.
     let says_so = |seconds: &str| {
         let blocking = BlockingServer::start(&server, usize::MAX, false);
         let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", seconds]);
@@ -114,7 +114,7 @@ fn data_of_ping(address: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn pongs_begin_with_their_length_where_clients_expect_it() {
+fn pongs_are_length_prefixed_when_clients_expect_it() {
     let (raw, prefixed) = ("676f", "0002676f");
     for (options, wire) in [
         (&[][..], raw),
@@ -132,7 +132,7 @@ fn pongs_begin_with_their_length_where_clients_expect_it() {
 }
 
 #[test]
-fn a_length_takes_its_room_in_a_pong() {
+fn a_length_prefix_counts_toward_the_pong_size() {
     let long = "x".repeat(398);
     let outcome = rakwire(&["echo", "--listen", "127.0.0.1:0", "--protocol", "11", "--advertise", &long]);
     let error = text(&outcome.stderr);

@@ -1,4 +1,4 @@
-//! What a machine announces of the port that its router maps.
+//! The announcements of the port that a router maps.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ROUTER: Ipv4Addr = Ipv4Addr::new(127, 0, 63, 1);
 const OUTSIDE: [u8; 4] = [203, 0, 113, 9];
 
-/// A router for NAT-PMP that maps this port, for a second each time; without one it says nothing.
+/// Runs a NAT-PMP router that maps this port, for one second at a time; port 0 makes it silent.
 fn router(port: Arc<AtomicU16>) {
     let socket = UdpSocket::bind((ROUTER, 5_351)).expect("a port");
     std::thread::spawn(move || {
@@ -31,13 +31,13 @@ fn router(port: Arc<AtomicU16>) {
                 }
                 _ => vec![0, 129, 0, 1, 0, 0, 0, 1],
             };
-            // Who has gone needs no answer.
+            // The client may be gone, and then needs no answer.
             let _ = socket.send_to(&answer, from);
         }
     });
 }
 
-/// A facilitator that brings nobody together, and passes on each hello that it hears.
+/// Starts a facilitator that connects no peers and passes on each hello that it receives.
 async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
     let options = Options::server(1).expect("entropy");
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
@@ -47,7 +47,7 @@ async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
         let connection = accepting.accept().await.expect("a client");
         while let Some(message) = connection.recv().await {
             if message.bytes.starts_with(&[133, 1]) {
-                // The address that it has outside.
+                // The address outside the router.
                 let probed = [&[133, 17][..], &[0; 8], &[4, !127, !0, !0, !1, 0, 1]].concat();
                 connection.send(&probed, Delivery::RELIABLE_ORDERED).await.expect("open");
                 told.send(message.bytes).expect("a test that listens");
@@ -57,7 +57,7 @@ async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
     (endpoint, hellos)
 }
 
-/// The mapped port that stands first in a hello.
+/// Returns the mapped port, which is the first field of a hello.
 fn announced(hello: &[u8]) -> Option<u16> {
     let outside = OUTSIDE.map(|byte| !byte);
     match hello {
@@ -74,7 +74,7 @@ async fn until_announced(hellos: &mut UnboundedReceiver<Vec<u8>>, wanted: Option
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_mapped_port_is_announced_and_one_that_is_gone_is_not() {
+async fn a_new_mapped_port_is_announced_and_a_lost_one_is_withdrawn() {
     let port = Arc::new(AtomicU16::new(4_321));
     router(port.clone());
     let (facilitator, mut hellos) = facilitator().await;
