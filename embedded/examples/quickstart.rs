@@ -1,4 +1,4 @@
-//! A board that sends a value ten times a second, or as often as its server says.
+//! A board that sends a value ten times a second, or at the rate that its server requests.
 #![no_std]
 
 use core::net::SocketAddr;
@@ -12,17 +12,17 @@ use static_cell::ConstStaticCell;
 
 static MEMORY: ConstStaticCell<Sensor<'static>> = ConstStaticCell::new(Sensor::new());
 
-/// Takes the memory; the random bytes must come from the generator of the chip.
+/// Creates the peer. The random bytes must come from the generator of the chip.
 pub fn start(stack: Stack<'static>, rng: &mut impl RngCore) -> (Handle<'static>, Runner<'static>) {
     raknet::new(MEMORY.take(), stack, 0, Config::new(rakwire_embassy::entropy(rng)))
 }
 
-/// A task of its own: `#[embassy_executor::task]`.
+/// Needs its own task: `#[embassy_executor::task]`.
 pub async fn network(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Another task.
+/// Needs another task.
 pub async fn report(
     handle: Handle<'static>,
     server: SocketAddr,
@@ -33,9 +33,9 @@ pub async fn report(
     let newest = Delivery::new(Reliability::UnreliableSequenced);
     loop {
         match select(ticker.next(), connection.recv()).await {
-            // No room is no reason to stop: the next value is newer.
+            // If there is no room the value is skipped: the next one is newer.
             Either::First(()) => drop(connection.try_send(&[0x90, measure()], newest)),
-            // The second byte of an answer says after how many milliseconds the next value is due.
+            // The second byte of an answer is the delay before the next value in milliseconds.
             Either::Second(Some(message)) => {
                 if let Some(&[_, millis, ..]) = message.copy_to(&mut [0; 16]) {
                     ticker = Ticker::every(Duration::from_millis(u64::from(millis).max(1)));

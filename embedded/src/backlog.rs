@@ -1,31 +1,35 @@
-//! Time and what waits to be read: a peer is silent only if nothing of it waits in the socket.
+//! Decides when time passes for a peer, so that unread datagrams never make a remote look silent.
 
 use core::time::Duration;
 
 use rakwire::Instant;
 
-/// How late the task must be polled to count as paused. A blocking driver or flash write takes that long, a busy executor
+/// A poll that is this late counts as a pause. Blocking drivers and flash writes cause such delays; a busy executor
 /// does not.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long other tasks bring datagrams from the network device to the socket after a pause, in time and in polls. A device
-/// behind SPI needs the time; the task of the network stack needs polls, however slow the processor is.
+/// The time, after a pause, for other tasks to move datagrams from the network device to the socket.
+///
+/// It is counted in time for a device behind SPI, and in polls for the task of the network stack, however slow the
+/// processor is.
 const GRACE: Duration = Duration::from_millis(10);
 const GRACE_POLLS: u8 = 16;
 
-/// Decides when time passes for the protocol: once everything that waited has been read.
+/// Lets time pass for the protocol only once everything that was waiting has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The datagrams that were read since time passed.
+    /// The datagrams read since time last passed.
     read: usize,
-    /// When the task wanted to be polled at the latest.
+    /// The latest time at which the task wanted to be polled.
     due: Option<Instant>,
-    /// When the task was first polled after a pause, and its polls since.
+    /// The time of the first poll after a pause, and the polls since.
     paused: Option<(Instant, u8)>,
 }
 
 impl Backlog {
-    /// Whether time may pass. `received` datagrams were read in this poll, `is_empty` is whether nothing more waits in the
-    /// socket, and `capacity` is how many it holds: after so many it passes all the same, so that a flood does not stop it.
+    /// Returns whether time may pass.
+    ///
+    /// `received` datagrams were read in this poll, `is_empty` is set if none are left in the socket, and `capacity` is
+    /// the number that it holds. After that many datagrams time passes regardless, so that a flood cannot stop it.
     pub(crate) fn lets_time_pass(
         &mut self,
         now: Instant,
@@ -50,7 +54,7 @@ impl Backlog {
         true
     }
 
-    /// Takes note of when the task is to be polled at the latest.
+    /// Records the time at which the task is to be polled at the latest.
     pub(crate) fn expect(&mut self, now: Instant, due: Option<Instant>) {
         self.due = due.map(|due| due.max(now));
     }

@@ -1,4 +1,4 @@
-//! A connection, as the application sees it.
+//! The application's view of a connection.
 
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -15,18 +15,18 @@ use crate::shared::EventInfo;
 pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     /// A received message.
     Message(Received<'d, P, H>),
-    /// The outcome of a message that was sent with receipt; only in RakNet.
+    /// The outcome of a message sent with receipt; RakNet only.
     Receipt {
         /// The receipt that `send` returned.
         receipt: Receipt,
         /// The outcome.
         outcome: Outcome,
     },
-    /// The progress of a large message; only in RakNet
-    /// ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval)).
+    /// The progress of a large message ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval));
+    /// RakNet only.
     Progress(Progress),
-    /// The MTU, with 28 bytes of IP and UDP headers, is smaller from now on: the path carries less than the peers agreed on;
-    /// only in RakNet.
+    /// The MTU, including 28 bytes of IP and UDP headers, shrank because the path carries less than the peers agreed
+    /// on; RakNet only.
     MtuChanged(u16),
 }
 
@@ -100,17 +100,19 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         Self { reference, remote, identity }
     }
 
-    /// Sends a message. In RakNet its first byte is the message id; applications can use ids from 0x86. In the Game
-    /// Protocol a message has at most 129,024 bytes.
+    /// Sends a message, waiting for room if necessary.
     ///
-    /// Waits while there is no room for the message, until others have been acknowledged. When it returns, the message is
-    /// queued, but not yet delivered. In RakNet a reliability with receipt returns the receipt of the message;
-    /// [`next`](Self::next) returns the outcome.
+    /// In RakNet its first byte is the message id; applications can use ids from 0x86. In the Game Protocol a message
+    /// has at most 129,024 bytes.
+    ///
+    /// It waits until enough earlier messages have been acknowledged. When it returns, the message is queued, but not
+    /// yet delivered. In RakNet a reliability with receipt returns the receipt of the message; [`next`](Self::next)
+    /// returns the outcome.
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
-    /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`] for an id
-    /// below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol;
+    /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`]
+    /// for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol;
     /// [`SendError::Filtered`] for one that the hook drops.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
@@ -127,16 +129,16 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no room
-    /// until others have been acknowledged.
+    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no
+    /// room until others have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
             .update(|hooked, now, id| hooked.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
-    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
-    /// [`closed_reason`](Self::closed_reason). Receipts and progress before the message are discarded; use
-    /// [`next`](Self::next) to get them.
+    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received;
+    /// see [`closed_reason`](Self::closed_reason). Receipts and progress before the message are discarded; use
+    /// [`next`](Self::next) to receive them.
     pub async fn recv(&self) -> Option<Received<'d, P, H>> {
         loop {
             if let EventInfo::Message(delivery) = self.reference.next().await? {
@@ -145,7 +147,7 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         }
     }
 
-    /// The next message, if one has arrived. Discards receipts and progress like [`recv`](Self::recv).
+    /// Returns the next message, if one has arrived. Discards receipts and progress like [`recv`](Self::recv).
     pub fn try_recv(&self) -> Option<Received<'d, P, H>> {
         loop {
             if let EventInfo::Message(delivery) = self.reference.try_next()? {
@@ -174,7 +176,7 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         self.reference.next().await.map(|info| self.event(info))
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     pub fn try_next(&self) -> Option<Event<'d, P, H>> {
         self.reference.try_next().map(|info| self.event(info))
     }
@@ -188,9 +190,11 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         }
     }
 
-    /// Closes the connection and waits until it has ended: reliable messages that were sent before are delivered, for at
-    /// most the `close_timeout` of the configuration, and then the other peer is notified. Discards messages that arrive in
-    /// the meantime. This continues if the future is dropped.
+    /// Closes the connection and waits until it has ended.
+    ///
+    /// Reliable messages sent before are delivered, for at most the `close_timeout` of the configuration; then the
+    /// remote is notified. Messages that arrive in the meantime are discarded. Closing continues if the future is
+    /// dropped.
     pub async fn disconnect(&self) {
         self.reference.update(|hooked, now, id| {
             if let Some(id) = id {
@@ -200,38 +204,39 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         while self.recv().await.is_some() {}
     }
 
-    /// Why the connection ended; `None` while it is open or has events that have not been taken.
+    /// Returns why the connection ended, or `None` while it is open or has events that have not been taken.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         self.reference.closed_reason()
     }
 
-    /// The longest message in bytes that [`send`](Self::send) takes, and that a peer with the same configuration and memory
-    /// can receive; `None` once the connection has ended.
+    /// Returns the longest message in bytes that [`send`](Self::send) accepts and that a remote with the same
+    /// configuration and memory can receive. Returns `None` once the connection has ended.
     #[must_use]
     pub fn max_message_len(&self) -> Option<usize> {
         self.reference.update(|hooked, _, id| hooked.peer.max_message_len(id?))
     }
 
-    /// The counters and measurements of the connection; `None` once it has ended.
+    /// Returns the counters and measurements of the connection, or `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.stats()
     }
 
-    /// The name of the connection in its peer, for a [hook](crate::Handle::with_hook); `None` when nothing is left of it.
+    /// Returns the id of the connection in its peer, for a [hook](crate::Handle::with_hook), or `None` once the peer
+    /// has forgotten it.
     #[must_use]
     pub fn id(&self) -> Option<ConnectionId> {
         self.reference.id()
     }
 
-    /// The address of the other peer.
+    /// Returns the address of the remote.
     #[must_use]
     pub const fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// The identity of the other peer: in RakNet its GUID.
+    /// Returns the identity of the remote: in RakNet its GUID.
     #[must_use]
     pub const fn identity(&self) -> P::Identity {
         self.identity

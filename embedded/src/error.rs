@@ -1,4 +1,4 @@
-//! Why a connection could not be opened.
+//! The errors of opening a connection.
 
 use rakwire::endpoint::{self, Protocol};
 
@@ -24,7 +24,7 @@ use rakwire::endpoint::{self, Protocol};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
-    /// The peer did not try, because it has no room or is connected already.
+    /// The attempt was not started, because the peer has no room or is already connected.
     NotTried(endpoint::ConnectError),
     /// The attempt failed.
     Failed(P::ConnectFailure),

@@ -1,4 +1,4 @@
-//! A peer, as the application sees it.
+//! The application's view of a peer.
 
 use core::future::poll_fn;
 use core::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::reference::ConnectionRef;
 use crate::shared::Shared;
 use crate::unsent::UnsentDatagrams;
 
-/// A handle of a peer: opens and accepts connections. It can be copied to all tasks of the executor.
+/// A handle of a peer, which opens and accepts connections. It can be copied to all tasks of the executor.
 ///
 /// All futures are cancel safe. Dropping an attempt to connect cancels it.
 ///
@@ -49,8 +49,9 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     /// Opens a connection and waits until it is open.
     ///
     /// In the Game Protocol a connection counts as open when this client has answered the challenge of the server. The
-    /// server may still close it, for example because it is full. A peer without a fixed port and without other connections
-    /// changes its port before each attempt, because original servers ignore a second attempt from the same port.
+    /// server may still close it, for example because it is full. A peer without a fixed port and without other
+    /// connections changes its port before each attempt, because original servers ignore a second attempt from the same
+    /// port.
     ///
     /// # Errors
     /// A [`ConnectError`].
@@ -58,8 +59,8 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.connect_with(to, &P::ConnectOptions::default()).await
     }
 
-    /// Like [`connect`](Self::connect), with options: in RakNet a password, and a protocol version or timeouts instead of
-    /// those of the configuration.
+    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, and a protocol version
+    /// or timeouts instead of those of the configuration.
     ///
     /// # Errors
     /// A [`ConnectError`].
@@ -83,7 +84,7 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.accepted(accepted.await)
     }
 
-    /// The next incoming connection, if there is one.
+    /// Returns the next incoming connection, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection<'d, P, H>> {
         let accepted = self.shared.update(|inner, _| inner.slots.accept())?;
@@ -97,14 +98,14 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         Connection::new(ConnectionRef::new(self.shared, slot), remote, identity)
     }
 
-    /// The counters of the peer.
+    /// Returns the counters of the peer.
     #[must_use]
     pub fn stats(&self) -> PeerStats<P::DropReason> {
         self.shared.read(|inner| *inner.hooked.peer.stats())
     }
 
-    /// A sentence for the operator, once the counters show clients of a kind that cannot come in, such as those that return no
-    /// cookie. The program logs it, and asks now and then.
+    /// Returns advice for the operator once the counters show clients that cannot connect, such as clients that return
+    /// no cookie. The program should check and log it from time to time.
     ///
     /// ```
     /// use rakwire::raknet::RakNet;
@@ -120,7 +121,7 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.read(|inner| P::advice(&inner.hooked.peer))
     }
 
-    /// The number of datagrams that the network did not take, by reason.
+    /// Returns the number of datagrams that the network did not accept, by reason.
     ///
     /// ```
     /// use rakwire::raknet::RakNet;
@@ -138,8 +139,8 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.read(|inner| inner.unsent)
     }
 
-    /// Sends a message to every open connection of the peer, as [`Connection::try_send`] does, and returns to how many it was
-    /// sent. `refused` is called for each that does not take it, most often because it has no room.
+    /// Sends a message to every open connection of the peer, like [`Connection::try_send`], and returns the number of
+    /// connections that accepted it. `refused` is called for each of the others, most often for lack of room.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -165,7 +166,7 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, None, refused))
     }
 
-    /// As [`broadcast`](Self::broadcast), to all connections but one: whose message it was, for example.
+    /// Sends a message like [`broadcast`](Self::broadcast), except to one connection, such as the author's.
     pub fn broadcast_except(
         &self,
         except: ConnectionId,
@@ -176,19 +177,19 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, Some(except), refused))
     }
 
-    /// The number of connections, with those that are being opened or are ending.
+    /// Returns the number of connections, including those that are being opened or are ending.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.connections().count())
     }
 
-    /// The number of all blocks.
+    /// Returns the total number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.blocks())
     }
 
-    /// The number of free blocks.
+    /// Returns the number of free blocks.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.shared.read(|inner| inner.hooked.peer.blocks_available())

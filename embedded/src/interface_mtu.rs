@@ -2,15 +2,15 @@
 
 use embassy_net::driver::{Driver, HardwareAddress};
 
-/// Bytes of the header of an Ethernet frame (IEEE 802.3), which the MTU of a driver includes.
+/// The length of an Ethernet header (IEEE 802.3) in bytes, which a driver's MTU includes.
 const ETHERNET_HEADER: usize = 14;
 
 /// Returns the longest IP packet in bytes that a network driver sends, for
 /// [`Config::interface_mtu`](rakwire::raknet::Config::interface_mtu).
 ///
-/// Set it if that is less than 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped between the peer and the
-/// driver: a connection opens seconds later, and with a smaller MTU than possible. The network stack does not show the MTU, so
-/// ask the driver before the stack takes it.
+/// Set it if that is less than 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped between the
+/// peer and the driver: a connection opens seconds later, and with a smaller MTU than possible. The network stack does
+/// not expose the MTU, so ask the driver before the stack takes it.
 ///
 /// ```
 /// use embassy_net::driver::HardwareAddress;

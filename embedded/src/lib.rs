@@ -56,8 +56,8 @@
 //! - `server`, `unconnected`, `delay-based`, `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and
 //!   `statistics` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
-//! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need random bytes that nobody can
-//!   guess: a board without a hardware generator must not use them.
+//! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need unpredictable random
+//!   bytes: a board without a hardware generator must not use them.
 //! - `tcp`: messages over TCP.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
@@ -108,7 +108,7 @@ pub use runner::Runner;
 pub use state::{State, new, new_with_hook};
 pub use unsent::UnsentDatagrams;
 
-/// 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
+/// Returns 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {
     let mut bytes = [0; 32];
     rng.fill_bytes(&mut bytes);

@@ -4,11 +4,13 @@
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01B3;
 
-/// A MAC address from the unique id of a chip: the same at every start, so that a router knows the board again, and another
-/// one for every board. It is locally administered and unicast (IEEE 802c), and is no secret.
+/// Derives a MAC address from the unique id of a chip.
+///
+/// It is the same at every start, so that a router recognises the board, and differs between boards. It is locally
+/// administered and unicast (IEEE 802c), and not a secret.
 ///
 /// ```
-/// // The id as the chip tells it: the UID of an STM32, the chip id of an RP2350, the unique id of a flash.
+/// // The id as the chip reports it: the UID of an STM32, the chip id of an RP2350, the unique id of a flash.
 /// let id = 0x1122_3344_5566_7788_u64.to_be_bytes();
 /// let address = rakwire_embassy::mac_address(&id);
 /// assert_eq!(address, rakwire_embassy::mac_address(&id));
@@ -16,7 +18,7 @@ const PRIME: u64 = 0x0000_0100_0000_01B3;
 /// ```
 #[must_use]
 pub fn mac_address(unique_id: &[u8]) -> [u8; 6] {
-    // Ids of one production lot differ in few bits, which a hash spreads over the address.
+    // Ids of one production lot differ in few bits, which the hash spreads over the address.
     let hash =
         unique_id.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
     let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
@@ -24,7 +26,7 @@ pub fn mac_address(unique_id: &[u8]) -> [u8; 6] {
     [first, b ^ h, c, d, e, f]
 }
 
-/// The bits of the first byte.
+/// The flag bits of the first byte.
 const GROUP: u8 = 0x01;
 const LOCALLY_ADMINISTERED: u8 = 0x02;
 
@@ -44,15 +46,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_stays_the_same() {
+    fn the_address_of_an_id_never_changes() {
         assert_eq!(mac_address(b"123456789abc"), mac_address(b"123456789abc"));
-        // A board must not change its address with a new version either.
+        // The address must not change with a new version either.
         assert_eq!(mac_address(b"123456789abc"), [0x4A, 0xD2, 0x18, 0x44, 0x22, 0x15]);
     }
 
-    /// Two chips of one wafer differ in a coordinate.
+    /// Two chips of one wafer may differ only in a coordinate.
     #[test]
-    fn neighbours_have_addresses_of_their_own() {
+    fn similar_ids_have_different_addresses() {
         let mut addresses = BTreeSet::new();
         for x in 0..100 {
             for y in 0..100 {

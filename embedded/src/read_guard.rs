@@ -1,17 +1,17 @@
-//! A guard for bytes that a peer lends to a task.
+//! A guard for bytes that a task borrows from a peer.
 
 use rakwire::endpoint::{Hook, Message, Protocol};
 
 use crate::shared::Shared;
 
-/// Bytes that the peer lends. Dropping the guard gives them back.
+/// Bytes borrowed from the peer. Dropping the guard returns them.
 #[derive(Debug)]
 pub(crate) struct ReadGuard<'d, P: Protocol, H: Hook<P>> {
     shared: &'d Shared<'d, P, H>,
 }
 
 impl<'d, P: Protocol, H: Hook<P>> ReadGuard<'d, P, H> {
-    /// A guard for the bytes that the peer lends now.
+    /// Creates a guard for the bytes that the peer is lending.
     pub(crate) const fn new(shared: &'d Shared<'d, P, H>) -> Self {
         Self { shared }
     }

@@ -5,8 +5,8 @@ use rakwire::endpoint::{Hook, Message, Protocol};
 use crate::read_guard::ReadGuard;
 use crate::shared::Shared;
 
-/// A received message, in the memory of the peer until this is dropped. Until then no task of the peer gets another event,
-/// so drop it before you wait for anything else.
+/// A received message, which stays in the memory of the peer until this is dropped. Until then no task of the peer
+/// receives another event, so drop it before you wait for anything else.
 ///
 /// ```
 /// use embassy_futures::join::join;
@@ -38,19 +38,19 @@ impl<'d, P: Protocol, H: Hook<P>> Received<'d, P, H> {
         Self { bytes: ReadGuard::new(shared), delivery }
     }
 
-    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
+    /// Returns how it was sent. RakNet's priority is not on the wire, so it is always the default here.
     #[must_use]
     pub const fn delivery(&self) -> P::Delivery {
         self.delivery
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read(|message| message.len())
     }
 
-    /// Always false: messages have at least one byte.
+    /// Always returns false: messages have at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -64,7 +64,7 @@ impl<'d, P: Protocol, H: Hook<P>> Received<'d, P, H> {
         self.bytes.read(read)
     }
 
-    /// Copies the bytes to the start of `buffer` and returns that part; `None` if they do not fit.
+    /// Copies the bytes to the start of `buffer` and returns that part, or `None` if they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.read(|message| message.copy_to(buffer))

@@ -30,7 +30,7 @@ impl<P: Protocol, H: Hook<P>> Drop for ConnectionRef<'_, P, H> {
 }
 
 impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
-    /// A reference that the slot has already counted.
+    /// Creates a reference that the slot has already counted.
     pub(crate) const fn new(shared: &'d Shared<'d, P, H>, slot: usize) -> Self {
         Self { shared, slot }
     }
@@ -44,7 +44,7 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
     }
 
-    /// Waits until `attempt` is ready. It gets the peer, the time and the id of the connection.
+    /// Waits until `attempt` is ready. It is called with the peer, the time and the id of the connection.
     pub(crate) async fn wait<R>(
         &self,
         mut attempt: impl FnMut(&mut Hooked<'d, P, H>, Instant, Option<ConnectionId>) -> Poll<R>,
@@ -69,12 +69,12 @@ impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
         })
     }
 
-    /// Waits for the next event; `None` once the connection has ended and all events have been taken.
+    /// Waits for the next event. Returns `None` once the connection has ended and all events have been taken.
     pub(crate) async fn next(&self) -> Option<EventInfo<P>> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_event(self.slot))).await
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     pub(crate) fn try_next(&self) -> Option<EventInfo<P>> {
         match self.shared.update(|inner, _| inner.poll_event(self.slot)) {
             Poll::Ready(info) => info,

@@ -1,12 +1,12 @@
-//! Clients that a server has refused by what they showed.
+//! The queue of clients that a server has refused.
 
 use heapless::Vec;
 use rakwire::endpoint::RefusedClient;
 
-/// The length of the queue. A peer that lets no client in keeps none.
+/// The length of the queue, 0 if the peer admits no clients.
 const KEPT: usize = if cfg!(feature = "server") { 4 } else { 0 };
 
-/// Refused clients that no task has asked for. A full queue drops the oldest one.
+/// Refused clients that no task has taken yet. A full queue drops the oldest one.
 #[derive(Debug)]
 pub(crate) struct RefusedClients<I>(Vec<RefusedClient<I>, KEPT>);
 
@@ -15,7 +15,7 @@ impl<I> RefusedClients<I> {
         Self(Vec::new())
     }
 
-    /// Keeps a client.
+    /// Adds a client.
     pub(crate) fn push(&mut self, client: RefusedClient<I>) {
         if KEPT > 0 {
             if self.0.is_full() {

@@ -25,7 +25,7 @@ pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
     exchange: Exchange<'d, P, H>,
 }
 
-/// What stays when the sockets are replaced.
+/// The parts that survive when the sockets are replaced.
 #[derive(Debug)]
 struct Exchange<'d, P: Protocol, H: Hook<P>> {
     queue: SendQueue<'d>,
@@ -40,7 +40,7 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
         Self { storage, exchange: Exchange { queue, shared, timer, backlog: Backlog::default() } }
     }
 
-    /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
+    /// Receives and sends datagrams, and handles timeouts. The peer does nothing unless this future is polled.
     pub async fn run(&mut self) -> ! {
         loop {
             let Self { storage, exchange } = self;
@@ -54,7 +54,8 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
 }
 
 impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
-    /// Receives and sends once. Yields to other tasks even if there is more to do. Ready when other sockets are needed.
+    /// Receives and sends once. Yields to other tasks even if there is more to do. Ready when the sockets must be
+    /// replaced.
     fn poll(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> Poll<Successor> {
         let shared = self.shared;
         if shared.takes_fresh_port() {
@@ -69,7 +70,7 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         }
         shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
-        // What waits in the old sockets is lost with them. A flood does not stop that.
+        // Datagrams that wait in the old sockets are lost with them; during a flood they are not read first.
         if let Some(successor) = sockets.successor()
             && (is_empty || lets_time_pass)
         {

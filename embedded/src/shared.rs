@@ -19,7 +19,7 @@ use crate::unsent::{UnsentDatagrams, UnsentReason};
 /// The maximum number of waiting tasks. Further ones wake the others, which then register again.
 const WAKERS: usize = 8;
 
-/// An event of an open connection, without the bytes of a message, which the peer lends.
+/// An event of an open connection. The bytes of a message stay in the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EventInfo<P: Protocol> {
     Message(P::Delivery),
@@ -28,18 +28,18 @@ pub(crate) enum EventInfo<P: Protocol> {
     MtuChanged(u16),
 }
 
-/// Everything but the socket and the timer.
+/// The state without the socket and the timer.
 #[derive(Debug)]
 pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     pub(crate) hooked: Hooked<'d, P, H>,
     pub(crate) slots: Slots<'d, P>,
-    /// Whether the peer lends bytes to a task.
+    /// Set while a task is reading bytes of the peer.
     pub(crate) is_lending: bool,
-    /// Whether the socket has to change its port.
+    /// Set if the socket has to change its port.
     wants_fresh_port: bool,
     /// The number of tasks that wait for pongs.
     pub(crate) pending_pings: u8,
-    /// Whether messages from peers without a connection are kept for a task that reads them.
+    /// Set if messages from peers without a connection are kept for a task that reads them.
     pub(crate) keeps_messages: bool,
     pub(crate) unsent: UnsentDatagrams,
     pub(crate) refused: RefusedClients<P::Identity>,
@@ -47,7 +47,7 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     wakers: MultiWakerRegistration<WAKERS>,
 }
 
-/// See the module.
+/// The shared state; see the module.
 #[derive(Debug)]
 pub(crate) struct Shared<'d, P: Protocol, H: Hook<P>> {
     inner: RefCell<Inner<'d, P, H>>,
@@ -95,7 +95,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         match result {
             Poll::Pending => {
                 inner.wakers.register(cx.waker());
-                // The hook took what was read, and wants to answer.
+                // The hook consumed the message that was read, and wants to answer.
                 if inner.hooked.hook.poll_timeout().is_some_and(|due| due <= now) {
                     inner.runner.wake();
                 }
@@ -127,7 +127,7 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         self.inner.borrow_mut().hooked.handle_timeout(now);
     }
 
-    /// Takes the events that no task waits for, and wakes all waiting tasks.
+    /// Takes the events of connections without a task, and wakes all waiting tasks.
     pub(crate) fn wake(&self, now: Instant) {
         let mut inner = self.inner.borrow_mut();
         inner.take_unclaimed(now);
@@ -141,7 +141,8 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         Some((transmit.to, transmit.payload.len()))
     }
 
-    /// Whether a task has a connection with the peer at `address`, or waits to have one; `None` if there is no connection.
+    /// Returns whether a task has, or waits for, a connection with the peer at `address`; `None` if there is no
+    /// connection.
     pub(crate) fn has_task(&self, address: SocketAddr) -> Option<bool> {
         let inner = self.inner.borrow();
         inner.hooked.peer.connection_at(address).map(|id| inner.slots.contains(id))
@@ -185,7 +186,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         })
     }
 
-    /// Takes the events that no task waits for.
+    /// Takes the events of connections without a task.
     fn take_unclaimed(&mut self, now: Instant) {
         if self.is_lending {
             return;
@@ -203,8 +204,8 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         }
     }
 
-    /// Takes the events of a connection without references. A new incoming connection gets a slot, where it waits to be
-    /// accepted.
+    /// Takes the events of a connection without references. A new incoming connection is assigned a slot, where it
+    /// waits to be accepted.
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.hooked.poll_event_of(id) {
             if let Some(client) = event.refused_client() {
@@ -232,13 +233,13 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         }
     }
 
-    /// Whether an attempt to connect has ended, and the identity of the other peer if it succeeded.
+    /// Returns the result of an attempt to connect once it is known: the identity of the remote if it succeeded.
     pub(crate) fn poll_connected(&mut self, at: usize) -> Poll<Result<P::Identity, P::ConnectFailure>> {
         if self.is_lending {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
-        // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
+        // A waiting task is woken only by later events, so no event of another kind may be left.
         while let Some(event) = self.hooked.poll_event_of(slot.id) {
             if let Some(client) = event.refused_client() {
                 self.refused.push(client);
@@ -255,7 +256,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         Poll::Pending
     }
 
-    /// The next event of an open connection; `None` once it has ended and all events have been taken.
+    /// Returns the next event of an open connection, or `None` once it has ended and all events have been taken.
     pub(crate) fn poll_event(&mut self, at: usize) -> Poll<Option<EventInfo<P>>> {
         if self.is_lending {
             return Poll::Pending;
@@ -277,7 +278,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                     slot.phase = Phase::Ended(Some(reason));
                     continue;
                 }
-                // Events of connections that are not open, or of no connection.
+                // Events of connections that are not open, or that concern no connection.
                 Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Refused { .. }

@@ -4,20 +4,20 @@ use core::net::SocketAddr;
 
 use rakwire::endpoint::{ConnectionId, Protocol};
 
-/// The phase of a connection, as its tasks know it.
+/// The phase of a connection as seen by its tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase<P: Protocol> {
-    /// A task opens it.
+    /// A task is opening it.
     Connecting,
-    /// Another peer has opened it, and no task has accepted it yet.
+    /// A remote has opened it, and no task has accepted it yet.
     Incoming { remote: SocketAddr, identity: P::Identity },
     /// It is open.
     Connected,
-    /// It has ended. A connection that was never open has no reason.
+    /// It has ended. A connection that never opened has no reason.
     Ended(Option<P::DisconnectReason>),
 }
 
-/// The slot of a connection that tasks refer to, or that waits to be accepted.
+/// The slot of a connection that has tasks, or that waits to be accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<P: Protocol> {
     pub(crate) id: ConnectionId,
@@ -43,14 +43,14 @@ impl<P: Protocol> Slots<'_, P> {
         self.0.iter().flatten().any(|slot| slot.id == id)
     }
 
-    /// Fills the first vacant slot and returns its index; `None` if all are occupied.
+    /// Fills the first vacant slot and returns its index, or `None` if all are occupied.
     pub(crate) fn insert(&mut self, slot: Slot<P>) -> Option<usize> {
         let vacant = self.0.iter().position(Option::is_none)?;
         *self.0.get_mut(vacant)? = Some(slot);
         Some(vacant)
     }
 
-    /// Accepts the first incoming connection. The caller gets the only reference.
+    /// Accepts the first incoming connection. The caller receives the only reference.
     pub(crate) fn accept(&mut self) -> Option<(usize, SocketAddr, P::Identity)> {
         for (at, slot) in self.0.iter_mut().enumerate() {
             let Some(slot) = slot else { continue };

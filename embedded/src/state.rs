@@ -51,7 +51,7 @@ impl<
     /// The size of the [`Resources`] in bytes, without the socket and the peer itself.
     pub const RESOURCES_BYTES: usize = size_of::<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
 
-    /// Unused memory.
+    /// Creates unused memory.
     #[must_use]
     pub const fn new() -> Self {
         const {
@@ -86,7 +86,7 @@ impl<
 /// Creates a peer on UDP port `port` of `stack`; 0 picks a free port. The peer works while the [`Runner`] runs. The
 /// [`Handle`] can be copied to all tasks of the same executor.
 ///
-/// A peer accepts connections if `max_incoming` of the configuration is above 0; it should have a fixed port then.
+/// A peer accepts connections if `max_incoming` of the configuration is above 0; it should then have a fixed port.
 ///
 /// # Panics
 /// If the [`StackResources`](embassy_net::StackResources) of the stack have no space for two more sockets. DHCP and DNS
@@ -108,8 +108,8 @@ pub fn new<
     new_with_hook(state, stack, port, config, ())
 }
 
-/// Like [`new`], with a hook that sees, filters and injects datagrams, messages and events. The memory is that of a peer
-/// with such a hook. Without a hook this costs nothing.
+/// Creates a peer like [`new`], with a hook that inspects, filters and injects datagrams, messages and events. The
+/// memory must be that of a peer with such a hook. Without a hook this costs nothing.
 ///
 /// ```
 /// use embassy_futures::join::join;

@@ -10,21 +10,21 @@ pub(crate) enum UnsentReason {
     Rationed,
 }
 
-/// The number of datagrams that the peer composed and the network did not take, by reason.
+/// The number of datagrams that the peer composed and the network did not accept, by reason.
 /// [`Handle::unsent`](crate::Handle::unsent) has an example.
 ///
-/// The protocols treat them like datagrams that were lost on the way: reliable messages are sent again.
+/// The protocols treat them like datagrams lost on the way: reliable messages are sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct UnsentDatagrams {
-    /// The network stack had no address of the family of the receiver, or no gateway.
+    /// The network stack had no address of the receiver's family, or no gateway.
     pub no_route: u32,
     /// The receiver, or the gateway to it, did not answer the request for its hardware address (ARP or NDP).
     pub unanswered: u32,
     /// The receiver, or the gateway to it, had not answered before, and the next request was not due.
     pub backed_off: u32,
-    /// Answers to peers without a connection, such as pongs, while others had not been taken.
+    /// Answers to peers without a connection, such as pongs, that were dropped because earlier ones were still waiting.
     pub rationed: u32,
 }
 

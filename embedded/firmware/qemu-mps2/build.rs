@@ -1,4 +1,4 @@
-//! Copies memory.x to a folder in which the linker finds it.
+//! Copies memory.x to a folder that the linker searches.
 
 use std::path::PathBuf;
 use std::{env, fs, io};

@@ -53,9 +53,9 @@ pub type Runner<'d, H = ()> = crate::Runner<'d, GameProtocol, H>;
 
 /// The memory of a peer, like [`raknet::State`](crate::raknet::State).
 ///
-/// The chunks of a long message arrive all at once. Those that do not fit into the receive buffer are lost, and resent if
-/// the message is reliable. `DATAGRAMS` should therefore be at least the number of chunks of 504 bytes in a typical
-/// message. Each takes about half a kilobyte; the rest of the sockets takes another 2 KB.
+/// The chunks of a long message arrive all at once. Those that do not fit into the receive buffer are lost, and are
+/// resent if the message is reliable. `DATAGRAMS` should therefore be at least the number of chunks of 504 bytes in a
+/// typical message. Each takes about half a kilobyte; the rest of the sockets takes another 2 KB.
 pub type State<
     'd,
     const CONNECTIONS: usize,

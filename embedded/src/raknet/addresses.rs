@@ -1,4 +1,4 @@
-//! The addresses that peers say are their own.
+//! The internal addresses that peers announce.
 
 use core::net::SocketAddr;
 
@@ -8,15 +8,15 @@ use crate::connection::Connection;
 use crate::handle::Handle;
 
 impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
-    /// Sets the addresses that this peer says are its own in the handshake of every connection from now on. Without any,
-    /// which is the default, it says none. They take 7 or 29 bytes each of the blocks.
+    /// Sets the addresses that this peer announces as its own in the handshake of every later connection. The default
+    /// is none. Each takes 7 or 29 bytes of the blocks.
     ///
     /// ```
     /// use core::net::SocketAddr;
     /// use rakwire::raknet::SetError;
     /// use rakwire_embassy::raknet::Handle;
     ///
-    /// /// Says what the interface was configured with.
+    /// /// Announces the address that the interface was configured with.
     /// fn say(handle: &Handle<'_>, own: [u8; 4], port: u16) -> Result<(), SetError> {
     ///     handle.set_internal_addresses(&[SocketAddr::from((own, port))])
     /// }
@@ -30,9 +30,10 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. They are known from when the connection opens until it is first waited for a message or another event, so that
-    /// an idle connection takes no memory for them. Empty at any other time.
+    /// Returns the addresses that the remote announced as its own, without unassigned ones. They are unverified.
+    ///
+    /// They are available from the moment the connection opens until the first wait for a message or another event, so
+    /// that an idle connection takes no memory for them. At any other time the result is empty.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
         self.reference.update(|hooked, _, id| {

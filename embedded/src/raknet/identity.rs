@@ -1,4 +1,4 @@
-//! GUIDs of peers, and what else a RakNet connection has of its own.
+//! GUIDs of peers, and the settings of a RakNet connection.
 
 use core::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::handle::Handle;
 use crate::reference::ConnectionRef;
 
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
-    /// The GUID of this peer.
+    /// Returns the GUID of this peer.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.shared.read(|inner| inner.hooked.peer.config().guid)
     }
 
-    /// Another reference to the open connection with the peer of this GUID, if there is one and a task has accepted or
-    /// opened it.
+    /// Returns another reference to the open connection with the peer of this GUID, if a task has accepted or opened
+    /// one.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -45,13 +45,13 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// The GUID of the other peer, which chose it itself.
+    /// Returns the GUID of the remote, which chose it itself.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity()
     }
 
-    /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the
+    /// Sets how long the remote of this connection may be silent while acknowledgements are outstanding, overriding the
     /// `timeout` of the configuration.
     ///
     /// # Errors

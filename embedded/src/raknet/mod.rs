@@ -31,8 +31,8 @@ pub use tokens::UsedTokenTable;
 #[cfg(feature = "unconnected")]
 pub use unconnected::{Unconnected, UnconnectedKind};
 
-/// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and a receive buffer
-/// for `DATAGRAMS` datagrams.
+/// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and a receive
+/// buffer for `DATAGRAMS` datagrams.
 ///
 /// The sender of a large message sends as many datagrams at once as its window allows. Those that do not fit into the
 /// receive buffer are lost and resent, so `DATAGRAMS` is a matter of speed: 2 for occasional small messages, 4 to 8 for

@@ -12,7 +12,7 @@ use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
 use crate::shared::{Inner, Shared};
 
-/// A pong without its data, which the peer lends.
+/// A pong without its data, which remains in the peer's memory.
 #[derive(Clone, Copy, Debug)]
 struct PongInfo {
     from: SocketAddr,
@@ -29,40 +29,40 @@ pub struct Pong<'d, H: Hook<RakNet> = ()> {
 }
 
 impl<H: Hook<RakNet>> Pong<'_, H> {
-    /// The address of the server.
+    /// Returns the address of the server.
     #[must_use]
     pub const fn from(&self) -> SocketAddr {
         self.info.from
     }
 
-    /// The GUID of the server.
+    /// Returns the GUID of the server.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.info.guid
     }
 
-    /// The time between ping and pong.
+    /// Returns the time between ping and pong.
     #[must_use]
     pub const fn latency(&self) -> Duration {
         self.info.latency
     }
 
-    /// Copies the advertisement of the server, 0 to 399 bytes, to the start of `buffer` and returns that part; `None` if it
-    /// does not fit.
+    /// Copies the advertisement of the server, 0 to 399 bytes, to the start of `buffer` and returns that part, or
+    /// `None` if it does not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.bytes.read(|message| message.copy_to(buffer))
     }
 }
 
-/// Why a ping had no pong.
+/// Why a ping failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PingError {
     /// Eight pings are outstanding.
     TooMany,
-    /// There was no pong in time.
+    /// No pong arrived in time.
     NoAnswer,
 }
 
@@ -124,8 +124,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.pong(sent, timeout).await
     }
 
-    /// Pings a broadcast address once, and calls `found` with each pong of the next `time`, of at most five seconds. A
-    /// server that answers twice is passed twice.
+    /// Pings a broadcast address once, and calls `found` with each pong that arrives within `time`, at most five
+    /// seconds. A server that answers twice is passed twice.
     ///
     /// # Errors
     /// [`PingError::TooMany`].
@@ -183,7 +183,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
-    /// The next pong, if one has arrived.
+    /// Returns the next pong, if one has arrived.
     fn poll_pong(&mut self) -> Poll<PongInfo> {
         if self.is_lending {
             return Poll::Pending;

@@ -1,15 +1,15 @@
-//! What a secure connection knows of the other peer.
+//! The identity of the remote of a secure connection.
 
 use rakwire::raknet::{Hook, RakNet, SecurePeer};
 
 use crate::connection::Connection;
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// Whom the other peer of a secure connection has shown to be; none if the connection is plain. After its end it may be
-    /// none, too.
+    /// Returns the identity that the remote of a secure connection has proven, or `None` if the connection is plain.
+    /// After the end of the connection it may be `None`, too.
     ///
-    /// [`Config::security`](rakwire::raknet::Config::security) makes a peer secure, and a client says in
-    /// [`ConnectOptions::trust`](rakwire::raknet::ConnectOptions::trust) which server it trusts.
+    /// [`Config::security`](rakwire::raknet::Config::security) makes a peer secure, and a client names the server that
+    /// it trusts in [`ConnectOptions::trust`](rakwire::raknet::ConnectOptions::trust).
     ///
     /// ```
     /// use embassy_futures::join::join;

@@ -1,4 +1,4 @@
-//! RakNet servers (feature `server`): the advertisement, and who may connect.
+//! RakNet servers (feature `server`): the advertisement, and the admission of clients.
 
 use core::future::poll_fn;
 use core::task::Poll;
@@ -32,9 +32,11 @@ impl core::fmt::Display for BanError {
 impl core::error::Error for BanError {}
 
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
-    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
-    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length: by default where clients of Minecraft Bedrock
-    /// expect it, which is where the data begin with `MCPE;` or `MCEE;`, or no other version is accepted.
+    /// Sets the data of pongs, 0 to 399 bytes.
+    ///
+    /// If the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length, the limit is
+    /// 397. By default it does so where clients of Minecraft Bedrock expect it: if the data begin with `MCPE;` or
+    /// `MCEE;`, or if no other version is accepted.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data does not change then.
@@ -65,8 +67,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.shared.update(|inner, _| inner.hooked.peer.set_password(password))
     }
 
-    /// Waits for the next client that this server refuses by its password, its identity or its connect token, and returns the
-    /// reason with it. The last four that no task has asked for are kept.
+    /// Waits for the next client that this server refuses for its password, identity or connect token, and returns it
+    /// with the reason. The last four are kept until a task takes them.
     ///
     /// ```
     /// use rakwire::endpoint::RefuseReason;
@@ -88,14 +90,14 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
             .await
     }
 
-    /// The next client that this server has refused, if there is one.
+    /// Returns the next client that this server has refused, if there is one.
     #[must_use]
     pub fn try_refused_client(&self) -> Option<RefusedClient> {
         self.shared.update(|inner, _| inner.refused.pop())
     }
 
-    /// Lends the peer a list of addresses that may not connect, about 3 KB. Without one, nobody is banned (with the feature `alloc` of
-    /// the crate `rakwire`, the first ban makes one).
+    /// Lends the peer a list of banned addresses, about 3 KB. Without one there are no bans (with the feature `alloc`
+    /// of the crate `rakwire`, the first ban creates one).
     ///
     /// ```
     /// use rakwire::raknet::{AddressPattern, BanList, ConnectFailure, RakNet, Refusal};
@@ -121,8 +123,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.shared.update(|inner, _| inner.hooked.peer.lend_bans(bans));
     }
 
-    /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
-    /// keeps existing connections.
+    /// Bans the addresses that match `pattern`, for some time or forever. It replaces an earlier ban of the same
+    /// pattern, and does not affect existing connections.
     ///
     /// # Errors
     /// [`BanError::NoList`] before [`lend_bans`](Self::lend_bans); [`BanError::Full`].
@@ -134,7 +136,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         })
     }
 
-    /// Removes the ban of exactly this pattern; false if there is none.
+    /// Removes the ban of exactly this pattern. Returns false if there is none.
     pub fn unban(&self, pattern: AddressPattern) -> bool {
         self.shared.update(|inner, now| {
             inner.hooked.peer.bans_mut().is_some_and(|bans| {
@@ -144,7 +146,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         })
     }
 
-    /// Calls `visit` with each ban and its remaining time; `None` is forever.
+    /// Calls `visit` with each ban and its remaining time; `None` means forever.
     ///
     /// # Panics
     /// If `visit` calls anything of the same peer.

@@ -1,4 +1,4 @@
-//! Servers that ask for connect tokens (features `secure` and `server`).
+//! Servers that require connect tokens (features `secure` and `server`).
 
 use core::cell::RefCell;
 
@@ -10,15 +10,15 @@ use rakwire::secure::{AcceptedToken, TokenError, UsedTokenStore, UsedTokens};
 use crate::connection::Connection;
 use crate::handle::Handle;
 
-/// The tokens that were used at a server, at most `N`; each takes 32 bytes. It is shared by critical sections, so that peers in several
-/// executors can have one.
+/// The tokens that were used at a server, at most `N`, with 32 bytes each. A critical section protects it, so that
+/// peers in several executors can share one.
 ///
 /// A server that accepts `n` connections a second with tokens of `t` seconds needs room for `n * t`.
 #[derive(Debug)]
 pub struct UsedTokenTable<const N: usize>(Mutex<CriticalSectionRawMutex, RefCell<UsedTokens<N>>>);
 
 impl<const N: usize> UsedTokenTable<N> {
-    /// A table without tokens.
+    /// Creates an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(RefCell::new(UsedTokens::new())))
@@ -38,9 +38,10 @@ impl<const N: usize> UsedTokenStore for UsedTokenTable<N> {
 }
 
 impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
-    /// Tells how many seconds since 1970 it is, by which connect tokens expire: from a real-time clock, or from a time server by
-    /// SNTP. The peer counts on from there; tell it again now and then if the board's oscillator is bad. Until it
-    /// is told, every token has expired.
+    /// Sets the current time in seconds since 1970, by which connect tokens expire.
+    ///
+    /// Take it from a real-time clock, or from a time server by SNTP. The peer counts on from there; set it again from
+    /// time to time if the board's oscillator is inaccurate. Until it is set, every token counts as expired.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -52,7 +53,7 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
     ///
     /// static USED: UsedTokenTable<64> = UsedTokenTable::new();
     ///
-    /// /// A server that lets only players in to whom the backend has given a token.
+    /// /// Configures a server that admits only players with a token from the backend.
     /// fn with_tokens(rng: &mut impl rand_core::RngCore, key: StaticKey, token_key: TokenKey) -> Config {
     ///     let mut identity = ServerIdentity::new(key);
     ///     identity.tokens = Some(TokenVerifier::new([token_key].into_iter().collect(), &USED));
@@ -94,8 +95,8 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
-    /// What the connect token of the client said; none if this end is not a server that asks for tokens. After the end of the
-    /// connection it may be none, too.
+    /// Returns the content of the client's connect token, or `None` if this peer is not a server that requires tokens.
+    /// After the end of the connection it may be `None`, too.
     #[must_use]
     pub fn accepted_token(&self) -> Option<AcceptedToken> {
         self.reference.update(|hooked, _, id| hooked.peer.accepted_token(id?).cloned())

@@ -12,7 +12,7 @@ use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
 use crate::shared::Inner;
 
-/// What a peer without a connection sent.
+/// The kind of a message from a peer without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum UnconnectedKind {
@@ -22,7 +22,7 @@ pub enum UnconnectedKind {
     Advertisement,
 }
 
-/// A message without its bytes, which the peer lends.
+/// A message without its bytes, which remain in the peer's memory.
 #[derive(Clone, Copy, Debug)]
 struct MessageInfo {
     from: SocketAddr,
@@ -39,25 +39,25 @@ pub struct Unconnected<'d, H: Hook<RakNet> = ()> {
 }
 
 impl<H: Hook<RakNet>> Unconnected<'_, H> {
-    /// The address it came from; it may be forged.
+    /// Returns the address that it came from, which may be forged.
     #[must_use]
     pub const fn from(&self) -> SocketAddr {
         self.info.from
     }
 
-    /// The GUID of the sender; it may be forged.
+    /// Returns the GUID of the sender, which may be forged.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.info.guid
     }
 
-    /// What it is.
+    /// Returns the kind of the message.
     #[must_use]
     pub const fn kind(&self) -> UnconnectedKind {
         self.info.kind
     }
 
-    /// Copies its bytes to the start of `buffer` and returns that part; `None` if they do not fit.
+    /// Copies its bytes to the start of `buffer` and returns that part, or `None` if they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.bytes.read(|message| message.copy_to(buffer))
@@ -65,7 +65,7 @@ impl<H: Hook<RakNet>> Unconnected<'_, H> {
 }
 
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection. It only gets it if it
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection. The peer receives it only if it
     /// [accepts](rakwire::raknet::OutOfBand::Accept) such messages. Waits while eight others have not been sent.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
         self.send_unconnected(|hooked, now| hooked.peer.send_out_of_band(now, to, data)).await
     }
 
-    /// Makes this peer known to one without a connection, with `data` of 0 to 398 bytes, under the conditions of
+    /// Advertises this peer to one without a connection, with `data` of 0 to 398 bytes, under the conditions of
     /// [`send_out_of_band`](Self::send_out_of_band).
     ///
     /// # Errors
@@ -124,8 +124,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Waits for the next message from a peer without a connection. There is none unless the configuration
     /// [accepts](rakwire::raknet::OutOfBand::Accept) them.
     ///
-    /// Messages that arrive before the first call are dropped. Those that arrive between two calls are kept; together with
-    /// pongs that are not read yet they are eight at the most, and further ones and further pongs are dropped.
+    /// Messages that arrive before the first call are dropped. Those that arrive between two calls are kept, at most
+    /// eight together with unread pongs; further messages and pongs are dropped.
     pub async fn recv_unconnected(&self) -> Unconnected<'d, H> {
         let message = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_message()));
         let info = message.await;
@@ -134,7 +134,8 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
 }
 
 impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
-    /// The next message from a peer without a connection, if one has arrived. Keeps those to come.
+    /// Returns the next message from a peer without a connection, if one has arrived. Messages that arrive from now on
+    /// are kept.
     fn poll_message(&mut self) -> Poll<MessageInfo> {
         self.keeps_messages = true;
         if self.is_lending {

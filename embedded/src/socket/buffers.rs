@@ -6,7 +6,7 @@ use heapless::Vec;
 
 /// The send buffer in datagrams of full size.
 const OUTGOING_DATAGRAMS: usize = 2;
-/// How many datagrams can share the space of one of full size, if they are short.
+/// The number of short datagrams that can share the space of one of full size.
 pub(super) const METADATA_PER_DATAGRAM: usize = 4;
 
 /// The memory of the sockets, with a receive buffer for `DATAGRAMS` datagrams of the full size of `SIZE` bytes.
@@ -16,10 +16,10 @@ pub(crate) struct Buffers<const DATAGRAMS: usize, const SIZE: usize> {
     received_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], DATAGRAMS>,
     sent: [[u8; SIZE]; OUTGOING_DATAGRAMS],
     sent_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], OUTGOING_DATAGRAMS>,
-    /// For datagrams to neighbours whose hardware address may be unknown.
+    /// For datagrams to neighbours with a hardware address that may be unknown.
     resolving: [u8; SIZE],
     resolving_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], 1>,
-    /// The datagram that is composed, or waits for space in the send buffer.
+    /// The datagram being composed, or waiting for space in the send buffer.
     composed: [u8; SIZE],
 }
 
@@ -37,7 +37,7 @@ impl<const DATAGRAMS: usize, const SIZE: usize> Buffers<DATAGRAMS, SIZE> {
         }
     }
 
-    /// The memory without its sizes, and the buffer of the datagram that is composed.
+    /// Lends the memory without its const sizes, and the buffer for composing a datagram.
     pub(super) fn lend(&mut self) -> (Memory<'_>, &mut [u8]) {
         fill(&mut self.received_metadata);
         fill(&mut self.sent_metadata);
@@ -65,10 +65,10 @@ pub(super) struct Memory<'d> {
 }
 
 impl Memory<'_> {
-    /// Opens the socket that receives everything, and the one that only sends. Both have `port`; 0 picks a free one.
+    /// Opens the socket that receives everything and the one that only sends, both on `port`; 0 picks a free one.
     ///
-    /// Of two sockets with one port smoltcp gives a datagram to the one in the lower place, which is the one that is added
-    /// first. Therefore they are opened and closed together.
+    /// If two sockets share a port, smoltcp delivers to the one in the lower slot, which is the one added first.
+    /// Therefore they are opened and closed together.
     pub(super) fn open<'m>(&'m mut self, stack: Stack<'m>, port: u16) -> (UdpSocket<'m>, UdpSocket<'m>) {
         let mut main =
             UdpSocket::new(stack, self.received_metadata, self.received, self.sent_metadata, self.sent);

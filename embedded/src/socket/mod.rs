@@ -1,9 +1,9 @@
 //! The UDP sockets: the only module that uses those of embassy-net.
 //!
-//! smoltcp sends the datagrams of a socket in order. One for a receiver whose hardware address is unknown stays at the
-//! head until the receiver answers, and holds up all others. Therefore the main socket gets only datagrams for receivers
-//! that are known to be reachable, and all others go through a second socket with the same port ([`resolution`]). A
-//! socket that is blocked stays so for a second even if it is emptied, and is replaced by a new one instead.
+//! smoltcp sends the datagrams of a socket in order. A datagram for a receiver with an unknown hardware address stays
+//! at the head until the receiver answers, and holds up all others. Therefore the main socket is used only for
+//! receivers known to be reachable, and all others go through a second socket with the same port ([`resolution`]). A
+//! blocked socket stays blocked for a second even if it is emptied, so it is replaced by a new one instead.
 
 mod buffers;
 mod neighbours;
@@ -35,24 +35,26 @@ use route::{Network, Route};
 use crate::shared::Shared;
 use crate::unsent::UnsentReason;
 
-/// How long the main socket may be blocked before it is replaced, in two parts: the task of the network stack needs a turn
-/// in between, which it does not get while this task computes.
+/// Half of the time that the main socket may be blocked before it is replaced.
+///
+/// It is split in two because the task of the network stack needs a turn in between, which it does not get while this
+/// task computes.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
-/// The senders that are remembered until they have been answered.
+/// The number of senders that are remembered until they have been answered.
 const SENDERS: usize = 16;
 
-/// The memory of the sockets, from which they are opened again.
+/// The memory of the sockets, used again when they are reopened.
 pub(crate) struct Storage<'d> {
     memory: Memory<'d>,
     stack: Stack<'d>,
     /// The requested port.
     requested_port: u16,
-    /// The port that the sockets had; the requested one before they are first opened.
+    /// The current port of the sockets; the requested one before they are first opened.
     port: u16,
 }
 
 impl<'d> Storage<'d> {
-    /// Sockets on `port` of `stack`, and what they send; port 0 picks a free one.
+    /// Creates the storage for sockets on `port` of `stack`, and the send queue; port 0 picks a free one.
     pub(crate) fn new<const DATAGRAMS: usize, const SIZE: usize>(
         buffers: &'d mut Buffers<DATAGRAMS, SIZE>,
         neighbours: Neighbours<'d>,
@@ -61,7 +63,7 @@ impl<'d> Storage<'d> {
     ) -> (Self, SendQueue<'d>) {
         let (memory, composed) = buffers.lend();
         let mut storage = Self { memory, stack, requested_port: port, port };
-        // Panics here, and not in the task, if the stack has no space for the sockets.
+        // Panics here rather than in the task if the stack has no space for the sockets.
         drop(storage.open());
         let queue = SendQueue {
             composed,
@@ -92,7 +94,7 @@ impl<'d> Storage<'d> {
         }
     }
 
-    /// Prepares for the sockets that follow the closed ones.
+    /// Prepares for the sockets that replace the closed ones.
     pub(crate) const fn follow(&mut self, successor: Successor) {
         if matches!(successor, Successor::OnFreshPort) {
             self.port = self.requested_port;
@@ -106,7 +108,7 @@ impl core::fmt::Debug for Storage<'_> {
     }
 }
 
-/// What the peer sends, and what is known of the network. It stays when the sockets are replaced.
+/// The datagram to send, and the known state of the network. It survives when the sockets are replaced.
 #[derive(Debug)]
 pub(crate) struct SendQueue<'d> {
     composed: &'d mut [u8],
@@ -124,12 +126,12 @@ impl SendQueue<'_> {
     fn heard(&mut self, now: Instant, from: IpAddress) {
         self.neighbours.heard(now, from);
         if !self.senders.contains(&from) {
-            // If there is no room every unknown receiver counts as one of them.
+            // If there is no room, every unknown receiver counts as a sender.
             let _ = self.senders.push(from);
         }
     }
 
-    /// The next datagram.
+    /// Composes the next datagram.
     fn next<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -147,7 +149,8 @@ impl SendQueue<'_> {
         }
     }
 
-    /// Why a datagram is sent. `has_task` is whether a task has a connection with its receiver, if there is a connection.
+    /// Returns why a datagram is sent. `has_task` is whether a task has a connection with its receiver, if there is a
+    /// connection.
     fn purpose(&self, to: IpAddress, has_task: Option<bool>) -> Purpose {
         match has_task {
             Some(true) => Purpose::Wanted,
@@ -156,7 +159,7 @@ impl SendQueue<'_> {
         }
     }
 
-    /// Takes note that the sockets have been replaced by empty ones.
+    /// Records that the sockets have been replaced by empty ones.
     pub(crate) fn discard<P: Protocol, H: Hook<P>>(&mut self, now: Instant, shared: &Shared<'_, P, H>) {
         let discarded = self.resolution.discarded(now);
         if let Some(hop) = discarded.failed {
@@ -167,41 +170,41 @@ impl SendQueue<'_> {
     }
 }
 
-/// The sockets that follow closed ones.
+/// The sockets that follow the closed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Successor {
     OnSamePort,
     OnFreshPort,
 }
 
-/// The main socket, which receives everything, and the one for receivers whose hardware address may be unknown.
+/// The main socket, which receives everything, and the one for receivers with hardware addresses that may be unknown.
 pub(crate) struct Sockets<'m> {
     main: UdpSocket<'m>,
     resolving: UdpSocket<'m>,
     stack: Stack<'m>,
-    /// Whether no port was requested.
+    /// Set if no port was requested.
     is_port_free: bool,
     /// The last known progress of the main socket; `None` while it is empty.
     last_progress: Option<Instant>,
-    /// Whether it has been without progress for `SEND_TIMEOUT` once.
+    /// Set once it has made no progress for `SEND_TIMEOUT`.
     is_suspect: bool,
-    /// The number of datagrams that were put into the main socket since it was empty.
+    /// The number of datagrams put into the main socket since it was last empty.
     queued: u32,
-    /// Whether a datagram waits for space in the main socket.
+    /// Set while a datagram waits for space in the main socket.
     is_full: bool,
-    /// When the datagram that waits is looked at again.
+    /// The time at which the waiting datagram is retried.
     wake_at: Option<Instant>,
     /// Set when the sockets have to be replaced.
     successor: Option<Successor>,
 }
 
 impl Sockets<'_> {
-    /// The sockets that have to replace these.
+    /// Returns which sockets have to replace these.
     pub(crate) const fn successor(&self) -> Option<Successor> {
         self.successor
     }
 
-    /// Asks for sockets on another free port, unless a port was requested. Everything that is buffered is lost.
+    /// Requests sockets on another free port, unless a port was requested. All buffered datagrams are lost.
     pub(crate) const fn change_port(&mut self, queue: &mut SendQueue<'_>) {
         if self.is_port_free {
             queue.pending = None;
@@ -209,7 +212,7 @@ impl Sockets<'_> {
         }
     }
 
-    /// The maximum number of datagrams that wait to be received.
+    /// Returns the maximum number of datagrams that wait to be received.
     pub(crate) fn receive_capacity(&self) -> usize {
         self.main.packet_recv_capacity()
     }
@@ -229,15 +232,15 @@ impl Sockets<'_> {
         pin!(received).poll(cx)
     }
 
-    /// When to call `poll_send` at the latest, if there is something in the sockets.
+    /// Returns the latest time for the next call of `poll_send`, if there is anything in the sockets.
     pub(crate) fn deadline(&self, now: Instant, queue: &SendQueue<'_>) -> Option<Instant> {
         let main = self.last_progress.map(|at| at + SEND_TIMEOUT);
-        // Once it has passed, the main socket has to become empty first, which wakes the task.
+        // After that time the main socket has to drain first, which wakes the task.
         let resolving = queue.resolution.deadline().filter(|at| *at > now);
         [main, resolving, self.wake_at].into_iter().flatten().min()
     }
 
-    /// Sends datagrams until the peer has none, until the send buffer is full, or until the sockets have to be replaced.
+    /// Sends datagrams until the peer has none, the send buffer is full, or the sockets have to be replaced.
     pub(crate) fn poll_send<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -264,7 +267,7 @@ impl Sockets<'_> {
         Poll::Pending
     }
 
-    /// Looks at what has become of the datagrams in the sockets.
+    /// Checks the progress of the datagrams in the sockets.
     fn check<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
@@ -341,7 +344,7 @@ impl Sockets<'_> {
                 self.successor = Some(Successor::OnSamePort);
                 Poll::Pending
             }
-            // The main socket is not empty, and would lose what is in it.
+            // The main socket is not empty, and its content would be lost.
             Decision::Displace if purpose == Purpose::Answer => Poll::Ready(Err(UnsentReason::Rationed)),
             Decision::Displace => Poll::Pending,
             Decision::Drop(reason) => Poll::Ready(Err(reason)),
@@ -361,7 +364,7 @@ impl Sockets<'_> {
             self.is_full = true;
             return Poll::Pending;
         }
-        // A datagram that had to wait got space, so earlier ones have been sent.
+        // A datagram that had to wait found space, so earlier ones have been sent.
         if core::mem::take(&mut self.is_full) || self.last_progress.is_none() {
             (self.last_progress, self.is_suspect) = (Some(now), false);
         }
@@ -376,7 +379,7 @@ impl core::fmt::Debug for Sockets<'_> {
     }
 }
 
-/// Whether all datagrams have left the socket. If not, the task is woken when one does.
+/// Returns whether all datagrams have left the socket. If not, the task is woken when one does.
 fn is_empty(socket: &mut UdpSocket<'_>, cx: &mut Context<'_>) -> bool {
     pin!(socket.flush()).poll(cx).is_ready()
 }
@@ -385,7 +388,7 @@ fn address(endpoint: IpEndpoint) -> SocketAddr {
     SocketAddr::new(endpoint.addr.into(), endpoint.port)
 }
 
-/// The address for embassy-net; `None` if the network does not support its family.
+/// Returns the address for embassy-net, or `None` if the network does not support its family.
 pub(crate) const fn endpoint(address: SocketAddr) -> Option<IpEndpoint> {
     let addr = match address.ip() {
         #[cfg(feature = "ipv4")]

@@ -1,33 +1,33 @@
-//! The next hops that are known to answer, or not to.
+//! The next hops that are known to answer, or known not to.
 
 use core::time::Duration;
 
 use embassy_net::IpAddress;
 use rakwire::Instant;
 
-/// How long smoltcp keeps a hardware address after the last packet from its owner (`Cache::ENTRY_LIFETIME`), less a
+/// The lifetime of a hardware address in smoltcp after the last packet from it (`Cache::ENTRY_LIFETIME`), less a
 /// margin.
 const LIFETIME: Duration = Duration::from_secs(55);
-/// The pause after the first request without an answer; it doubles with each further one.
+/// The pause after the first unanswered request; it doubles with each further one.
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// The longest pause is `BACK_OFF` times two to the power of this.
 const MAX_DOUBLINGS: u8 = 2;
-/// Neighbours beyond those of the connections.
+/// The number of neighbours in addition to those of the connections.
 const OTHERS: usize = 4;
 
 /// A neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbour {
     address: IpAddress,
-    /// The requests without an answer; 0 if its hardware address is known.
+    /// The number of unanswered requests; 0 if its hardware address is known.
     failures: u8,
-    /// When its address was last known to be in use; the end of the pause if it does not answer.
+    /// The time when its address was last known to be in use; the end of the pause if it does not answer.
     at: Instant,
-    /// Whether a datagram for it may be in the send buffer.
+    /// Set if a datagram for it may be in the send buffer.
     is_queued: bool,
 }
 
-/// What is known of a next hop.
+/// The known state of a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Knowledge {
     /// Its hardware address is known.
@@ -37,7 +37,7 @@ pub(super) enum Knowledge {
     Unanswered(Instant),
 }
 
-/// All neighbours that are known; the one that was used least recently is forgotten first.
+/// All known neighbours; the least recently used one is forgotten first.
 #[derive(Debug)]
 pub(crate) struct Neighbours<'d> {
     /// One for each connection.
@@ -58,8 +58,8 @@ impl<'d> Neighbours<'d> {
         self.all().flatten().find(|neighbour| neighbour.address == address)
     }
 
-    /// What is known of a next hop. That of a gateway does not expire, because the packets that it forwards do not show that
-    /// smoltcp renewed it.
+    /// Returns the known state of a next hop. A gateway does not expire, because packets that it forwards do not show
+    /// whether smoltcp renewed its entry.
     pub(super) fn knowledge(&mut self, now: Instant, address: IpAddress, is_gateway: bool) -> Knowledge {
         match self.get_mut(address) {
             Some(known) if known.failures > 0 => Knowledge::Unanswered(known.at),
@@ -68,36 +68,36 @@ impl<'d> Neighbours<'d> {
         }
     }
 
-    /// A datagram for this reachable neighbour goes into the send buffer.
+    /// Records that a datagram for this reachable neighbour enters the send buffer.
     pub(super) fn queued(&mut self, address: IpAddress) {
         if let Some(known) = self.get_mut(address) {
             known.is_queued = true;
         }
     }
 
-    /// The send buffer is empty.
+    /// Records that the send buffer is empty.
     pub(super) fn flushed(&mut self) {
         self.all().flatten().for_each(|known| known.is_queued = false);
     }
 
-    /// The send buffer is blocked: one of the neighbours in it has gone.
+    /// Records that the send buffer is blocked: one of the neighbours in it is gone.
     pub(super) fn blocked(&mut self) {
         self.all().filter(|known| known.is_some_and(|known| known.is_queued)).for_each(|known| *known = None);
     }
 
-    /// A datagram arrived from this address.
+    /// Records that a datagram arrived from this address.
     pub(super) fn heard(&mut self, now: Instant, address: IpAddress) {
         if let Some(known) = self.get_mut(address) {
             known.at = now;
         }
     }
 
-    /// A datagram left for this neighbour, so its hardware address is known.
+    /// Records that a datagram left for this neighbour, so its hardware address is known.
     pub(super) fn reached(&mut self, now: Instant, address: IpAddress) {
         self.put(Neighbour { address, failures: 0, at: now, is_queued: false });
     }
 
-    /// This neighbour has not answered a request.
+    /// Records that this neighbour has not answered a request.
     pub(super) fn failed(&mut self, now: Instant, address: IpAddress) {
         let before = self.get_mut(address).map_or(0, |known| known.failures);
         let pause = BACK_OFF * (1 << before.min(MAX_DOUBLINGS));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_doubles_up_to_its_limit_and_ends_with_a_sign_of_life() {
+    fn the_pause_doubles_up_to_a_limit_and_ends_on_contact() {
         let mut places = [None; 1];
         let mut neighbours = Neighbours::new(&mut places);
         let now = Instant::ZERO + Duration::from_secs(100);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_do_not_answer_displace_no_reachable_ones() {
+    fn unreachable_neighbours_do_not_displace_reachable_ones() {
         let mut places = [None; 1];
         let mut neighbours = Neighbours::new(&mut places);
         let now = Instant::ZERO;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_neighbours_expire_before_their_hardware_addresses_and_gateways_do_not() {
+    fn neighbours_expire_before_their_hardware_addresses_except_gateways() {
         let mut neighbours = Neighbours::new(&mut []);
         let start = Instant::ZERO;
         neighbours.reached(start, address(1));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_buffer_makes_only_what_was_in_it_unknown() {
+    fn a_blocked_buffer_invalidates_only_its_own_neighbours() {
         let mut neighbours = Neighbours::new(&mut []);
         neighbours.reached(Instant::ZERO, address(1));
         neighbours.reached(Instant::ZERO, address(2));

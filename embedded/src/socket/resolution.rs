@@ -1,7 +1,7 @@
-//! Who may use the requests for hardware addresses, of which smoltcp sends one a second for all sockets of an interface.
+//! Shares out the requests for hardware addresses; smoltcp sends one a second for all sockets of an interface.
 //!
-//! Datagrams for next hops whose hardware address may be unknown wait in a socket of their own. At most one next hop has
-//! that socket, so that another one never waits behind it for longer than [`MIN_TURN`].
+//! Datagrams for next hops with an unknown hardware address wait in their own socket. It holds datagrams for at most
+//! one next hop at a time, so that others never wait behind it for longer than [`MIN_TURN`].
 
 use core::time::Duration;
 
@@ -16,55 +16,55 @@ use crate::unsent::UnsentReason;
 /// The pause after a request, for all sockets of the interface (smoltcp's `Cache::SILENT_TIME`, and
 /// `Meta::DISCOVERY_SILENT_TIME` for the socket that caused it).
 const SILENCE: Duration = Duration::from_secs(1);
-/// The part of that pause in which a datagram certainly causes no request.
+/// The part of that pause in which a datagram is certain to cause no request.
 const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
-/// How long a datagram of the application may wait, during which smoltcp sends two requests, or one if others had the first.
+/// The time limit for a datagram of the application. In it smoltcp sends two requests, or one if others had the first.
 const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
-/// After a request without an answer the next one is left to others, such as connections over TCP, which repeat theirs
-/// after [`SILENCE`].
+/// After an unanswered request the next one is left to others, such as TCP connections, which repeat theirs after
+/// [`SILENCE`].
 const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
-/// How long a datagram has the socket for itself. If the hardware address is known it leaves at the next turn of the network
-/// stack.
+/// The minimum time that a datagram keeps the socket. If the hardware address is known, it leaves at the next turn of
+/// the network stack.
 const MIN_TURN: Duration = Duration::from_millis(5);
-/// How long an answer to a peer without a connection may wait.
+/// The time limit for an answer to a peer without a connection.
 const ANSWER_LIMIT: Duration = Duration::from_millis(50);
-/// How long such answers do not displace a datagram that the application wants to be sent.
+/// The minimum time of a datagram of the application before such an answer may displace it.
 const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 
 /// Why a datagram is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The application has asked for it, or has a connection with its receiver.
+    /// The application requested it, or has a connection with its receiver.
     Wanted,
     /// It answers a peer without a connection, which may have forged its address.
     Answer,
 }
 
-/// What happens to a datagram for a next hop that is not known to be reachable.
+/// The handling of a datagram for a next hop that is not known to be reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It goes into the socket.
+    /// Put it into the socket.
     Send,
-    /// It is looked at again at this time.
+    /// Try again at this time.
     Wait(Instant),
-    /// It goes into the socket after what is in there has been discarded.
+    /// Put it into the socket after discarding the content of the socket.
     Displace,
     Drop(UnsentReason),
 }
 
-/// What waits in the socket.
+/// The content of the socket.
 #[derive(Debug)]
 struct Pending {
     hops: Vec<IpAddress, METADATA_PER_DATAGRAM>,
     datagrams: u32,
     purpose: Purpose,
-    /// Whether smoltcp can have sent a request for it at once.
+    /// Set if smoltcp may have sent a request for it at once.
     is_asked: bool,
     since: Instant,
 }
 
 impl Pending {
-    /// When to give up.
+    /// Returns when to give up.
     fn limit(&self) -> Instant {
         self.since
             + match self.purpose {
@@ -73,19 +73,19 @@ impl Pending {
             }
     }
 
-    /// When the last request for it was sent, if there was one by `now`.
+    /// Returns when the last request for it was sent, if there was one by `now`.
     fn requested(&self, now: Instant) -> Option<Instant> {
         let second = self.since + SILENCE;
         if now >= second { Some(second) } else { self.is_asked.then_some(self.since) }
     }
 
-    /// Whether nothing but datagrams for this next hop waits.
+    /// Returns whether only datagrams for this next hop are waiting.
     fn is_only(&self, hop: IpAddress) -> bool {
         self.hops.iter().all(|waiting| *waiting == hop)
     }
 }
 
-/// What has been discarded.
+/// The datagrams that were discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Discarded {
     pub(super) datagrams: u32,
@@ -93,7 +93,7 @@ pub(super) struct Discarded {
     pub(super) failed: Option<IpAddress>,
 }
 
-/// What waits in the socket, and the last request without an answer.
+/// The content of the socket, and the last unanswered request.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
     pending: Option<Pending>,
@@ -101,7 +101,7 @@ pub(super) struct Resolution {
 }
 
 impl Resolution {
-    /// What to do with a datagram.
+    /// Decides what to do with a datagram.
     pub(super) fn decide(
         &self,
         now: Instant,
@@ -129,8 +129,8 @@ impl Resolution {
         }
     }
 
-    /// Whether a datagram may be tried, which costs a request unless its hardware address is known after all. During the
-    /// pause after a request there is none, so any may be tried.
+    /// Returns whether a datagram may be tried, which costs a request unless its hardware address is known after all.
+    /// During the pause after a request none is sent, so any datagram may be tried.
     fn may_try(&self, now: Instant, knowledge: Knowledge) -> bool {
         let pending = self.pending.as_ref().and_then(|pending| pending.requested(now));
         let since = pending.max(self.last_request).map(|last| now.saturating_since(last));
@@ -139,7 +139,7 @@ impl Resolution {
             || since.is_some_and(|since| since < CERTAIN_SILENCE)
     }
 
-    /// A datagram went into the socket.
+    /// Records that a datagram entered the socket.
     pub(super) fn sent(&mut self, now: Instant, hop: IpAddress, purpose: Purpose) {
         let is_asked = self.last_request.is_none_or(|last| now >= last + SILENCE);
         let pending = self.pending.get_or_insert_with(|| Pending {
@@ -154,17 +154,17 @@ impl Resolution {
         }
         pending.datagrams = pending.datagrams.saturating_add(1);
         if !pending.hops.contains(&hop) {
-            // There is room for one for each datagram that the socket takes.
+            // There is room for one entry for each datagram that the socket holds.
             let _ = pending.hops.push(hop);
         }
     }
 
-    /// Everything has left the socket. Returns the next hops, whose hardware addresses are known now.
+    /// Records that everything has left the socket. Returns the next hops, which now have known hardware addresses.
     pub(super) fn flushed(&mut self) -> Vec<IpAddress, METADATA_PER_DATAGRAM> {
         self.pending.take().map_or_else(Vec::new, |pending| pending.hops)
     }
 
-    /// What is in the socket is discarded.
+    /// Records that the content of the socket is discarded.
     pub(super) fn discarded(&mut self, now: Instant) -> Discarded {
         let Some(pending) = self.pending.take() else { return Discarded { datagrams: 0, failed: None } };
         let requested = pending.requested(now);
@@ -180,7 +180,7 @@ impl Resolution {
         Discarded { datagrams: pending.datagrams, failed }
     }
 
-    /// When to discard what is in the socket.
+    /// Returns when to discard the content of the socket.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pending.as_ref().map(Pending::limit)
     }
@@ -189,7 +189,7 @@ impl Resolution {
         self.pending.is_none()
     }
 
-    /// The network is another one.
+    /// Resets the state because the network has changed.
     pub(super) fn clear(&mut self) {
         self.last_request = None;
     }
@@ -209,14 +209,14 @@ mod tests {
         IpAddress::v4(10, 0, 0, number)
     }
 
-    /// A datagram for a next hop that does not answer.
+    /// Simulates a datagram for a next hop that does not answer.
     fn lose(resolution: &mut Resolution, from: u64, until: u64, purpose: Purpose) {
         resolution.sent(at(from), hop(99), purpose);
         resolution.discarded(at(until));
     }
 
     #[test]
-    fn after_a_request_without_an_answer_the_interface_is_free_for_a_second() {
+    fn an_unanswered_request_frees_the_interface_for_a_second() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 50, Purpose::Answer);
         let decide = |time| resolution.decide(at(time), hop(1), Purpose::Answer, UNKNOWN);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_datagram_of_the_application_does_not_wait_for_failed_ones() {
+    fn a_new_datagram_does_not_wait_for_failed_ones() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 900, Purpose::Wanted);
         assert_eq!(resolution.decide(at(1_500), hop(1), Purpose::Wanted, UNKNOWN), Decision::Send);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_that_does_not_answer_has_the_socket_for_a_moment_only() {
+    fn an_unresponsive_next_hop_keeps_the_socket_only_briefly() {
         let mut resolution = Resolution::default();
         resolution.sent(at(0), hop(1), Purpose::Wanted);
         let decide = |time, purpose| resolution.decide(at(time), hop(2), purpose, UNKNOWN);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_is_blamed_for_its_own_request_only() {
+    fn a_next_hop_fails_only_by_its_own_request() {
         let mut resolution = Resolution::default();
         lose(&mut resolution, 0, 5, Purpose::Wanted);
         resolution.sent(at(5), hop(1), Purpose::Wanted);

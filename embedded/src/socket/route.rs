@@ -6,18 +6,18 @@ use embassy_net::{Ipv4Address, Ipv4Cidr};
 #[cfg(feature = "ipv6")]
 use embassy_net::{Ipv6Address, Ipv6Cidr};
 
-/// Where the network stack sends a datagram.
+/// The destination to which the network stack sends a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// To all machines, or over a medium without hardware addresses.
+    /// A broadcast or multicast, or a medium without hardware addresses.
     Direct,
-    /// To this address of the link, whose hardware address the stack has to know.
+    /// Through this address on the link, which needs a known hardware address.
     Via(IpAddress),
-    /// Nowhere: the stack has no address of this family, or no gateway.
+    /// No route: the stack has no address of this family, or no gateway.
     None,
 }
 
-/// What routes depend on. A change means that the neighbours may be others.
+/// The configuration that routes depend on. After a change the neighbours may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network {
     is_link_up: bool,
@@ -40,7 +40,7 @@ impl Network {
         }
     }
 
-    /// The route to an address, as smoltcp chooses it.
+    /// Returns the route to an address, as smoltcp chooses it.
     pub(super) fn route(&self, to: IpAddress) -> Route {
         match to {
             #[cfg(feature = "ipv4")]

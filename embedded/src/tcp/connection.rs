@@ -14,11 +14,11 @@ use super::error::{AcceptError, ConnectError, DisconnectReason};
 use super::halves::{Reader, Receiver, Sender, Writer};
 use crate::socket::{endpoint, reach};
 
-/// How long the other side may be silent, and take to answer and to close. It is that of RakNet's connections.
+/// The time limit for silence, for an answer and for closing, equal to that of RakNet connections.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to finish the handshake of TCP, before the next one can be accepted.
+/// The time limit for a client's TCP handshake, after which the next client can be accepted.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often an idle connection is asked whether it is there.
+/// The interval of probes on an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 
 /// The memory of a connection: a receive window of `RECEIVE` bytes, a send buffer of `SEND` bytes, and room for one message
@@ -31,7 +31,7 @@ pub struct Memory<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>
 }
 
 impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Memory<RECEIVE, SEND, MESSAGE> {
-    /// Memory that is not in use.
+    /// Creates unused memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { received: [0; RECEIVE], sent: [0; SEND], message: [0; MESSAGE] }
@@ -46,7 +46,7 @@ impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Default
     }
 }
 
-/// An open connection over TCP. Dropping it resets it; [`disconnect`](Self::disconnect) closes it in order.
+/// An open connection over TCP. Dropping it resets it; [`disconnect`](Self::disconnect) closes it gracefully.
 pub struct Connection<'d> {
     socket: TcpSocket<'d>,
     frames: FrameReader<'d>,
@@ -103,7 +103,7 @@ impl<'d> Connection<'d> {
         }
     }
 
-    /// Waits for a client on this port. For several at once, wait in several tasks, each with memory of its own.
+    /// Waits for a client on this port. To wait for several at once, use several tasks, each with its own memory.
     ///
     /// # Errors
     /// An [`AcceptError`].
@@ -116,7 +116,7 @@ impl<'d> Connection<'d> {
         connection.socket.set_timeout(Some(HANDSHAKE_TIMEOUT));
         loop {
             match connection.socket.accept(port).await {
-                // The client, whose address may be forged, has not finished the handshake in time.
+                // The client's address may be forged, and it has not finished the handshake in time.
                 Ok(()) if connection.socket.state() == tcp::State::Closed => {}
                 Ok(()) => return Ok(connection.opened()),
                 Err(tcp::AcceptError::InvalidPort | tcp::AcceptError::InvalidState) => {
@@ -133,7 +133,7 @@ impl<'d> Connection<'d> {
         self
     }
 
-    /// Both directions, for a task that sends while another one receives.
+    /// Splits the connection into its two directions, so that one task can send while another one receives.
     ///
     /// ```
     /// use embassy_futures::join::join;
@@ -184,8 +184,9 @@ impl<'d> Connection<'d> {
         frames.message().filter(|_| has_message)
     }
 
-    /// Closes the connection and waits until what was sent has arrived and the other side has closed too, at most 10 s.
-    /// What arrives in the meantime is dropped. If the other side has closed first, what was sent still arrives.
+    /// Closes the connection gracefully, waiting at most 10 s until all messages have arrived and the remote has closed
+    /// too. Messages that arrive in the meantime are dropped. If the remote has closed first, sent messages still
+    /// arrive.
     pub async fn disconnect(&mut self) {
         self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));
         self.socket.close();
@@ -195,17 +196,17 @@ impl<'d> Connection<'d> {
             // It fails only when there is nothing left to wait for.
             let _ = self.socket.flush().await;
         };
-        // Whoever does not close by then is reset.
+        // A remote that has not closed by then is reset.
         let _ = with_timeout(TIMEOUT, rest).await;
     }
 
-    /// Why the connection ended; `None` while nobody has noticed an end by receiving.
+    /// Returns why the connection ended, or `None` until `recv` has noticed an end.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
         self.closed.get()
     }
 
-    /// The address of the other peer; `None` once the connection has ended.
+    /// Returns the address of the remote, or `None` once the connection has ended.
     #[must_use]
     pub fn remote(&self) -> Option<SocketAddr> {
         let remote = self.socket.remote_endpoint()?;

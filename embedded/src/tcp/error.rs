@@ -1,4 +1,4 @@
-//! Why connections over TCP do not open, and why they end.
+//! Why connections over TCP fail to open, and why they end.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use core::fmt;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address has no port or IP address, or one of a family that the network has not; or there is no way to it.
+    /// The address has no port or no IP address, its family is not enabled, or there is no route to it.
     NoRoute,
     /// The server refuses connections.
     Refused,
@@ -32,7 +32,7 @@ impl core::error::Error for ConnectError {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// There is no port 0.
+    /// Port 0 is not valid.
     InvalidPort,
     /// The connection ended before it was open. Accept again.
     Closed,
@@ -56,11 +56,11 @@ impl core::error::Error for AcceptError {}
 pub enum DisconnectReason {
     /// This side closed it.
     Local,
-    /// The other side closed it, between two messages.
+    /// The remote closed it, between two messages.
     Remote,
-    /// The other side reset it, closed it within a message, or was silent for 10 s.
+    /// The remote reset it, closed it within a message, or was silent for 10 s.
     Lost,
-    /// The other side announced a message for which the memory has no room.
+    /// The remote announced a message that is too long for the memory.
     MessageTooLong,
 }
 

@@ -14,16 +14,16 @@ use super::error::DisconnectReason;
 pub struct Sender<'s> {
     pub(super) writer: Writer<'s>,
     pub(super) closed: &'s Cell<Option<DisconnectReason>>,
-    /// Whether part of a message is written, behind which no other may begin.
+    /// Set while a message is partly written, so that no other may begin.
     pub(super) is_within_message: &'s Cell<bool>,
 }
 
 impl Sender<'_> {
-    /// Sends a message, and waits until the send buffer has taken all of it. TCP delivers everything in order, so that the
-    /// delivery changes nothing. It returns `None`, since there are no receipts.
+    /// Sends a message, and waits until the send buffer has accepted all of it. TCP delivers everything in order, so
+    /// `_delivery` has no effect. The result is `None`, since there are no receipts.
     ///
-    /// A future that is dropped before it is ready may have sent a part of the message. What is sent behind it could not be
-    /// told from the rest of it, so that the connection is over for sending.
+    /// A future that is dropped early may have sent part of the message. The receiver could not distinguish the next
+    /// message from the rest of it, so the connection can no longer send.
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended, or within a message that was given up;
@@ -45,7 +45,7 @@ impl Sender<'_> {
 
     async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), SendError> {
         while !bytes.is_empty() {
-            // It only fails once the connection has ended; whoever receives learns why.
+            // It only fails once the connection has ended; the receiving half reports why.
             let written = self.writer.0.write(bytes).await.map_err(|_| SendError::NotConnected)?;
             bytes = bytes.get(written..).unwrap_or_default();
         }
@@ -59,7 +59,7 @@ pub struct Receiver<'s, 'd> {
     pub(super) reader: Reader<'s>,
     pub(super) frames: &'s mut FrameReader<'d>,
     pub(super) closed: &'s Cell<Option<DisconnectReason>>,
-    /// Whether the message in `frames` has been returned.
+    /// Set if the message in `frames` has been returned.
     pub(super) is_read: &'s mut bool,
 }
 
@@ -89,10 +89,10 @@ impl Receiver<'_, '_> {
     }
 }
 
-/// The writer of embassy-net, which says nothing of itself.
+/// Embassy-net's writer, which lacks `Debug`.
 pub(super) struct Writer<'s>(pub(super) TcpWriter<'s>);
 
-/// The reader of embassy-net, which says nothing of itself.
+/// Embassy-net's reader, which lacks `Debug`.
 pub(super) struct Reader<'s>(pub(super) TcpReader<'s>);
 
 impl core::fmt::Debug for Writer<'_> {

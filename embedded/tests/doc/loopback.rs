@@ -1,4 +1,4 @@
-// For the examples in the documentation, which include this file: a network of one machine that receives what it sends.
+// A loopback network for the documentation examples, which include this file: one machine that receives what it sends.
 #[allow(dead_code, reason = "no example uses everything")]
 mod loopback {
     use std::error::Error;
@@ -47,7 +47,7 @@ mod loopback {
         stack
     }
 
-    /// A client, and a server at [`SERVER`], with memory for two connections each.
+    /// Creates a client, and a server at [`SERVER`], with memory for two connections each.
     pub(crate) fn peers<P: Protocol>(stack: Stack<'static>) -> (Handle<'static, P>, Handle<'static, P>) {
         (peer(stack, 0, 0), peer(stack, PORT, 2))
     }
@@ -58,7 +58,7 @@ mod loopback {
         peer_with(stack, port, config)
     }
 
-    /// A peer with memory for two connections.
+    /// Creates a peer with memory for two connections.
     pub(crate) fn peer_with<P: Protocol>(
         stack: Stack<'static>,
         port: u16,
@@ -82,7 +82,7 @@ mod loopback {
         }
     }
 
-    /// A generator for examples only: everybody can predict it.
+    /// A generator for examples only: its output is predictable.
     pub(crate) struct Rng;
 
     impl rand_core::RngCore for Rng {

@@ -5,33 +5,33 @@ use rakwire::game_protocol::GameProtocol;
 use crate::common::{cancellation, exchange, hooks, pause};
 
 #[test]
-fn twelve_kilobytes_travel_in_chunks_both_ways() {
+fn large_messages_arrive_in_chunks_both_ways() {
     exchange::long_messages_travel_both_ways::<GameProtocol, 64, 504, 16>(12_000, 40_000);
 }
 
 #[test]
-fn each_attempt_leaves_from_a_fresh_port() {
+fn each_attempt_uses_a_fresh_port() {
     assert_eq!(exchange::ports_of_three_connections::<GameProtocol>(), 3);
 }
 
 #[test]
-fn a_reader_that_gives_up_takes_no_message() {
-    cancellation::a_reader_that_gives_up_takes_no_message::<GameProtocol>();
+fn a_cancelled_recv_takes_no_message() {
+    cancellation::a_cancelled_recv_takes_no_message::<GameProtocol>();
 }
 
 #[test]
-fn a_sender_that_gives_up_has_sent_nothing() {
-    cancellation::a_sender_that_gives_up_has_sent_nothing::<GameProtocol>();
+fn a_cancelled_send_sends_nothing() {
+    cancellation::a_cancelled_send_sends_nothing::<GameProtocol>();
 }
 
 #[test]
-fn an_attempt_that_is_given_up_leaves_its_place() {
-    cancellation::an_attempt_that_is_given_up_leaves_its_place::<GameProtocol>();
+fn a_cancelled_attempt_frees_its_place() {
+    cancellation::a_cancelled_attempt_frees_its_place::<GameProtocol>();
 }
 
 #[test]
-fn whoever_gives_up_disconnecting_is_disconnected_all_the_same() {
-    cancellation::whoever_gives_up_disconnecting_is_disconnected_all_the_same::<GameProtocol>();
+fn a_cancelled_disconnect_still_completes() {
+    cancellation::a_cancelled_disconnect_still_completes::<GameProtocol>();
 }
 
 #[test]
@@ -40,18 +40,18 @@ fn a_connection_ends_with_its_last_reference() {
 }
 
 #[test]
-fn what_is_lent_stays_while_the_network_goes_on() {
-    cancellation::what_is_lent_stays_while_the_network_goes_on::<GameProtocol>();
+fn a_lent_message_stays_valid_while_the_network_runs() {
+    cancellation::a_lent_message_stays_valid_while_the_network_runs::<GameProtocol>();
 }
 
 #[test]
-fn a_network_that_is_down_for_a_while_is_waited_for() {
-    cancellation::a_network_that_is_down_for_a_while_is_waited_for::<GameProtocol>();
+fn a_connection_survives_a_temporary_network_failure() {
+    cancellation::a_connection_survives_a_temporary_network_failure::<GameProtocol>();
 }
 
 #[test]
-fn polls_after_the_end_say_so() {
-    cancellation::polls_after_the_end_say_so::<GameProtocol>();
+fn calls_after_the_end_report_it() {
+    cancellation::calls_after_the_end_report_it::<GameProtocol>();
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn round_trips_survive_loss() {
 }
 
 #[test]
-fn a_full_pool_makes_senders_wait_and_loses_nothing() {
-    exchange::a_full_pool_makes_senders_wait_and_loses_nothing::<GameProtocol>();
+fn a_full_pool_blocks_senders_without_loss() {
+    exchange::a_full_pool_blocks_senders_without_loss::<GameProtocol>();
 }
 
 #[test]
@@ -70,41 +70,41 @@ fn four_clients_play_with_one_host() {
 }
 
 #[test]
-fn a_slow_reader_holds_up_nobody_else() {
-    exchange::a_slow_reader_holds_up_nobody_else::<GameProtocol>();
+fn a_slow_reader_does_not_block_others() {
+    exchange::a_slow_reader_does_not_block_others::<GameProtocol>();
 }
 
 #[test]
-fn who_does_not_answer_is_told_of() {
-    exchange::who_does_not_answer_is_told_of::<GameProtocol>();
+fn an_unresponsive_remote_is_reported() {
+    exchange::an_unresponsive_remote_is_reported::<GameProtocol>();
 }
 
 #[test]
-fn a_client_with_a_port_of_its_own_or_another_connection_keeps_it() {
-    exchange::a_client_with_a_port_of_its_own_or_another_connection_keeps_it::<GameProtocol>();
+fn a_client_with_a_fixed_or_used_port_keeps_it() {
+    exchange::a_client_with_a_fixed_or_used_port_keeps_it::<GameProtocol>();
 }
 
 #[test]
-fn a_connection_that_is_ending_keeps_its_port() {
-    exchange::a_connection_that_is_ending_keeps_its_port::<GameProtocol>();
+fn an_ending_connection_keeps_its_port() {
+    exchange::an_ending_connection_keeps_its_port::<GameProtocol>();
 }
 
 #[test]
-fn a_hook_sees_and_drops_what_passes_a_machine() {
-    hooks::a_hook_sees_and_drops_what_passes_a_machine::<GameProtocol>();
+fn a_hook_counts_datagrams_and_drops_messages() {
+    hooks::a_hook_counts_datagrams_and_drops_messages::<GameProtocol>();
 }
 
 #[test]
-fn a_plugin_answers_while_its_machine_reads() {
-    hooks::a_plugin_answers_while_its_machine_reads::<GameProtocol>();
+fn a_plugin_answers_while_its_peer_is_read() {
+    hooks::a_plugin_answers_while_its_peer_is_read::<GameProtocol>();
 }
 
 #[test]
-fn all_that_waits_is_read_before_a_peer_is_lost() {
-    pause::all_that_waits_is_read_before_a_peer_is_lost::<GameProtocol>();
+fn waiting_datagrams_are_read_before_a_peer_is_lost() {
+    pause::waiting_datagrams_are_read_before_a_peer_is_lost::<GameProtocol>();
 }
 
 #[test]
-fn what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost() {
-    pause::what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost::<GameProtocol>();
+fn datagrams_in_the_network_stack_are_read_before_a_peer_is_lost() {
+    pause::datagrams_in_the_network_stack_are_read_before_a_peer_is_lost::<GameProtocol>();
 }

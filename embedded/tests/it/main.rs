@@ -1,4 +1,4 @@
-//! Machines on one simulated network. What both protocols do is tested in `common`, for each of them.
+//! Machines on one simulated network. `common` has the tests that run with both protocols.
 
 mod common;
 mod game_protocol;

@@ -1,6 +1,6 @@
-//! Machines that are absent from an Ethernet, and others that go on beside them.
+//! Machines that are absent from an Ethernet, and connections that continue beside them.
 //!
-//! A test makes more round trips than its time limit would allow if each of them waited for a request for the hardware
+//! The tests make more round trips than their time limit would allow if each waited for a request for the hardware
 //! address of an absent machine.
 
 mod beside_tcp;
@@ -14,26 +14,27 @@ use rakwire_embassy::{Connection, Handle};
 
 use crate::support::{Machine, Medium, Net, Tested, Wire, connect, echo, round_trips};
 
-/// Round trips of which each could wait for the better part of a second.
+/// A number of round trips, each of which could take most of a second.
 const MANY: u32 = 300;
-/// The number of an address that no machine has.
+/// The number of an address without a machine.
 const ABSENT: u8 = 99;
 
-/// A network, a client, which is machine 1 and has room for more connections, and a server, which is machine 2.
+/// Creates a network with a client, which is machine 1 and has room for more connections, and a server, which is
+/// machine 2.
 fn ethernet<P: Tested>() -> (Net, Machine<P>, Machine<P>) {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let (client, server) = (net.client::<P, 8, 192, 128, 8>(), net.server::<P, 4, 96, 128, 8>());
     (net, client, server)
 }
 
-/// A connection of these two whose server echoes everything.
+/// Connects the two machines; the server echoes everything.
 async fn echoing<P: Tested>(client: &Machine<P>, server: &Machine<P>) -> Connection<'static, P> {
     let (here, there) = connect(client, server).await;
     tokio::task::spawn_local(echo(there));
     here
 }
 
-/// Dials an address again and again.
+/// Connects to an address over and over.
 async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr) {
     loop {
         if handle.connect(to).await.is_ok() {
@@ -42,7 +43,7 @@ async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr)
     }
 }
 
-/// Round trips while another task runs.
+/// Makes round trips while another task runs.
 async fn go_on_beside<P: Tested>(
     connection: &Connection<'static, P>,
     other: impl Future<Output = ()> + 'static,
@@ -50,7 +51,7 @@ async fn go_on_beside<P: Tested>(
     let other = tokio::task::spawn_local(other);
     for _ in 0..MANY / 10 {
         round_trips(connection, 10, 40).await;
-        // The other task has its turns.
+        // Gives the other task its turns.
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert!(!other.is_finished());

@@ -18,18 +18,18 @@ use rakwire_embassy::{Connection, Handle, Received, Runner, State, new_with_hook
 use tokio::sync::mpsc;
 
 const MTU: usize = 1_534;
-/// How long a test waits for what must come, which is far more than it takes.
+/// The time limit for an expected event, far longer than the event takes.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Longer than a test may wait.
 const TOO_LONG: Duration = TIME_LIMIT.saturating_mul(2);
 /// The port of every server.
 pub(crate) const PORT: u16 = 19_132;
 
-/// What happens to datagrams: every so-manieth is lost, by a seed.
+/// The behaviour of the network: the share of datagrams that are lost, chosen by a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) loss_percent: Rc<Cell<u64>>,
-    /// The longest IP packet that passes; no machine is told of one that does not.
+    /// The longest IP packet that passes; longer ones are dropped silently.
     longest: Rc<Cell<usize>>,
     state: Rc<Cell<u64>>,
 }
@@ -43,13 +43,13 @@ impl Wire {
         }
     }
 
-    /// Passes no longer IP packets from now on.
+    /// Limits the length of IP packets from now on.
     pub(crate) fn narrow(&self, longest: usize) {
         self.longest.set(longest);
     }
 
-    /// Loses nothing from now on. The Game Protocol sends the end of a connection once, so a test that waits for it at the
-    /// other peer calls this first.
+    /// Stops losing datagrams. The Game Protocol sends the end of a connection only once, so a test that waits for it
+    /// at the remote calls this first.
     pub(crate) fn lose_nothing(&self) {
         self.loss_percent.set(0);
     }
@@ -67,12 +67,12 @@ impl Wire {
     }
 }
 
-/// What machines are connected with.
+/// The medium between the machines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Medium {
     /// Packets that need no more than their address.
     Ip,
-    /// Frames; machines ask each other for their hardware addresses.
+    /// Frames, for which machines request each other's hardware addresses.
     Ethernet,
 }
 
@@ -84,7 +84,7 @@ impl Medium {
         }
     }
 
-    /// Bytes before the IP packet.
+    /// Returns the number of bytes before the IP packet.
     const fn header(self) -> usize {
         match self {
             Self::Ip => 0,
@@ -92,7 +92,7 @@ impl Medium {
         }
     }
 
-    /// The last byte of where it goes.
+    /// Returns the last byte of the destination.
     fn receiver(self, packet: &[u8]) -> u8 {
         match self {
             Self::Ip => packet[19],
@@ -101,7 +101,7 @@ impl Medium {
     }
 }
 
-/// A device that sends no longer packets than this.
+/// A device with a limit on the length of packets.
 pub(crate) struct Narrow<D> {
     pub(crate) device: D,
     pub(crate) mtu: usize,
@@ -140,7 +140,7 @@ impl<D: Driver> Driver for Narrow<D> {
     }
 }
 
-/// A network without any machine on it yet.
+/// A network, initially without machines.
 pub(crate) struct Net {
     wire: Wire,
     medium: Medium,
@@ -148,9 +148,9 @@ pub(crate) struct Net {
     /// The links of the machines.
     links: Rc<std::cell::RefCell<Vec<channel::StateRunner<'static>>>>,
     stacks: Vec<Stack<'static>>,
-    /// The gateway of the machines to come.
+    /// The gateway of machines added later.
     pub(crate) gateway: Option<Ipv4Addr>,
-    /// The longest IP packet of the interfaces of the machines to come.
+    /// The longest IP packet of the interfaces of machines added later.
     pub(crate) interface_mtu: usize,
     next: u8,
 }
@@ -161,34 +161,34 @@ pub(crate) struct Machine<P: Protocol> {
     pub(crate) address: SocketAddr,
 }
 
-/// What tests of both protocols need to know of each.
+/// The parts of a protocol that tests of both protocols need.
 pub(crate) trait Tested: Protocol {
-    /// Reliable, and in order where the protocol can do that.
+    /// Reliable, and in order if the protocol supports it.
     const RELIABLE: Self::Delivery;
     const UNRELIABLE: Self::Delivery;
-    /// Whether reliable messages arrive in order.
+    /// Set if reliable messages arrive in order.
     const IS_ORDERED: bool;
 
-    /// Makes a peer in memory that stays.
+    /// Creates a peer in leaked memory.
     fn new_peer<const C: usize, const B: usize, const S: usize, const D: usize>(
         stack: Stack<'static>,
         port: u16,
         config: Self::Config,
     ) -> (Handle<'static, Self>, Runner<'static, Self>);
 
-    /// Times for a simulated network that loses datagrams.
+    /// Sets timeouts for a simulated network that loses datagrams.
     fn set_times(config: &mut Self::Config);
 
-    /// Has a client give up soon.
+    /// Makes a client give up early.
     fn hurry(config: &mut Self::Config);
 
     /// Sets how long a peer may be silent.
     fn set_timeout(config: &mut Self::Config, timeout: Duration);
 
-    /// Datagrams with messages that a connection has received.
+    /// Returns the number of received datagrams with messages.
     fn received(stats: &Self::ConnectionStats) -> u64;
 
-    /// What a connection has found lost and sent again.
+    /// Returns the number of losses that a connection has detected and repaired.
     fn lost(stats: &Self::ConnectionStats) -> u64;
 }
 
@@ -294,7 +294,7 @@ impl Net {
         machine
     }
 
-    /// Adds a machine whose peer does nothing before its runner runs.
+    /// Adds a machine with a peer that does nothing before its runner runs.
     pub(crate) fn idle_machine<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,
         port: u16,
@@ -326,7 +326,7 @@ impl Net {
         ((Ipv4Addr::new(10, 0, 0, number), PORT).into(), handle)
     }
 
-    /// The number of the next machine, its stack and its usual configuration.
+    /// Returns the number of the next machine, its stack and its usual configuration.
     fn next<P: Tested>(&mut self) -> (u8, Stack<'static>, P::Config) {
         let number = self.next;
         self.next += 1;
@@ -349,29 +349,29 @@ impl Net {
         self.machine::<P, C, B, S, D>(0, |_| {})
     }
 
-    /// Adds a server that lets as many in as it has connections.
+    /// Adds a server that accepts as many connections as it has memory for.
     pub(crate) fn server<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,
     ) -> Machine<P> {
         self.machine::<P, C, B, S, D>(PORT, |config| *P::max_incoming(config) = C as u16)
     }
 
-    /// Puts a packet on the wire to a machine, whoever it says that it comes from.
+    /// Puts a packet with any sender on the wire to a machine.
     pub(crate) fn forge(&self, to: u8, packet: Vec<u8>) {
         self.machines.borrow()[usize::from(to) - 1].send(packet).expect("a machine");
     }
 
-    /// Connects a machine with the network, or disconnects it.
+    /// Connects a machine to the network, or disconnects it.
     pub(crate) fn set_link(&self, machine: u8, state: LinkState) {
         self.links.borrow()[usize::from(machine) - 1].set_link_state(state);
     }
 
-    /// Has nothing arrive at a machine any more.
+    /// Stops delivering packets to a machine.
     pub(crate) fn cut(&self, machine: u8) {
         self.machines.borrow_mut()[usize::from(machine) - 1] = mpsc::unbounded_channel().0;
     }
 
-    /// Adds a machine that is silent, and returns the packets that it receives: those for all machines.
+    /// Adds a silent machine, and returns the broadcasts that it receives.
     pub(crate) fn listener(&mut self) -> mpsc::UnboundedReceiver<Vec<u8>> {
         let (sender, packets) = mpsc::unbounded_channel();
         self.machines.borrow_mut().push(sender);
@@ -379,7 +379,7 @@ impl Net {
         packets
     }
 
-    /// The network stack of a machine.
+    /// Returns the network stack of a machine.
     pub(crate) fn stack_of(&self, machine: u8) -> Stack<'static> {
         self.stacks[usize::from(machine) - 1]
     }
@@ -408,7 +408,7 @@ impl Net {
                     let own = at + 1 == usize::from(number);
                     if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses(packet.len() - header)
                     {
-                        // A machine that was cut off takes nothing.
+                        // A machine that was cut off receives nothing.
                         let _ = machine.send(packet.clone());
                     }
                 }
@@ -431,7 +431,7 @@ impl Net {
     }
 }
 
-/// The IPv6 address of a machine.
+/// Returns the IPv6 address of a machine.
 pub(crate) const fn ipv6(number: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xFD00, 0, 0, 0, 0, 0, 0, number as u16)
 }
@@ -445,13 +445,13 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     }));
 }
 
-/// A client and a server with one connection each.
+/// Creates a client and a server with one connection each.
 pub(crate) fn pair<P: Tested>(wire: Wire) -> (Machine<P>, Machine<P>) {
     let mut net = Net::new(wire);
     (net.client::<P, 1, 48, 128, 8>(), net.server::<P, 1, 48, 128, 8>())
 }
 
-/// A connection, from the client's and from the server's end.
+/// Opens a connection and returns the client's and the server's end.
 pub(crate) async fn connect<P: Tested>(
     client: &Machine<P>,
     server: &Machine<P>,
@@ -460,7 +460,7 @@ pub(crate) async fn connect<P: Tested>(
     (opened.expect("a connection"), accepted)
 }
 
-/// A client and a server, and both ends of their connection.
+/// Creates a client and a server, and connects them.
 pub(crate) async fn connected<P: Tested>(
     wire: Wire,
 ) -> (Machine<P>, Machine<P>, Connection<'static, P>, Connection<'static, P>) {
@@ -475,23 +475,23 @@ pub(crate) async fn join<P: Tested>(client: &Machine<P>, server: SocketAddr) -> 
         if let Ok(connection) = client.handle.connect(server).await {
             return connection;
         }
-        // The last attempt is still being ended.
+        // The last attempt is still ending.
         tokio::task::yield_now().await;
     }
 }
 
-/// Sends everything back until the end, and says why it ended.
+/// Echoes everything until the connection ends, and returns the reason.
 pub(crate) async fn echo<P: Tested>(connection: Connection<'static, P>) -> String {
     while let Some(message) = connection.recv().await {
         let (delivery, copy) = (message.delivery(), bytes(&message));
         drop(message);
-        // The other side may have gone with what it wanted.
+        // The remote may have left already.
         let _ = connection.send(&copy, delivery).await;
     }
     end(&connection)
 }
 
-/// Sends messages and awaits each back.
+/// Sends messages and waits for each echo.
 pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, count: u32, length: usize) {
     for number in 0..count {
         connection.send(&message(number, length), P::RELIABLE).await.expect("an open end");
@@ -501,17 +501,17 @@ pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, 
     }
 }
 
-/// Why a connection ended.
+/// Returns why a connection ended.
 pub(crate) fn end<P: Tested>(connection: &Connection<'static, P>) -> String {
     connection.closed_reason().expect("an end").to_string()
 }
 
-/// The ends as both protocols call them.
+/// The reasons in the words of both protocols.
 pub(crate) const LOCAL: &str = "this side disconnected";
 pub(crate) const REMOTE: &str = "the other peer disconnected";
 pub(crate) const LOST: &str = "the other peer fell silent";
 
-/// A message that tells its number.
+/// Builds a message that contains its number.
 pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![0xFE];
     bytes.extend(number.to_be_bytes());
@@ -519,12 +519,12 @@ pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number that a message tells.
+/// Returns the number in a message.
 pub(crate) fn number<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) -> u32 {
     u32::from_be_bytes(bytes(message)[1..5].try_into().expect("a number"))
 }
 
-/// These numbers of messages that arrived, in the order in which they were sent if the protocol has none.
+/// Returns the received numbers, sorted if the protocol has no order.
 pub(crate) fn in_order<P: Tested>(mut numbers: Vec<u32>) -> Vec<u32> {
     if !P::IS_ORDERED {
         numbers.sort_unstable();
@@ -532,7 +532,7 @@ pub(crate) fn in_order<P: Tested>(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers
 }
 
-/// All bytes of what arrived.
+/// Returns all bytes of a message.
 pub(crate) fn bytes<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) -> Vec<u8> {
     message.read(|message| message.chunks().flatten().copied().collect())
 }
@@ -542,7 +542,7 @@ pub(crate) fn give_up<F: Future>(future: F) -> bool {
     std::pin::pin!(future).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending()
 }
 
-/// Lets the machines work until `done`.
+/// Lets the machines run until `done`.
 pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::task::yield_now().await;

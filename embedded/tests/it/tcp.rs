@@ -11,14 +11,14 @@ use rakwire_embassy::tcp::{AcceptError, ConnectError, Connection, DisconnectReas
 use crate::support::{Net, PORT, Wire, give_up, message, run};
 
 const ORDERED: Delivery = Delivery::RELIABLE_ORDERED;
-/// The longest message.
+/// The maximum length of a message.
 const ROOM: usize = 2_000;
 
 fn memory() -> &'static mut Memory<1_024, 512, ROOM> {
     Box::leak(Box::new(Memory::new()))
 }
 
-/// Two machines, and the address of the second one.
+/// Creates two machines, and returns the address of the second one.
 fn machines(wire: Wire) -> (Stack<'static>, Stack<'static>, SocketAddr) {
     let mut net = Net::new(wire);
     let ((here, _), (there, address)) = (net.machine_without_peer(), net.machine_without_peer());
@@ -33,7 +33,7 @@ async fn connected(wire: Wire) -> (Connection<'static>, Connection<'static>) {
     (here.expect("open"), there.expect("open"))
 }
 
-/// A connection, and the socket at its other end.
+/// Opens a connection to a plain socket.
 async fn with_socket() -> (TcpSocket<'static>, Connection<'static>) {
     let (here, there, address) = machines(Wire::losing(0));
     let (receive, send) = (Box::leak(Box::new([0; 1_024])), Box::leak(Box::new([0; 1_024])));
@@ -79,17 +79,17 @@ async fn exchange(wire: Wire) {
 }
 
 #[test]
-fn messages_pass_both_ways_and_before_the_end() {
+fn messages_arrive_both_ways_and_before_the_end() {
     run(exchange(Wire::losing(0)));
 }
 
 #[test]
-fn messages_pass_over_a_bad_path() {
+fn messages_arrive_over_a_bad_path() {
     run(exchange(Wire::losing(5)));
 }
 
 #[test]
-fn attempts_fail_for_a_reason() {
+fn failed_attempts_have_reasons() {
     run(async {
         let (here, there, address) = machines(Wire::losing(0));
         let refused = Connection::connect(here, memory(), address).await;
@@ -112,7 +112,7 @@ async fn write_all(socket: &mut TcpSocket<'_>, mut bytes: &[u8]) {
 }
 
 #[test]
-fn a_header_that_claims_too_much_ends_the_connection() {
+fn a_header_with_too_large_a_length_ends_the_connection() {
     run(async {
         let (mut socket, mut connection) = with_socket().await;
         write_all(&mut socket, &[0, 0, 0, 2, b'h', b'i', 0, 0, 0x07, 0xD1]).await;
@@ -145,7 +145,7 @@ fn a_reset_is_a_loss() {
 }
 
 #[test]
-fn a_reader_that_gives_up_loses_nothing() {
+fn a_cancelled_recv_loses_nothing() {
     run(async {
         let (mut socket, mut connection) = with_socket().await;
         for byte in [0, 0, 0, 3, 1, 2] {
@@ -167,11 +167,11 @@ fn a_reader_that_gives_up_loses_nothing() {
 }
 
 #[test]
-fn nothing_is_sent_behind_a_part_of_a_message() {
+fn nothing_is_sent_after_a_partial_message() {
     run(async {
         let (socket, mut connection) = with_socket().await;
         assert_eq!(connection.send(&[], ORDERED).await, Err(SendError::Empty));
-        // Longer than all buffers between, and nobody reads.
+        // Longer than all buffers on the path, with no reader.
         let long = vec![7; 10_000];
         let waits =
             tokio::time::timeout(std::time::Duration::from_millis(200), connection.send(&long, ORDERED));

@@ -26,14 +26,14 @@ const PING: usize = 64;
 /// How to find the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovery {
-    /// At this address.
+    /// A fixed address.
     At(SocketAddrV4),
-    /// By a ping to this address, which can be the broadcast address.
+    /// A ping to this address, which may be the broadcast address.
     Ping(SocketAddrV4),
 }
 
 impl Discovery {
-    /// The address from the build, or discovery on the local network without one.
+    /// Returns the address from the build, or discovery on the local network if there is none.
     #[must_use]
     pub fn as_built() -> Self {
         let broadcast = Self::Ping(SocketAddrV4::new(Ipv4Addr::BROADCAST, PORT));
@@ -47,7 +47,7 @@ impl Discovery {
         }
     }
 
-    /// Finds the server; `None` if none answers within half a minute.
+    /// Finds the server. Returns `None` if none answers within half a minute.
     pub async fn find(self, stack: Stack<'_>) -> Option<SocketAddrV4> {
         let to = match self {
             Self::At(address) => return Some(address),
@@ -90,7 +90,7 @@ async fn ping_server(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4>
     }
 }
 
-/// The data of a pong. Parsing only this offline message saves flash.
+/// Returns the data of a pong. Parsing only this offline message saves flash.
 fn read_pong(datagram: &[u8]) -> Result<&[u8], WireError> {
     let mut reader = Reader::new(datagram);
     if reader.u8("id")? != id::UNCONNECTED_PONG {

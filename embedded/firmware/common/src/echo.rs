@@ -1,4 +1,4 @@
-//! A plain UDP echo without rakwire. The sizes of the other programs are compared with it.
+//! A plain UDP echo without rakwire, the baseline for the sizes of the other programs.
 
 use embassy_net::Stack;
 use embassy_net::udp::{PacketMetadata, UdpSocket};

@@ -16,7 +16,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// A heartbeat without beats.
+    /// Creates a heartbeat without beats.
     #[must_use]
     pub const fn new() -> Self {
         Self { beats: AtomicU32::new(0) }
@@ -24,7 +24,7 @@ impl Heartbeat {
 
     /// Records a beat.
     pub fn beat(&self) {
-        // Not a read-modify-write: the smallest cores have none, and there is one writer.
+        // Not a read-modify-write: the smallest cores lack one, and there is only one writer.
         self.beats.store(self.beats.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 

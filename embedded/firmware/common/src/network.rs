@@ -1,4 +1,4 @@
-//! The address on the network: by DHCP, or a fixed one without DHCP.
+//! The address on the network, from DHCP or fixed at build time.
 
 use embassy_futures::select::{Either, select};
 use embassy_net::udp::UdpSocket;
@@ -6,7 +6,7 @@ use embassy_net::{ConfigV4, Ipv4Cidr, Stack, StaticConfigV4};
 use embassy_time::{Duration, with_timeout};
 use heapless::Vec;
 
-/// How long DHCP may take.
+/// The time limit of DHCP.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The address without DHCP: `RAKWIRE_ADDRESS` at build time, such as 192.168.0.50/24.
@@ -15,15 +15,16 @@ pub const FALLBACK: &str = match option_env!("RAKWIRE_ADDRESS") {
     None => "192.168.0.50/24",
 };
 
-/// Waits until the stack has an address by DHCP, and sets the fixed one after a timeout. If the fixed one is set already,
-/// DHCP is tried again: a router may take longer to start than a board.
+/// Waits until the stack has an address from DHCP, and sets the fixed one after a timeout.
+///
+/// If the fixed one is already set, DHCP is tried again: a router may take longer to start than a board.
 pub async fn wait_for_address(stack: Stack<'_>) {
     if stack.config_v4().is_some_and(|config| Some(config) == fallback()) {
         use_dhcp(stack);
     }
     loop {
         stack.wait_link_up().await;
-        // While the link is down nobody can answer, so the timeout starts again when it comes up.
+        // While the link is down there can be no answer, so the timeout restarts when it comes up.
         let answer = select(stack.wait_config_up(), stack.wait_link_down());
         match with_timeout(DHCP_TIMEOUT, answer).await {
             Ok(Either::First(())) => break,

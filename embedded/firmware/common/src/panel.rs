@@ -13,7 +13,7 @@ pub struct Health {
 
 /// The button and the lights of a board.
 pub trait Panel {
-    /// The state of the button.
+    /// Returns the state of the button.
     fn button(&mut self) -> Button;
 
     /// Shows the health. It is called many times per second, so that a light can blink.

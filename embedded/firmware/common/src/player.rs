@@ -1,5 +1,5 @@
-//! A player of the snowball fight over the Game Protocol. Messages of the server are read in place, from the pieces in which
-//! they arrived.
+//! A player of the snowball fight over the Game Protocol. It reads the server's messages in place, from the pieces in
+//! which they arrived.
 
 use core::net::SocketAddrV4;
 
@@ -21,21 +21,21 @@ use crate::panel::{Health, Panel};
 
 /// The pause between two games.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a server may take to answer a join request.
+/// The time limit for the server's answer to a join request.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the last messages may take to be acknowledged.
+/// The time limit for the acknowledgement of the last messages.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The player's view of the world: 300 objects, and some players.
 pub type World = View<384>;
 
-/// The configuration of the Game Protocol on a board.
+/// Returns the configuration of the Game Protocol for a board.
 #[must_use]
 pub fn config(entropy: [u8; 32]) -> Config {
     let mut config = Config::new(entropy);
     config.timeout = core::time::Duration::from_secs(5);
     config.handshake_timeout = core::time::Duration::from_secs(5);
-    // On a local network a challenge arrives earlier, so servers of the original get no repeated request.
+    // On a local network the challenge arrives sooner, so original servers receive no repeated request.
     config.redial = Redial::SamePort(core::time::Duration::from_millis(500));
     config.resend_interval = ResendInterval::MEASURED;
     config
@@ -127,7 +127,7 @@ impl<P: Panel> Board<'_, P> {
         }
     }
 
-    /// Finds the server and plays one game of at most `frames` frames; `None` if no game was started.
+    /// Finds the server and plays one game of at most `frames` frames. Returns `None` if no game was started.
     pub async fn session(&mut self, frames: u32) -> Option<(Report, End)> {
         let heartbeat = self.heartbeat;
         heartbeat.while_waiting(network::wait_for_address(self.stack)).await;
@@ -208,7 +208,7 @@ impl<'a, 'd> Game<'a, 'd> {
         End::Enough
     }
 
-    /// Runs a frame: decides, and sends the input.
+    /// Runs a frame: chooses an action, and sends the input.
     fn frame(&mut self, panel: &mut impl Panel) {
         if let Some(player) = self.client.player() {
             let input = self.wanderer.decide(self.world.entities(), player, panel.button());

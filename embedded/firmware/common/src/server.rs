@@ -10,12 +10,12 @@ pub const FIXED: Option<&str> = option_env!("RAKWIRE_SERVER");
 /// The port for discovery on the local network.
 pub const PORT: u16 = 19_132;
 
-/// How long a pong may take.
+/// The time limit for a pong.
 pub(crate) const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many pings are sent from one address of ours, which may be wrong.
+/// The number of pings sent from one local address, which may be outdated.
 pub(crate) const ATTEMPTS: u32 = 30;
 
-/// Finds the server; `None` if none answers within half a minute.
+/// Finds the server. Returns `None` if none answers within half a minute.
 pub async fn find(handle: Handle<'_>) -> Option<SocketAddrV4> {
     if let Some(fixed) = FIXED {
         match fixed.parse() {

@@ -1,4 +1,4 @@
-//! A sensor on the network: it sends its value a hundred times per second, of which only the newest matters, and receives
+//! A sensor on the network. It sends its value a hundred times per second, where only the newest matters, and receives
 //! settings reliably and in order.
 
 use core::net::SocketAddrV4;
@@ -57,7 +57,7 @@ pub struct Report {
     pub others: u32,
 }
 
-/// Joins the server and sends the values of `read`, and recovers from failures of the network, the server and the
+/// Joins the server and sends the values of `read`. Recovers from failures of the network, the server and the
 /// connection.
 pub async fn run(
     handle: Handle<'_>,
@@ -74,7 +74,7 @@ pub async fn run(
     }
 }
 
-/// Joins the server once and sends `values` values, or until the connection ends.
+/// Joins the server once, and sends `values` values unless the connection ends before.
 pub async fn visit(
     handle: Handle<'_>,
     server: SocketAddrV4,

@@ -1,11 +1,11 @@
-//! rakwire on the ESP32-C3, complete in one file: it joins a RakNet server over Wi-Fi, sends it a message every
-//! second, and logs what comes back.
+//! rakwire on the ESP32-C3, complete in one file. It joins a RakNet server over Wi-Fi, sends a message every second,
+//! and logs the messages that it receives.
 //!
 //! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and in this folder
 //! `RAKWIRE_WIFI=name RAKWIRE_WIFI_PASSWORD=password cargo run --release` with the name and the password of the Wi-Fi.
-//! `RAKWIRE_SERVER=192.168.0.10:19132` names the server, which the board looks for otherwise.
+//! `RAKWIRE_SERVER=192.168.0.10:19132` sets the server; without it the board searches for one.
 //!
-//! To start a program of your own, copy this file, `.cargo` and `Cargo.toml`, and change the paths in the last.
+//! To start your own program, copy this file, `.cargo` and `Cargo.toml`, and change the paths in `Cargo.toml`.
 
 #![no_std]
 #![no_main]
@@ -29,7 +29,7 @@ use rakwire_embassy::raknet::profiles::Sensor;
 use rakwire_embassy::raknet::{self, Connection, Handle, Runner};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// The server, such as 192.168.0.10:19132; without one it is looked for in the local network.
+/// The server, such as 192.168.0.10:19132; without one the board searches the local network.
 const SERVER: Option<&str> = option_env!("RAKWIRE_SERVER");
 const WIFI: &str = env!("RAKWIRE_WIFI", "set RAKWIRE_WIFI to the name of the Wi-Fi");
 const WIFI_PASSWORD: &str =
@@ -39,10 +39,10 @@ esp_bootloader_esp_idf::esp_app_desc!();
 
 #[esp_rtos::main]
 async fn main(spawner: Spawner) {
-    // Sockets: one of DHCP and two of the peer.
+    // Sockets: one for DHCP and two for the peer.
     static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = esp_hal::init(esp_hal::Config::default());
-    // The memory of the driver of the radio; rakwire takes none of it.
+    // The memory of the radio driver; rakwire uses none of it.
     esp_alloc::heap_allocator!(size: 96 * 1024);
     esp_rtos::start(TimerGroup::new(p.TIMG0).timer0, p.FROM_CPU_INTR0);
     let mut controller = unwrap!(WifiController::new(p.WIFI, Default::default()));
@@ -55,7 +55,7 @@ async fn main(spawner: Spawner) {
             "RAKWIRE_WIFI_PASSWORD is no password of a Wi-Fi"
         )));
     unwrap!(controller.set_config(&esp_radio::wifi::Config::Station(station)));
-    // While the radio is on, these come from its noise.
+    // While the radio is on, its noise feeds the generator.
     let (rng, mut seed, mut entropy) = (Rng::new(), [0; 8], [0; 32]);
     rng.read(&mut seed);
     rng.read(&mut entropy);
@@ -74,7 +74,7 @@ async fn network(mut runner: embassy_net::Runner<'static, Interface>) -> ! {
     runner.run().await
 }
 
-/// Joins the Wi-Fi, and joins it again when it was lost.
+/// Joins the Wi-Fi, and rejoins it when it is lost.
 #[embassy_executor::task]
 async fn wifi(mut controller: WifiController<'static>) -> ! {
     loop {
@@ -92,9 +92,9 @@ async fn wifi(mut controller: WifiController<'static>) -> ! {
 
 // From here on the file is the same for every board.
 
-/// The port on which a server is looked for if none is named.
+/// The port for the search if no server is set.
 const PORT: u16 = 19_132;
-/// The id of our messages, which is their first byte. Those below 0x1B are RakNet's own.
+/// The id of our messages, which is their first byte. Ids below 0x1B belong to RakNet.
 const HELLO: u8 = 0x90;
 
 /// Starts the peer and the program. The random bytes must come from the generator of the chip.
@@ -110,7 +110,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Joins the server, and joins it again when the connection has ended.
+/// Joins the server, and rejoins it when the connection has ended.
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<SocketAddrV4>) -> ! {
     loop {
@@ -130,7 +130,7 @@ async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<
     }
 }
 
-/// The named server, or the first that answers a ping to the whole local network.
+/// Returns the configured server, or the first that answers a broadcast ping on the local network.
 async fn find(handle: Handle<'_>, server: Option<SocketAddrV4>) -> Option<SocketAddr> {
     if let Some(server) = server {
         return Some(server.into());

@@ -13,11 +13,11 @@ use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// How long the watchdog waits before it resets the chip.
+/// The time after which the watchdog resets the chip.
 const WATCHDOG_MICROS: u32 = 8_000_000;
-/// It must be longer than two checks of the heartbeat.
+/// The timeout must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros());
-/// One of DHCP, and two of each of two peers.
+/// One for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
 
 bind_interrupts!(struct Interrupts {
@@ -33,7 +33,7 @@ pub type Watchdog = IndependentWatchdog<'static, IWDG1>;
 pub struct Board {
     /// The network stack, which uses DHCP.
     pub stack: Stack<'static>,
-    /// 32 bytes of the hardware random number generator.
+    /// 32 bytes from the hardware random number generator.
     pub entropy: [u8; 32],
     /// The sensor.
     pub thermometer: Thermometer,
@@ -53,7 +53,7 @@ pub async fn start(spawner: Spawner) -> Board {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_stm32::init(clocks());
-    // First of all, because the following setup can hang if a device does not answer.
+    // Before everything else, because the setup below hangs if a device does not answer.
     let mut watchdog = IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS);
     watchdog.unleash();
     let mut random = [0; 40];
@@ -142,14 +142,14 @@ impl Thermometer {
         Self { adc, channel }
     }
 
-    /// The current value.
+    /// Returns the current value.
     pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel, SampleTime::CYCLES387_5);
         i16::try_from(value / 2).unwrap_or(i16::MAX)
     }
 }
 
-/// The blue button B1, and the lights LD1 to LD3, one per remaining health.
+/// The blue button B1, and the lights LD1 to LD3, one per remaining point of health.
 pub struct Lights {
     button: Input<'static>,
     lights: [Output<'static>; 3],

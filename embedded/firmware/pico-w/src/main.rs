@@ -1,12 +1,12 @@
-//! rakwire on the Raspberry Pi Pico W, complete in one file: it joins a RakNet server over Wi-Fi, sends it a message every
-//! second, and logs what comes back.
+//! rakwire on the Raspberry Pi Pico W, complete in one file. It joins a RakNet server over Wi-Fi, sends a message every
+//! second, and logs the messages that it receives.
 //!
 //! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and in this folder
 //! `RAKWIRE_WIFI=name RAKWIRE_WIFI_PASSWORD=password cargo run --release` with the name and the password of the Wi-Fi.
-//! `RAKWIRE_SERVER=192.168.0.10:19132` names the server, which the board looks for otherwise.
+//! `RAKWIRE_SERVER=192.168.0.10:19132` sets the server; without it the board searches for one.
 //!
-//! To start a program of your own, copy this file, `.cargo`, `build.rs`, `memory.x` and `Cargo.toml`, and change
-//! the paths in the last.
+//! To start your own program, copy this file, `.cargo`, `build.rs`, `memory.x` and `Cargo.toml`, and change the paths
+//! in `Cargo.toml`.
 
 #![no_std]
 #![no_main]
@@ -33,7 +33,7 @@ use rakwire_embassy::raknet::profiles::Sensor;
 use rakwire_embassy::raknet::{self, Connection, Handle, Runner};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// The server, such as 192.168.0.10:19132; without one it is looked for in the local network.
+/// The server, such as 192.168.0.10:19132; without one the board searches the local network.
 const SERVER: Option<&str> = option_env!("RAKWIRE_SERVER");
 const WIFI: &str = env!("RAKWIRE_WIFI", "set RAKWIRE_WIFI to the name of the Wi-Fi");
 const WIFI_PASSWORD: &str =
@@ -47,7 +47,7 @@ bind_interrupts!(struct Interrupts {
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static STATE: StaticCell<State> = StaticCell::new();
-    // Sockets: one of DHCP and two of the peer.
+    // Sockets: one for DHCP and two for the peer.
     static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
     let Pio { mut common, irq0, sm0, .. } = Pio::new(p.PIO0, Interrupts);
@@ -68,7 +68,7 @@ async fn main(spawner: Spawner) {
     start(spawner, stack, entropy(), server);
 }
 
-/// The chip has no generator but its ring oscillator, whose bits depend on those before them: each byte is made of many.
+/// The only random source of the chip is its ring oscillator. Its bits are correlated, so each byte is made from many.
 fn entropy() -> [u8; 32] {
     let mut entropy = [0_u8; 32];
     for _ in 0..64 {
@@ -89,7 +89,7 @@ async fn network(mut runner: embassy_net::Runner<'static, NetDriver<'static>>) -
     runner.run().await
 }
 
-/// Joins the Wi-Fi, and joins it again when it was lost.
+/// Joins the Wi-Fi, and rejoins it when it is lost.
 #[embassy_executor::task]
 async fn wifi(mut control: Control<'static>, stack: Stack<'static>) -> ! {
     loop {
@@ -108,9 +108,9 @@ async fn wifi(mut control: Control<'static>, stack: Stack<'static>) -> ! {
 
 // From here on the file is the same for every board.
 
-/// The port on which a server is looked for if none is named.
+/// The port for the search if no server is set.
 const PORT: u16 = 19_132;
-/// The id of our messages, which is their first byte. Those below 0x1B are RakNet's own.
+/// The id of our messages, which is their first byte. Ids below 0x1B belong to RakNet.
 const HELLO: u8 = 0x90;
 
 /// Starts the peer and the program. The random bytes must come from the generator of the chip.
@@ -126,7 +126,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Joins the server, and joins it again when the connection has ended.
+/// Joins the server, and rejoins it when the connection has ended.
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<SocketAddrV4>) -> ! {
     loop {
@@ -146,7 +146,7 @@ async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<
     }
 }
 
-/// The named server, or the first that answers a ping to the whole local network.
+/// Returns the configured server, or the first that answers a broadcast ping on the local network.
 async fn find(handle: Handle<'_>, server: Option<SocketAddrV4>) -> Option<SocketAddr> {
     if let Some(server) = server {
         return Some(server.into());

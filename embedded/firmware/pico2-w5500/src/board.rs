@@ -18,11 +18,11 @@ use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::StaticCell;
 
-/// The timeout of the watchdog, whose maximum is little more than 16 s.
+/// The timeout of the watchdog; the maximum is a little above 16 s.
 pub const WATCHDOG: Duration = Duration::from_secs(8);
-/// It must be longer than two checks of the heartbeat.
+/// The timeout must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG.as_micros() > 2 * PERIOD.as_micros());
-/// One of DHCP, and two of each of two peers.
+/// One for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
 /// The clock of the SPI bus.
 const SPI_HZ: u32 = 50_000_000;
@@ -38,7 +38,7 @@ type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
 pub struct Board {
     /// The network stack, which uses DHCP.
     pub stack: Stack<'static>,
-    /// 32 bytes of the hardware random number generator.
+    /// 32 bytes from the hardware random number generator.
     pub entropy: [u8; 32],
     /// The sensor.
     pub thermometer: Thermometer,
@@ -63,7 +63,7 @@ pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
-    // First of all, because the Ethernet chip may not answer yet, and then only a reset helps.
+    // Before everything else, because the Ethernet chip may not answer yet, and only a reset helps then.
     let mut watchdog = Watchdog::new(p.WATCHDOG);
     watchdog.start(WATCHDOG);
     let mut random = [0; 48];
@@ -92,8 +92,8 @@ pub async fn start(spawner: Spawner) -> Board {
     Board { stack, entropy, thermometer, panel, watchdog }
 }
 
-/// The address of the Ethernet chip, which has none of its own: made of the id of the microcontroller, or of `random` bytes
-/// if its permanent memory is locked.
+/// Returns the address of the Ethernet chip, which comes without one. It is derived from the id of the microcontroller,
+/// or is `random` if the memory with the id is locked.
 fn mac_address(random: &[u8]) -> [u8; 6] {
     match otp::get_chipid() {
         Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
@@ -111,22 +111,23 @@ pub struct Thermometer {
 }
 
 impl Thermometer {
-    /// The current value; `i16::MAX` if it cannot be read.
+    /// Returns the current value, or `i16::MAX` if it cannot be read.
     pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel).ok();
         value.and_then(|value| i16::try_from(value).ok()).unwrap_or(i16::MAX)
     }
 }
 
-/// A button between pin 15 and ground, because the board has none for programs, and the only light of the board: on at full
-/// health, blinking faster the less health is left, off without a player.
+/// A button between pin 15 and ground, and the only light of the board; the board has no button for programs.
+///
+/// The light is on at full health, blinks faster with less health, and is off without a player.
 pub struct Lights {
     button: Input<'static>,
     light: Output<'static>,
 }
 
 impl Lights {
-    /// Half of the period of blinking.
+    /// Half of the blinking period.
     const SLOW: Duration = Duration::from_millis(500);
     const FAST: Duration = Duration::from_millis(125);
 }

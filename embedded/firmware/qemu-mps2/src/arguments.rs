@@ -1,10 +1,10 @@
-//! The arguments of the program: words `name=value` that QEMU passes by semihosting.
+//! The arguments of the program: words of the form `name=value` that QEMU passes by semihosting.
 
 use core::str::FromStr;
 
 use heapless::String;
 
-/// The size of all arguments together.
+/// The maximum length of all arguments together.
 const LONGEST: usize = 512;
 
 /// The arguments of the program.
@@ -21,19 +21,19 @@ impl Arguments {
         let mut text = String::new();
         if let Ok(arguments) = semihosting::experimental::env::args::<LONGEST>() {
             for word in (&arguments).into_iter().filter_map(Result::ok) {
-                // They fit: the words come from a buffer of the same size, with a zero after each.
+                // They fit: the words come from a buffer of the same size, each followed by a zero.
                 let _ = text.push_str(word).and_then(|()| text.push(' '));
             }
         }
         Self { text }
     }
 
-    /// The value of an argument, if it exists and is valid.
+    /// Returns the value of an argument if it exists and is valid.
     pub fn get<T: FromStr>(&self, name: &str) -> Option<T> {
         self.values(name).find_map(|value| value.parse().ok())
     }
 
-    /// Whether an argument has this value.
+    /// Returns whether an argument has this value.
     #[must_use]
     pub fn is(&self, name: &str, value: &str) -> bool {
         self.values(name).any(|found| found == value)

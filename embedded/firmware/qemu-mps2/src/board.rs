@@ -1,4 +1,4 @@
-//! The board: its devices, the executor, and panics and faults.
+//! The board: its devices, the executor, and the handling of panics and faults.
 
 use defmt_semihosting as _;
 use embassy_executor::Spawner;
@@ -10,7 +10,7 @@ use crate::executor::Executor;
 use crate::lan9118::{self, Lan9118};
 use crate::{exit, registers, time_driver};
 
-/// One of DHCP, and two of each of two peers.
+/// One for DHCP, and two each for two peers.
 const SOCKETS: usize = 5;
 
 /// QEMU's exit code after a panic.
@@ -30,7 +30,7 @@ unsafe fn HardFault(_frame: &cortex_m_rt::ExceptionFrame) -> ! {
     exit(FAULTED)
 }
 
-/// All interrupts of devices.
+/// Handles all device interrupts.
 #[cortex_m_rt::exception]
 unsafe fn DefaultHandler(number: i16) {
     match number as u16 {
@@ -78,7 +78,7 @@ pub fn start(program: impl FnOnce(Board, Arguments)) -> ! {
     })
 }
 
-/// 64 hexadecimal digits of the argument `entropy`.
+/// Parses the 64 hexadecimal digits of the argument `entropy`.
 fn entropy(arguments: &Arguments) -> [u8; 32] {
     let text: Option<heapless::String<64>> = arguments.get("entropy");
     let mut entropy = [0; 32];

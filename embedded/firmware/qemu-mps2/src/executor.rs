@@ -1,4 +1,4 @@
-//! An executor that sleeps with WFI. The one of embassy uses WFE, which does not sleep in QEMU: an idle machine would use a
+//! An executor that sleeps with WFI. Embassy's uses WFE, which does not sleep in QEMU: an idle machine would use a
 //! whole core of the host.
 
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! An embassy-net driver for the Ethernet chip LAN9118, without DMA. Names and bits are those of the LAN9118 datasheet,
-//! section 5.
+//! An embassy-net driver for the Ethernet chip LAN9118, without DMA. Names and bits are from section 5 of the LAN9118
+//! datasheet.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Context;
@@ -76,7 +76,7 @@ pub(crate) struct Lan9118 {
     link: LinkState,
 }
 
-/// There is no LAN9118.
+/// The error if there is no LAN9118.
 #[derive(Clone, Copy, Debug, defmt::Format)]
 pub(crate) struct NotFound;
 
@@ -136,7 +136,7 @@ fn pending_frames() -> u32 {
     read(RX_FIFO_INF) >> 16 & 0xff
 }
 
-/// The first `length` bytes of words.
+/// Returns the first `length` bytes of the words.
 fn bytes(words: &mut [u32; WORDS], length: usize) -> &mut [u8] {
     let length = length.min(size_of_val(words));
     // SAFETY: the length is within the words, any bytes are valid, and the borrow is exclusive.
@@ -163,7 +163,7 @@ impl TxToken for Room {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, fill: F) -> R {
         let mut words = [0; WORDS];
         let result = fill(bytes(&mut words, length));
-        // The first and the last segment in one.
+        // The first and last segment in one.
         write(TX_DATA, 1 << 13 | 1 << 12 | length as u32);
         write(TX_DATA, length as u32);
         for word in words.iter().take(length.div_ceil(4)) {

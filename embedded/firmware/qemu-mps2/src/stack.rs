@@ -1,11 +1,11 @@
-//! Stack usage: cortex-m-rt paints the stack before the program starts.
+//! Measures stack usage: cortex-m-rt paints the stack before the program starts.
 
 unsafe extern "C" {
     static _stack_start: u32;
     static _stack_end: u32;
 }
 
-/// The maximum number of used bytes of stack, and its size.
+/// Returns the maximum number of stack bytes used, and the stack size.
 #[must_use]
 pub fn high_water() -> (usize, usize) {
     let (top, end) = (&raw const _stack_start as usize, &raw const _stack_end as usize);

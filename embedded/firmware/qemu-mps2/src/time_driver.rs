@@ -1,5 +1,6 @@
-//! embassy-time on the dual timer of Arm's CMSDK ("AP804"): the first timer is free-running at 25 MHz and its interrupt
-//! counts the wraps, the second one is the alarm.
+//! The embassy-time driver on the dual timer of Arm's CMSDK ("AP804").
+//!
+//! The first timer runs freely at 25 MHz and its interrupt counts the wraps; the second one is the alarm.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;

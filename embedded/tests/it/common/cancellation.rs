@@ -1,4 +1,4 @@
-//! Futures that are dropped before they are done lose nothing and leave nothing behind.
+//! Futures that are dropped early lose nothing and leave nothing behind.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use crate::support::{
     REMOTE, Tested, Wire, bytes, connected, end, give_up, in_order, join, message, number, pair, run, until,
 };
 
-pub(crate) fn a_reader_that_gives_up_takes_no_message<P: Tested>() {
+pub(crate) fn a_cancelled_recv_takes_no_message<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         for number in 0..50 {
@@ -25,7 +25,7 @@ pub(crate) fn a_reader_that_gives_up_takes_no_message<P: Tested>() {
     });
 }
 
-pub(crate) fn a_sender_that_gives_up_has_sent_nothing<P: Tested>() {
+pub(crate) fn a_cancelled_send_sends_nothing<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         let mut sent = 0;
@@ -45,11 +45,11 @@ pub(crate) fn a_sender_that_gives_up_has_sent_nothing<P: Tested>() {
     });
 }
 
-pub(crate) fn an_attempt_that_is_given_up_leaves_its_place<P: Tested>() {
+pub(crate) fn a_cancelled_attempt_frees_its_place<P: Tested>() {
     run(async {
         let (client, server) = pair::<P>(Wire::losing(0));
         for _ in 0..5 {
-            // The only place of this client is free again soon, or the next attempt would find it taken for ever.
+            // The client's only place becomes free again, or the next attempt would find it occupied forever.
             until(|| give_up(client.handle.connect(server.address))).await;
         }
         assert!(give_up(server.handle.accept()));
@@ -64,11 +64,11 @@ pub(crate) fn an_attempt_that_is_given_up_leaves_its_place<P: Tested>() {
     });
 }
 
-pub(crate) fn whoever_gives_up_disconnecting_is_disconnected_all_the_same<P: Tested>() {
+pub(crate) fn a_cancelled_disconnect_still_completes<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.send(&message(2, 9), P::RELIABLE).await.expect("an open end");
-        // It waits until that has arrived.
+        // `disconnect` waits until that message has arrived.
         assert!(give_up(here.disconnect()));
         assert_eq!(here.send(&message(0, 9), P::RELIABLE).await, Err(SendError::NotConnected));
         assert_eq!(bytes(&there.recv().await.expect("a message")), message(2, 9));
@@ -91,7 +91,7 @@ pub(crate) fn a_connection_ends_with_its_last_reference<P: Tested>() {
     });
 }
 
-pub(crate) fn what_is_lent_stays_while_the_network_goes_on<P: Tested>() {
+pub(crate) fn a_lent_message_stays_valid_while_the_network_runs<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.send(&message(0, 1_000), P::RELIABLE).await.expect("an open end");
@@ -99,11 +99,11 @@ pub(crate) fn what_is_lent_stays_while_the_network_goes_on<P: Tested>() {
         for number in 1..5 {
             here.send(&message(number, 30), P::RELIABLE).await.expect("an open end");
         }
-        // Nobody gets another one meanwhile …
+        // No task receives another message meanwhile ...
         assert!(there.try_recv().is_none());
         there.send(&message(9, 9), P::RELIABLE).await.expect("an open end");
         assert_eq!(bytes(&here.recv().await.expect("a message")), message(9, 9));
-        // … and it is what it was, even when the connection is over.
+        // ... and it stays intact even after the end of the connection.
         here.disconnect().await;
         assert_eq!(bytes(&first), message(0, 1_000));
         drop(first);
@@ -116,7 +116,7 @@ pub(crate) fn what_is_lent_stays_while_the_network_goes_on<P: Tested>() {
     });
 }
 
-pub(crate) fn a_network_that_is_down_for_a_while_is_waited_for<P: Tested>() {
+pub(crate) fn a_connection_survives_a_temporary_network_failure<P: Tested>() {
     run(async {
         let wire = Wire::losing(0);
         let loss = wire.loss_percent.clone();
@@ -129,7 +129,7 @@ pub(crate) fn a_network_that_is_down_for_a_while_is_waited_for<P: Tested>() {
     });
 }
 
-pub(crate) fn polls_after_the_end_say_so<P: Tested>() {
+pub(crate) fn calls_after_the_end_report_it<P: Tested>() {
     run(async {
         let (_client, _server, here, there) = connected::<P>(Wire::losing(0)).await;
         here.disconnect().await;

@@ -30,7 +30,7 @@ pub(crate) fn round_trips_survive_loss<P: Tested>() {
     });
 }
 
-/// Messages of so many bytes, with memory of these sizes, in which one of `too_long` bytes never fits.
+/// Exchanges messages of `length` bytes with memory of these sizes, in which a message of `too_long` bytes never fits.
 pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S: usize, const D: usize>(
     length: usize,
     too_long: usize,
@@ -51,7 +51,7 @@ pub(crate) fn long_messages_travel_both_ways<P: Tested, const B: usize, const S:
     });
 }
 
-pub(crate) fn a_full_pool_makes_senders_wait_and_loses_nothing<P: Tested>() {
+pub(crate) fn a_full_pool_blocks_senders_without_loss<P: Tested>() {
     run(async {
         let wire = Wire::losing(2);
         let mut net = Net::new(wire.clone());
@@ -115,22 +115,22 @@ pub(crate) fn four_clients_play_with_one_host<P: Tested>() {
         let late = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
         assert!(served(&late, address).await.is_none());
 
-        // A client that leaves makes room.
+        // A client that leaves frees its place.
         wire.lose_nothing();
         connections.pop().expect("one").disconnect().await;
         let connection = loop {
             if let Some(connection) = served(&late, address).await {
                 break connection;
             }
-            // The last attempt is still being ended.
+            // The last attempt is still ending.
             tokio::task::yield_now().await;
         };
         round_trips(&connection, 5, 100).await;
     });
 }
 
-/// A connection on which the server echoes, if it has room for it. A full server of the Game Protocol may end a
-/// connection that the client took for open.
+/// Opens a connection on which the server echoes, if it has room. A full server of the Game Protocol may end a
+/// connection that the client considers open.
 async fn served<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Option<Connection<'static, P>> {
     let connection = client.handle.connect(server).await.ok()?;
     connection.send(&message(0, 100), P::RELIABLE).await.ok()?;
@@ -138,7 +138,7 @@ async fn served<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Option<Co
     Some(connection)
 }
 
-pub(crate) fn a_slow_reader_holds_up_nobody_else<P: Tested>() {
+pub(crate) fn a_slow_reader_does_not_block_others<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let host = net.server::<P, 2, 96, 128, 8>();
@@ -157,21 +157,21 @@ pub(crate) fn a_slow_reader_holds_up_nobody_else<P: Tested>() {
     });
 }
 
-pub(crate) fn who_does_not_answer_is_told_of<P: Tested>() {
+pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
         let nobody = ([10, 0, 0, 9], PORT).into();
         let error = client.handle.connect(nobody).await.expect_err("nobody");
         assert_eq!(error.to_string(), "the server does not answer");
-        // The place of that attempt is free again, and one at a time has it.
+        // The place of the first attempt is free again, and only one attempt at a time can have it.
         let (first, second) = tokio::join!(client.handle.connect(nobody), client.handle.connect(nobody));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotTried(_))), "{second:?}");
     });
 }
 
-/// How many ports three connections one after the other leave from.
+/// Counts the distinct ports that three successive connections use.
 pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
     let mut ports = Vec::new();
     run(async {
@@ -191,7 +191,7 @@ pub(crate) fn ports_of_three_connections<P: Tested>() -> usize {
     ports.len()
 }
 
-pub(crate) fn a_client_with_a_port_of_its_own_or_another_connection_keeps_it<P: Tested>() {
+pub(crate) fn a_client_with_a_fixed_or_used_port_keeps_it<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let fixed = net.machine::<P, 1, 24, 128, 4>(4_000, |_| {});
@@ -205,8 +205,8 @@ pub(crate) fn a_client_with_a_port_of_its_own_or_another_connection_keeps_it<P: 
     });
 }
 
-/// What was sent before the last reference was dropped is delivered from the port that the other peer knows.
-pub(crate) fn a_connection_that_is_ending_keeps_its_port<P: Tested>() {
+/// A message sent before the last reference was dropped is delivered from the port that the remote knows.
+pub(crate) fn an_ending_connection_keeps_its_port<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 2, 24, 128, 4>();

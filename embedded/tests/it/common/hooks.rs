@@ -8,7 +8,7 @@ use rakwire::{Chunks, Instant};
 
 use crate::support::{Net, Tested, Wire, bytes, in_order, message, number, run};
 
-/// Counts datagrams and drops messages, those that arrive with odd numbers and those that are sent with 99.
+/// Counts datagrams and drops messages: received ones with odd numbers, and sent ones with number 99.
 #[derive(Debug, Default)]
 struct Strict {
     received: u64,
@@ -36,7 +36,7 @@ impl<P: Tested> Hook<P> for Strict {
     }
 }
 
-pub(crate) fn a_hook_sees_and_drops_what_passes_a_machine<P: Tested>() {
+pub(crate) fn a_hook_counts_datagrams_and_drops_messages<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 1, 48, 128, 8>();
@@ -62,14 +62,14 @@ pub(crate) fn a_hook_sees_and_drops_what_passes_a_machine<P: Tested>() {
         let stats = server.stats();
         assert_eq!((received, sent), (stats.datagrams_received, stats.datagrams_sent));
         assert!(received > 0 && sent > 0);
-        // What was dropped has left its memory.
+        // Dropped messages have freed their memory.
         here.disconnect().await;
         assert!(there.recv().await.is_none());
         assert_eq!(server.blocks_available(), server.blocks());
     });
 }
 
-/// Answers each message of its own.
+/// Answers each message addressed to it.
 #[derive(Debug, Default)]
 struct Answerer {
     unanswered: Option<ConnectionId>,
@@ -94,8 +94,8 @@ impl<P: Tested> Plugin<P> for Answerer {
     }
 }
 
-/// The task that reads learns nothing of it, and the runner sends the answer.
-pub(crate) fn a_plugin_answers_while_its_machine_reads<P: Tested>() {
+/// The reading task does not see the message, and the runner sends the answer.
+pub(crate) fn a_plugin_answers_while_its_peer_is_read<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<P, 1, 48, 128, 8>();

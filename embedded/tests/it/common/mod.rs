@@ -1,4 +1,4 @@
-//! What is tested for both protocols.
+//! Tests that run with both protocols.
 
 pub(crate) mod cancellation;
 pub(crate) mod exchange;

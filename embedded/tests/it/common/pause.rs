@@ -11,17 +11,17 @@ use rakwire_embassy::Runner;
 
 use crate::support::{Machine, Net, PORT, Tested, Wire, bytes, connect, message, run, until};
 
-/// How long a peer may be silent: longer than a busy machine lets a test wait for its next turn.
+/// The silence timeout of a peer, longer than a test on a busy machine waits for its next turn.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// How long the board stands still.
+/// The pause of the board.
 const PAUSE: Duration = Duration::from_millis(400);
-/// How often other tasks run until everything that is under way has arrived in the sockets.
+/// The number of turns of other tasks after which everything in flight has arrived in the sockets.
 const SETTLED: usize = 500;
 
-/// Holds up the task of a peer.
+/// Suspends the task of a peer.
 #[derive(Clone, Default)]
 struct Gate {
-    /// How often the task is still polled; `None` while it is not held up.
+    /// The polls that are left; `None` while the task is not suspended.
     polls: Rc<Cell<Option<u32>>>,
     waker: Rc<RefCell<Option<Waker>>>,
 }
@@ -41,7 +41,7 @@ impl Gate {
         .await
     }
 
-    /// Lets the task be polled only so often.
+    /// Suspends the task after this many polls.
     fn close_after(&self, polls: u32) {
         self.polls.set(Some(polls));
     }
@@ -60,13 +60,14 @@ async fn settle() {
     }
 }
 
-/// The datagrams that a machine has sent.
+/// Returns the number of datagrams that a machine has sent.
 fn sent<P: Tested>(machine: &Machine<P>) -> u64 {
     machine.handle.stats().datagrams_sent
 }
 
-/// More than the task reads in one poll wait in the socket, and the last is the only sign of life of its sender.
-pub(crate) fn all_that_waits_is_read_before_a_peer_is_lost<P: Tested>() {
+/// More datagrams wait in the socket than the task reads in one poll, and the last is the only sign of life of its
+/// sender.
+pub(crate) fn waiting_datagrams_are_read_before_a_peer_is_lost<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let (server, runner) = net.idle_machine::<P, 2, 64, 128, 4>(PORT, |config| {
@@ -102,8 +103,8 @@ pub(crate) fn all_that_waits_is_read_before_a_peer_is_lost<P: Tested>() {
     });
 }
 
-/// After a pause the task of a peer may be polled before those that bring what has arrived to its socket.
-pub(crate) fn what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost<P: Tested>() {
+/// After a pause the peer's task may be polled before the tasks that move received datagrams to its socket.
+pub(crate) fn datagrams_in_the_network_stack_are_read_before_a_peer_is_lost<P: Tested>() {
     for polls in 0..12 {
         run(async {
             let mut net = Net::new(Wire::losing(0));

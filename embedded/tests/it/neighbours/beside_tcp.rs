@@ -1,4 +1,4 @@
-//! Connections over TCP on an interface whose peers look for absent machines.
+//! TCP connections on an interface that is searching for absent machines.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn exchange(mut here: Connection<'static>, mut there: Connection<'static>)
 }
 
 #[test]
-fn a_connection_over_tcp_opens_while_absent_machines_are_dialled_and_pings_are_forged() {
+fn tcp_connects_beside_absent_machines_and_forged_pings() {
     run(async {
         let (mut net, _client, server) = ethernet::<RakNet>();
         let (there, address) = net.machine_without_peer();
@@ -36,7 +36,7 @@ fn a_connection_over_tcp_opens_while_absent_machines_are_dialled_and_pings_are_f
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
-        // Before the connection has to ask for the hardware address of its server, others have.
+        // Other requests come before the connection's request for the hardware address of its server.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let connecting = Connection::connect(here, memory(), (address, PORT).into());
         let (here, there) = tokio::join!(connecting, Connection::accept(there, memory(), PORT));
@@ -45,7 +45,7 @@ fn a_connection_over_tcp_opens_while_absent_machines_are_dialled_and_pings_are_f
 }
 
 #[test]
-fn peers_meet_while_an_absent_server_is_dialled_over_tcp() {
+fn peers_connect_while_tcp_dials_an_absent_server() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let client = net.client::<RakNet, 2, 96, 128, 8>();
@@ -54,7 +54,7 @@ fn peers_meet_while_an_absent_server_is_dialled_over_tcp() {
             let absent = ([10, 0, 0, ABSENT], PORT).into();
             while Connection::connect(stack, memory(), absent).await.is_err() {}
         });
-        // It has the first request.
+        // The absent server has the first request.
         tokio::time::sleep(Duration::from_millis(300)).await;
         for _ in 0..3 {
             let server = net.server::<RakNet, 2, 96, 128, 8>();
@@ -69,7 +69,7 @@ fn peers_meet_while_an_absent_server_is_dialled_over_tcp() {
 }
 
 #[test]
-fn a_connection_goes_on_while_an_absent_server_is_dialled_over_tcp() {
+fn a_connection_survives_tcp_dialling_an_absent_server() {
     run(async {
         let (net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
@@ -83,7 +83,7 @@ fn a_connection_goes_on_while_an_absent_server_is_dialled_over_tcp() {
 }
 
 #[test]
-fn a_handshake_that_a_client_does_not_finish_makes_way_for_the_next_one() {
+fn an_unfinished_handshake_makes_way_for_the_next() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let ((here, _), (there, address)) = (net.machine_without_peer(), net.machine_without_peer());
@@ -93,7 +93,7 @@ fn a_handshake_that_a_client_does_not_finish_makes_way_for_the_next_one() {
         net.forge(2, forged_syn(ABSENT, 2));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let here = loop {
-            // Meanwhile the server refuses.
+            // Meanwhile the server refuses connections.
             if let Ok(connection) = Connection::connect(here, memory(), (address, PORT).into()).await {
                 break connection;
             }

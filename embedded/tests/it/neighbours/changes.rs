@@ -16,7 +16,7 @@ fn address(number: u8, third: u8) -> ConfigV4 {
 }
 
 #[test]
-fn a_connection_goes_on_when_its_link_comes_back() {
+fn a_connection_continues_when_its_link_returns() {
     run(async {
         let (net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
@@ -32,7 +32,7 @@ fn a_connection_goes_on_when_its_link_comes_back() {
 }
 
 #[test]
-fn a_connection_goes_on_when_the_hardware_address_of_another_one_is_lost() {
+fn a_connection_survives_the_loss_of_another_hardware_address() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let client = net.client::<RakNet, 2, 96, 128, 8>();
@@ -50,10 +50,10 @@ fn a_connection_goes_on_when_the_hardware_address_of_another_one_is_lost() {
 }
 
 #[test]
-fn a_machine_that_was_absent_is_reached_once_the_network_is_another_one() {
+fn an_absent_machine_is_reached_after_a_network_change() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
-        // More than the second that a request takes.
+        // Longer than the second that a request takes.
         let client = net.machine::<RakNet, 2, 96, 128, 8>(0, |config| config.connect_attempts = 4);
         let server = net.server::<RakNet, 2, 96, 128, 8>();
         net.stack_of(1).set_config_v4(address(1, 7));
@@ -68,12 +68,12 @@ fn a_machine_that_was_absent_is_reached_once_the_network_is_another_one() {
     });
 }
 
-/// As when DHCP gives the board another address: a connection from the old one is lost to it, and nothing else is.
+/// A DHCP server assigns a new address: connections from the old address are lost, all others continue.
 #[test]
-fn a_connection_over_ipv6_goes_on_when_its_board_has_another_ipv4_address() {
+fn an_ipv6_connection_survives_a_new_ipv4_address() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
-        // The stack forgets all hardware addresses when it is configured, and asks for one of them a second.
+        // The stack forgets all hardware addresses when it is configured, and then requests one per second.
         let timeout = std::time::Duration::from_secs(3);
         let client = net.machine::<RakNet, 4, 192, 128, 8>(0, |config| RakNet::set_timeout(config, timeout));
         let server = net.machine::<RakNet, 4, 96, 128, 8>(PORT, |config| {

@@ -1,4 +1,4 @@
-//! Attempts to connect with machines that are absent.
+//! Attempts to connect to absent machines.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -23,22 +23,22 @@ fn a_connection_goes_on_while_an_absent_machine_is_dialled<P: Tested>(absent: So
 }
 
 #[test]
-fn a_connection_of_raknet_goes_on_while_an_absent_machine_is_dialled() {
+fn raknet_continues_while_an_absent_machine_is_dialled() {
     a_connection_goes_on_while_an_absent_machine_is_dialled::<RakNet>(absent());
 }
 
 #[test]
-fn a_connection_of_the_game_protocol_goes_on_while_an_absent_machine_is_dialled() {
+fn the_game_protocol_continues_while_an_absent_machine_is_dialled() {
     a_connection_goes_on_while_an_absent_machine_is_dialled::<GameProtocol>(absent());
 }
 
 #[test]
-fn a_connection_goes_on_while_an_absent_machine_is_dialled_over_ipv6() {
+fn a_connection_continues_while_ipv6_dials_an_absent_machine() {
     a_connection_goes_on_while_an_absent_machine_is_dialled::<RakNet>((ipv6(ABSENT), PORT).into());
 }
 
 #[test]
-fn a_connection_over_ipv6_goes_on_while_an_absent_machine_is_dialled() {
+fn an_ipv6_connection_continues_while_an_absent_machine_is_dialled() {
     run(async {
         let (_net, client, mut server) = ethernet::<RakNet>();
         server.address = (ipv6(2), PORT).into();
@@ -48,7 +48,7 @@ fn a_connection_over_ipv6_goes_on_while_an_absent_machine_is_dialled() {
 }
 
 #[test]
-fn a_connection_goes_on_while_the_gateway_is_absent() {
+fn a_connection_continues_while_the_gateway_is_absent() {
     run(async {
         let mut net = crate::support::Net::with_medium(
             crate::support::Wire::losing(0),
@@ -65,7 +65,7 @@ fn a_connection_goes_on_while_the_gateway_is_absent() {
 }
 
 #[test]
-fn a_connection_goes_on_while_there_is_no_gateway() {
+fn a_connection_continues_without_a_gateway() {
     run(async {
         let (_net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
@@ -75,12 +75,12 @@ fn a_connection_goes_on_while_there_is_no_gateway() {
 }
 
 #[test]
-fn one_member_of_a_mesh_that_is_present_is_reached_beside_four_that_are_not() {
+fn a_present_mesh_member_is_reached_beside_four_absent_ones() {
     run(async {
         let (mut net, client, server) = ethernet::<RakNet>();
         let connection = echoing(&client, &server).await;
         let member = net.server::<RakNet, 2, 96, 128, 8>();
-        // The attempts that come first have the first requests.
+        // The first attempts have the first requests.
         let absent = (0..4).map(|number| ([10, 0, 0, ABSENT + number], PORT).into());
         let dialling: Vec<_> =
             absent.map(|address| tokio::task::spawn_local(dial(client.handle, address))).collect();
@@ -98,7 +98,7 @@ fn one_member_of_a_mesh_that_is_present_is_reached_beside_four_that_are_not() {
 }
 
 #[test]
-fn peers_that_dial_each_other_meet_beside_candidates_that_are_absent() {
+fn peers_that_dial_each_other_connect_beside_absent_candidates() {
     run(async {
         let mut net = crate::support::Net::with_medium(
             crate::support::Wire::losing(0),

@@ -12,13 +12,13 @@ use super::ABSENT;
 use crate::raknet::silence::forged_ping;
 use crate::support::{Medium, Net, PORT, Wire, run};
 
-/// Pings that arrive between two turns of the other machines.
+/// The number of pings that arrive between two turns of the other machines.
 const BURST: usize = 32;
-/// Of so many one is in the name of an absent machine. It has another place in each burst, so that a socket that takes only the first
-/// ones of them takes it, too.
+/// One ping of this many has the address of an absent machine. Its position changes with each burst, so that a socket
+/// that accepts only the first ones receives it, too.
 const ONE_OF: usize = BURST - 1;
 
-/// Has as many pings arrive at machine 2 as it can take, in the name of machine 1 and of machines that are absent.
+/// Sends as many pings to machine 2 as it can receive, with the addresses of machine 1 and of absent machines.
 async fn flood(net: Net) {
     let absent = (ABSENT..=u8::MAX - 1).flat_map(|absent| iter::repeat_n(1, ONE_OF - 1).chain([absent]));
     for (number, from) in (1_usize..).zip(absent.cycle()) {
@@ -29,16 +29,16 @@ async fn flood(net: Net) {
     }
 }
 
-/// The absent machine for whose hardware address a frame asks (RFC 826).
+/// Returns the absent machine that a frame requests the hardware address of (RFC 826).
 fn absent_one_asked_for(frame: &[u8]) -> Option<u8> {
     let is_arp = frame.get(12..14) == Some(&[8, 6]);
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)
 }
 
-/// Answers that no machine takes block a socket, which asks for the hardware address of the first one until it is replaced. Between
-/// any two turns of the peer more datagrams arrive than it reads in one.
+/// Answers that are never received block a socket: it requests the hardware address of the first receiver until it is
+/// replaced. Between any two turns of the peer more datagrams arrive than it reads in one.
 #[test]
-fn a_socket_that_is_blocked_is_replaced_during_a_flood() {
+fn a_blocked_socket_is_replaced_during_a_flood() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         let _client = net.client::<RakNet, 1, 48, 128, 8>();

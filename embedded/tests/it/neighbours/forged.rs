@@ -1,4 +1,4 @@
-//! Requests that say that they come from machines that are absent.
+//! Requests with forged addresses of absent machines.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{ABSENT, echoing, ethernet, go_on_beside};
 use crate::raknet::silence::{forged_ping, forged_ping_v6, forged_salt, forged_salt_v6};
 use crate::support::{Net, PORT, Tested, join, run};
 
-/// Has a request arrive at machine 2 every `pause`, from one absent machine after the other.
+/// Sends a request to machine 2 every `pause`, from one absent machine after the other.
 async fn forge(net: std::rc::Rc<Net>, pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     loop {
         for from in ABSENT..=u8::MAX - 1 {
@@ -31,19 +31,19 @@ fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, reques
 }
 
 #[test]
-fn a_server_goes_on_while_requests_are_forged_twice_a_second() {
+fn a_server_survives_two_forged_requests_per_second() {
     a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(500), forged_ping);
     a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(500), forged_salt);
 }
 
 #[test]
-fn a_server_goes_on_while_requests_are_forged_all_the_time() {
+fn a_server_survives_continuous_forged_requests() {
     a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(1), forged_ping);
     a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(1), forged_salt);
 }
 
 #[test]
-fn a_server_goes_on_while_requests_are_forged_over_ipv6() {
+fn a_server_survives_forged_requests_over_ipv6() {
     a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(100), forged_ping_v6);
     a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(100), forged_salt_v6);
 }
@@ -64,21 +64,21 @@ fn newcomers_are_let_in_while_requests_are_forged<P: Tested>(request: fn(u8, u8)
 }
 
 #[test]
-fn newcomers_are_let_in_while_pings_are_forged() {
+fn new_clients_connect_while_pings_are_forged() {
     newcomers_are_let_in_while_requests_are_forged::<RakNet>(forged_ping);
 }
 
 #[test]
-fn newcomers_are_let_in_while_salts_are_forged() {
+fn new_clients_connect_while_salts_are_forged() {
     newcomers_are_let_in_while_requests_are_forged::<GameProtocol>(forged_salt);
 }
 
 #[test]
-fn a_machine_that_only_asks_all_machines_has_its_answer() {
+fn a_broadcast_ping_is_answered() {
     run(async {
         let (mut net, client, server) = ethernet::<RakNet>();
         let _connection = echoing(&client, &server).await;
-        // The server has to ask for its hardware address.
+        // The server has to request the hardware address of the client.
         let seeker = net.client::<RakNet, 1, 24, 128, 4>();
         let forging = tokio::task::spawn_local(forge(net.into(), Duration::from_millis(500), forged_ping));
         let all = (std::net::Ipv4Addr::BROADCAST, PORT).into();

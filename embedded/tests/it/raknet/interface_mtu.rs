@@ -10,8 +10,8 @@ use rakwire_embassy::Connection;
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
-/// The MTU of a connection between a client and a server, of which the first or the second has an interface that sends
-/// packets of `interface` bytes, after long messages have arrived on both sides.
+/// Returns the MTU of a connection after long messages have arrived on both sides. The interface of the client or the
+/// server sends packets of at most `interface` bytes.
 async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bool) -> u16 {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let client = machine(&mut net, 0, 0, client_is_narrow.then_some(interface));
@@ -20,7 +20,7 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     let (here, there) = tokio::join!(client.handle.connect(address), server.handle.accept());
     let here = here.expect("a connection");
     exchange(&here, &there).await;
-    // Those that were late alone had arrived.
+    // Only late datagrams, which had arrived, were counted as lost.
     let lost = [&here, &there].map(|end| {
         let stats = end.stats().expect("an open end");
         stats.datagrams_lost - stats.datagrams_late
@@ -29,7 +29,7 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     here.stats().expect("an open end").mtu
 }
 
-/// A message whose parts are as long as the MTU arrives at each of two ends.
+/// Sends a message in each direction with parts as long as the MTU.
 async fn exchange(here: &Connection<'static, RakNet>, there: &Connection<'static, RakNet>) {
     for (from, to) in [(here, there), (there, here)] {
         from.send(&message(7, 4_200), Delivery::RELIABLE_ORDERED).await.expect("an open end");
@@ -63,9 +63,9 @@ fn a_connection_has_the_mtu_of_the_interface() {
     });
 }
 
-/// As when a tunnel comes up behind the next router, and nothing tells the board.
+/// Like a tunnel that comes up behind the next router, without any notification to the board.
 #[test]
-fn messages_arrive_over_a_path_that_becomes_narrower() {
+fn messages_arrive_when_the_path_becomes_narrower() {
     run(async {
         for (longest, medium) in [(1_400, Medium::Ip), (1_280, Medium::Ethernet), (576, Medium::Ip)] {
             let wire = Wire::losing(0);
@@ -82,9 +82,10 @@ fn messages_arrive_over_a_path_that_becomes_narrower() {
     });
 }
 
-/// Others send up to 1,492 bytes without counting headers, over interfaces that take more than Ethernet does.
+/// Other implementations send up to 1,492 bytes without counting headers, over interfaces with a larger MTU than
+/// Ethernet.
 #[test]
-fn datagrams_that_are_longer_than_ours_are_read() {
+fn datagrams_longer_than_ours_are_read() {
     run(async {
         let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
         net.interface_mtu = 1_520;

@@ -1,4 +1,4 @@
-//! What only RakNet does: ordered messages of all memory, refusals, receipts, pongs.
+//! Features that only RakNet has: ordered messages, refusals, receipts, pongs.
 
 use rakwire::raknet::{Delivery, Outcome, RakNet, Reliability, SetError};
 use rakwire_embassy::raknet::{ConnectError, Event, PingError};
@@ -6,7 +6,7 @@ use rakwire_embassy::raknet::{ConnectError, Event, PingError};
 use crate::support::{Net, PORT, Wire, bytes, connected, echo, message, pair, run};
 
 #[test]
-fn what_was_read_leaves_its_memory_to_the_answer() {
+fn a_read_message_frees_memory_for_the_answer() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<RakNet, 1, 48, 64, 4>();
@@ -14,7 +14,7 @@ fn what_was_read_leaves_its_memory_to_the_answer() {
         tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
         let connection = client.handle.connect(server.address).await.expect("a connection");
         for number in 0..5 {
-            // More than a third of all memory, there and back.
+            // More than a third of all memory in each direction.
             let sent = message(number, 19 * 64);
             connection.send(&sent, Delivery::RELIABLE).await.expect("an open end");
             assert_eq!(bytes(&connection.recv().await.expect("an answer")), sent);
@@ -36,7 +36,7 @@ fn a_full_host_refuses() {
 }
 
 #[test]
-fn both_ends_know_whom_they_are_connected_with() {
+fn both_ends_know_the_identity_of_the_other() {
     run(async {
         let (_client, _server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_ne!(here.identity(), there.identity());
@@ -47,7 +47,7 @@ fn both_ends_know_whom_they_are_connected_with() {
 }
 
 #[test]
-fn both_ends_are_told_the_addresses_of_the_other_one() {
+fn both_ends_receive_internal_addresses() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         let own = [([10, 0, 0, 7], PORT).into()];
@@ -61,7 +61,7 @@ fn both_ends_are_told_the_addresses_of_the_other_one() {
 }
 
 #[test]
-fn receipts_tell_what_became_of_messages() {
+fn receipts_report_the_outcome_of_messages() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });

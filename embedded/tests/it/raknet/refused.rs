@@ -6,7 +6,8 @@ use rakwire_embassy::raknet::RefusedClient;
 
 use crate::support::{Net, PORT, Wire, run};
 
-/// The clients that a server has refused for their password, of which this many came one after the other.
+/// Returns the clients that came, and those that the server refused for their password, with `clients` arriving one
+/// after the other.
 async fn refused(cookies: CookiePolicy, clients: u8) -> (Vec<rakwire::raknet::Guid>, Vec<RefusedClient>) {
     let mut net = Net::new(Wire::losing(0));
     let server = net.machine::<RakNet, 2, 48, 128, 8>(PORT, |config| {
@@ -26,7 +27,7 @@ async fn refused(cookies: CookiePolicy, clients: u8) -> (Vec<rakwire::raknet::Gu
 }
 
 #[test]
-fn a_refused_client_is_named_with_whether_its_address_is_its_own() {
+fn a_refused_client_is_reported_with_its_address_validation() {
     run(async {
         for (cookies, is_validated) in [(CookiePolicy::Off, false), (CookiePolicy::Required, true)] {
             let (guids, refused) = refused(cookies, 1).await;

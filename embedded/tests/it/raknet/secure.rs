@@ -41,7 +41,7 @@ fn trusting(key: &StaticKey) -> ConnectOptions<'static> {
 }
 
 #[test]
-fn messages_pass_sealed_and_each_machine_knows_the_other() {
+fn messages_are_sealed_and_both_machines_are_identified() {
     run(async {
         let mut net = Net::new(Wire::losing(30));
         let (client, server) = (client(&mut net), server(&mut net));
@@ -63,7 +63,7 @@ fn messages_pass_sealed_and_each_machine_knows_the_other() {
 }
 
 #[test]
-fn a_server_with_another_key_is_none() {
+fn a_server_with_a_different_key_is_rejected() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let (client, server) = (client(&mut net), server(&mut net));
@@ -76,9 +76,9 @@ fn a_server_with_another_key_is_none() {
     });
 }
 
-/// A board learns the time after its start; then a token opens one connection.
+/// The board learns the time after its start; then a token opens one connection.
 #[test]
-fn a_token_opens_one_connection_to_a_board_that_knows_the_time() {
+fn a_token_opens_one_connection_once_the_time_is_set() {
     const TODAY: u64 = 1_800_000_000;
     static USED: UsedTokenTable<4> = UsedTokenTable::new();
     let token_key = || TokenKey::from_bytes([0x7A; 32]);

@@ -1,4 +1,4 @@
-//! Who may connect, and what a server knows of its clients.
+//! Admission of clients, and the server's information about them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rakwire_embassy::raknet::{BanError, ConnectError};
 use crate::support::{LOST, Net, PORT, Wire, connected, end, join, message, pair, run, until};
 
 #[test]
-fn a_password_lets_in_those_who_know_it() {
+fn a_password_admits_clients_that_send_it() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         assert_eq!(server.handle.set_password(&[7; 256]), Err(SetError::PasswordTooLong));
@@ -22,7 +22,7 @@ fn a_password_lets_in_those_who_know_it() {
         let failed = client.handle.connect(server.address).await.expect_err("no password");
         assert_eq!(failed, ConnectError::Failed(ConnectFailure::InvalidPassword));
         let options = ConnectOptions { password: b"friends", ..Default::default() };
-        // The last attempt is still being ended.
+        // The last attempt is still ending.
         while client.handle.connect_with(server.address, &options).await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -30,7 +30,7 @@ fn a_password_lets_in_those_who_know_it() {
 }
 
 #[test]
-fn bans_last_until_they_are_lifted_or_over() {
+fn bans_end_when_removed_or_expired() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         let pattern: AddressPattern = "10.0.0.*".parse().expect("a pattern");
@@ -49,7 +49,7 @@ fn bans_last_until_they_are_lifted_or_over() {
             if !matches!(error, ConnectError::NotTried(_)) {
                 break error;
             }
-            // The last connection is still being ended.
+            // The last connection is still ending.
             tokio::task::yield_now().await;
         };
         assert_eq!(refused, ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned)));
@@ -64,7 +64,7 @@ fn bans_last_until_they_are_lifted_or_over() {
 }
 
 #[test]
-fn a_connection_is_found_by_the_guid_of_its_other_end() {
+fn a_connection_is_found_by_the_guid_of_the_remote() {
     run(async {
         let (client, server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
         assert_eq!((here.guid(), there.guid()), (server.handle.guid(), client.handle.guid()));
@@ -72,7 +72,7 @@ fn a_connection_is_found_by_the_guid_of_its_other_end() {
         assert!(server.handle.connection_of(Guid(1)).is_none());
         let same = server.handle.connection_of(client.handle.guid()).expect("it is connected");
         assert_eq!((same.id(), same.remote()), (there.id(), there.remote()));
-        // It is a reference of its own.
+        // It is a separate reference.
         drop(there);
         here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
         assert!(same.recv().await.is_some());
@@ -83,21 +83,21 @@ fn a_connection_is_found_by_the_guid_of_its_other_end() {
 }
 
 #[test]
-fn each_connection_may_have_a_timeout_of_its_own() {
+fn a_connection_can_override_the_timeout() {
     run(async {
         let wire = Wire::losing(0);
         let (_client, _server, here, _there) = connected::<RakNet>(wire.clone()).await;
         wire.loss_percent.set(100);
         here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
         assert_eq!(here.set_timeout(Duration::from_millis(50)), Ok(()));
-        // The configuration would wait for longer than the test may.
+        // The timeout of the configuration is longer than the test may take.
         assert!(here.recv().await.is_none());
         assert_eq!(end(&here), LOST);
     });
 }
 
 #[test]
-fn a_server_says_that_a_client_returns_no_cookie() {
+fn a_server_reports_clients_that_return_no_cookie() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let server = net.machine::<RakNet, 1, 48, 128, 4>(PORT, |config| {

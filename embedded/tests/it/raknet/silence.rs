@@ -1,4 +1,4 @@
-//! Receivers that do not answer when a machine asks for their hardware address.
+//! Receivers that do not answer requests for their hardware address.
 
 use embassy_time::Duration;
 use rakwire::raknet::{Delivery, PingScope, RakNet};
@@ -8,40 +8,40 @@ use rakwire_embassy::raknet::{Connection, PingError};
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
-/// Longer than the socket may stand still.
+/// Longer than the socket may be blocked.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// An address that nobody has.
+/// The number of an address without a machine.
 const NOBODY: u8 = 99;
 
-/// A client on any port, and a server, which are machines 1 and 2.
+/// Creates a client on any port and a server, which are machines 1 and 2.
 fn ethernet() -> (Net, Machine<RakNet>, Machine<RakNet>) {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
     let (client, server) = (net.client::<RakNet, 1, 48, 128, 4>(), net.server::<RakNet, 1, 48, 128, 4>());
     (net, client, server)
 }
 
-/// One message there.
+/// Sends one message and receives it.
 async fn say(number: u32, from: &Connection<'static>, to: &Connection<'static>) {
     from.send(&message(number, 40), Delivery::RELIABLE_ORDERED).await.expect("an open end");
     assert_eq!(bytes(&to.recv().await.expect("a message")), message(number, 40));
 }
 
-/// A ping that says that it comes from `from`, as it arrives at machine `to`.
+/// A ping with the address of `from`, as it arrives at machine `to`.
 pub(crate) fn forged_ping(from: u8, to: u8) -> Vec<u8> {
     forged_udp(from, to, &ping())
 }
 
-/// The first datagram of a client of the Game Protocol, which is a salt, from `from`.
+/// The first datagram of a client of the Game Protocol, a salt, with the address of `from`.
 pub(crate) fn forged_salt(from: u8, to: u8) -> Vec<u8> {
     forged_udp(from, to, &[0xF0, 1, 2, from])
 }
 
 fn forged_udp(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
-    // A checksum of 0 is none.
+    // A checksum of 0 means none.
     [ipv4_header(from, to, 17, 8 + payload.len()), udp_header(payload, [0, 0]), payload.to_vec()].concat()
 }
 
-/// The first segment of a connection over TCP.
+/// The first segment of a TCP connection.
 pub(crate) fn forged_syn(from: u8, to: u8) -> Vec<u8> {
     let mut segment = [PORT.to_be_bytes(), PORT.to_be_bytes()].concat();
     segment.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 16, 0, 0, 0, 0, 0]);
@@ -94,7 +94,7 @@ fn udp_header(payload: &[u8], checksum: [u8; 2]) -> Vec<u8> {
     [PORT.to_be_bytes(), PORT.to_be_bytes(), ((8 + payload.len()) as u16).to_be_bytes(), checksum].concat()
 }
 
-/// The checksum of RFC 1071.
+/// Computes the checksum of RFC 1071.
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();
@@ -105,7 +105,7 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 }
 
 #[test]
-fn a_forged_request_silences_a_server_for_a_moment_only() {
+fn a_forged_request_blocks_a_server_only_briefly() {
     run(async {
         let (net, client, server) = ethernet();
         let (here, there) = connect(&client, &server).await;
@@ -114,27 +114,27 @@ fn a_forged_request_silences_a_server_for_a_moment_only() {
         // Until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
-        // It was the socket that stood still, not the connection: others get answers, too.
+        // The socket was blocked, not only the connection, and others receive answers again, too.
         assert!(client.handle.ping(server.address, TIME_LIMIT).await.is_ok());
     });
 }
 
 #[test]
-fn a_client_goes_on_from_its_port_after_nobody_took_what_it_sent() {
+fn a_client_keeps_its_port_after_its_datagrams_were_lost() {
     run(async {
         let (_net, client, server) = ethernet();
         let (here, there) = connect(&client, &server).await;
         let nobody = ([10, 0, 0, NOBODY], PORT).into();
         let error = client.handle.ping(nobody, Duration::from_millis(50)).await;
         assert!(matches!(error, Err(PingError::NoAnswer)));
-        // From another port the server would not know it.
+        // From another port the server would not recognise it.
         say(1, &here, &there).await;
         say(2, &there, &here).await;
     });
 }
 
 #[test]
-fn a_receiver_without_a_way_to_it_keeps_nobody_waiting() {
+fn an_unroutable_receiver_blocks_no_one_else() {
     run(async {
         let (_net, client, server) = ethernet();
         let far = ([192, 0, 2, 1], PORT).into();

@@ -8,7 +8,7 @@ use crate::support::{Machine, Net, PORT, Wire, give_up, run};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Two machines that accept messages without a connection.
+/// Creates two machines that accept messages without a connection.
 fn accepting() -> (Net, Machine<RakNet>, Machine<RakNet>) {
     let mut net = Net::new(Wire::losing(0));
     let accept = |config: &mut Config| config.out_of_band = OutOfBand::Accept;
@@ -23,7 +23,7 @@ fn messages_need_no_connection() {
         let (_net, here, there) = accepting();
         assert_eq!(here.handle.send_out_of_band(there.address, &[]).await, Err(OutOfBandError::BadLength));
         assert_eq!(here.handle.advertise(there.address, &[0; 399]).await, Err(OutOfBandError::BadLength));
-        // From now on they are kept.
+        // Messages are kept from now on.
         assert!(give_up(there.handle.recv_unconnected()));
         for number in 0..8 {
             assert!(!give_up(here.handle.send_out_of_band(there.address, &[number; 100])));
@@ -44,7 +44,7 @@ fn messages_need_no_connection() {
 }
 
 #[test]
-fn messages_that_nobody_reads_yet_hold_up_no_pongs() {
+fn unread_messages_do_not_delay_pongs() {
     run(async {
         let (mut net, here, there) = accepting();
         let server = net.server::<RakNet, 1, 48, 128, 8>();
@@ -70,7 +70,7 @@ fn every_server_that_answers_is_found() {
         let servers = [net.server::<RakNet, 1, 48, 128, 8>(), net.server::<RakNet, 1, 48, 128, 8>()];
         let everybody = (std::net::Ipv4Addr::BROADCAST, PORT).into();
         let mut found = Vec::new();
-        // On a busy machine an answer may come after the search.
+        // On a busy machine an answer may arrive after the search.
         while found.len() < servers.len() {
             found.clear();
             let time = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use rakwire::raknet::RakNet;
 
 use crate::support::{Net, Wire, run};
 
-/// A server that speaks version 11, as Minecraft Bedrock does, and takes no datagram of an address that has asked for another one.
+/// A server with version 11, like Minecraft Bedrock, that blocks an address which has requested another version.
 #[derive(Debug, Default)]
 struct Bedrock {
     versions: Vec<u8>,
@@ -22,7 +22,7 @@ impl Hook<RakNet> for Bedrock {
 }
 
 #[test]
-fn a_client_that_asks_for_the_version_connects_to_a_server_that_blocks_after_another_one() {
+fn a_pinging_client_connects_to_a_server_that_blocks_wrong_versions() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let (address, server) = net.hooked::<RakNet, _, 1, 48, 128, 8>(Bedrock::default());

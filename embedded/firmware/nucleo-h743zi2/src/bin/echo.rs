@@ -1,4 +1,5 @@
-//! A plain UDP echo on the Nucleo-H743ZI2, as a reference for the sizes of the other programs: `cargo run --release --bin nucleo-echo`.
+//! A plain UDP echo on the Nucleo-H743ZI2, the baseline for the sizes of the other programs: `cargo run --release --bin
+//! nucleo-echo`.
 
 #![no_std]
 #![no_main]

@@ -1,7 +1,7 @@
-//! A player of the snowball fight on the Nucleo-H743ZI2: `cargo run --release`. The blue button throws, and the three lights are its
-//! health.
+//! A player of the snowball fight on the Nucleo-H743ZI2: `cargo run --release`. The blue button throws, and the three
+//! lights show the health.
 //!
-//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
+//! At build time, `RAKWIRE_GAME` sets the server, and `RAKWIRE_ADDRESS` the address without DHCP.
 
 #![no_std]
 #![no_main]

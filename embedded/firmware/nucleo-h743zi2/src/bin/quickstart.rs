@@ -1,12 +1,12 @@
-//! rakwire on the Nucleo-H743ZI2, complete in one file: it joins a RakNet server over the board's Ethernet, sends it a
-//! message every second, and logs what comes back.
+//! rakwire on the Nucleo-H743ZI2, complete in one file. It joins a RakNet server over the board's Ethernet, sends a
+//! message every second, and logs the messages that it receives.
 //!
-//! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and here
-//! `cargo run --release --bin nucleo-quickstart`. `RAKWIRE_SERVER=192.168.0.10:19132` at build time names the server,
-//! which the board looks for otherwise.
+//! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and here `cargo run
+//! --release --bin nucleo-quickstart`. `RAKWIRE_SERVER=192.168.0.10:19132` at build time sets the server; without it
+//! the board searches for one.
 //!
-//! To start a program of your own, copy this file, `.cargo/config.toml`, and the dependencies in `Cargo.toml` except for
-//! `rakwire-firmware`, with other paths.
+//! To start your own program, copy this file, `.cargo/config.toml`, and the dependencies in `Cargo.toml` except for
+//! `rakwire-firmware`, and change their paths.
 
 #![no_std]
 #![no_main]
@@ -29,7 +29,7 @@ use rakwire_embassy::raknet::profiles::Sensor;
 use rakwire_embassy::raknet::{self, Connection, Handle, Runner};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// The server, such as 192.168.0.10:19132; without one it is looked for in the local network.
+/// The server, such as 192.168.0.10:19132; without one the board searches the local network.
 const SERVER: Option<&str> = option_env!("RAKWIRE_SERVER");
 
 bind_interrupts!(struct Interrupts {
@@ -42,10 +42,10 @@ type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
-    // Sockets: one of DHCP and two of the peer.
+    // Sockets: one for DHCP and two for the peer.
     static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let mut config = embassy_stm32::Config::default();
-    // The generator of random numbers needs this clock.
+    // The random number generator needs this clock.
     config.rcc.hsi48 = Some(Default::default());
     let p = embassy_stm32::init(config);
     let mut rng = Rng::new(p.RNG, Interrupts);
@@ -84,9 +84,9 @@ async fn network(mut runner: embassy_net::Runner<'static, Device>) -> ! {
 
 // From here on the file is the same for every board.
 
-/// The port on which a server is looked for if none is named.
+/// The port for the search if no server is set.
 const PORT: u16 = 19_132;
-/// The id of our messages, which is their first byte. Those below 0x1B are RakNet's own.
+/// The id of our messages, which is their first byte. Ids below 0x1B belong to RakNet.
 const HELLO: u8 = 0x90;
 
 /// Starts the peer and the program. The random bytes must come from the generator of the chip.
@@ -102,7 +102,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Joins the server, and joins it again when the connection has ended.
+/// Joins the server, and rejoins it when the connection has ended.
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<SocketAddrV4>) -> ! {
     loop {
@@ -122,7 +122,7 @@ async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<
     }
 }
 
-/// The named server, or the first that answers a ping to the whole local network.
+/// Returns the configured server, or the first that answers a broadcast ping on the local network.
 async fn find(handle: Handle<'_>, server: Option<SocketAddrV4>) -> Option<SocketAddr> {
     if let Some(server) = server {
         return Some(server.into());

@@ -1,6 +1,7 @@
-//! The telemetry example on the Nucleo-H743ZI2: `cargo run --release --bin nucleo-telemetry`. The sensor is the chip's own temperature sensor.
+//! The telemetry example on the Nucleo-H743ZI2: `cargo run --release --bin nucleo-telemetry`. The sensor is the chip's
+//! own temperature sensor.
 //!
-//! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
+//! At build time, `RAKWIRE_SERVER` sets the server, and `RAKWIRE_ADDRESS` the address without DHCP.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,5 @@
-//! A plain UDP echo on the W5500-EVB-Pico2, as a reference for the sizes of the other programs: `cargo run --release --bin pico2-echo`.
+//! A plain UDP echo on the W5500-EVB-Pico2, the baseline for the sizes of the other programs: `cargo run --release
+//! --bin pico2-echo`.
 
 #![no_std]
 #![no_main]

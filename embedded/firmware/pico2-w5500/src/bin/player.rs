@@ -1,7 +1,7 @@
-//! A player of the snowball fight on the W5500-EVB-Pico2: `cargo run --release`. A button between
-//! pin 15 and ground throws, and the light shows its health.
+//! A player of the snowball fight on the W5500-EVB-Pico2: `cargo run --release`. A button between pin 15 and ground
+//! throws, and the light shows the health.
 //!
-//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
+//! At build time, `RAKWIRE_GAME` sets the server, and `RAKWIRE_ADDRESS` the address without DHCP.
 
 #![no_std]
 #![no_main]

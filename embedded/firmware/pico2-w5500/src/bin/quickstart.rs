@@ -1,12 +1,12 @@
-//! rakwire on the W5500-EVB-Pico2, complete in one file: it joins a RakNet server over the board's Ethernet, sends it a
-//! message every second, and logs what comes back.
+//! rakwire on the W5500-EVB-Pico2, complete in one file. It joins a RakNet server over the board's Ethernet, sends a
+//! message every second, and logs the messages that it receives.
 //!
-//! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and here
-//! `cargo run --release --bin pico2-quickstart`. `RAKWIRE_SERVER=192.168.0.10:19132` at build time names the server,
-//! which the board looks for otherwise.
+//! On a machine in the same network run `cargo run -p rakwire-cli -- echo --listen 0.0.0.0:19132`, and here `cargo run
+//! --release --bin pico2-quickstart`. `RAKWIRE_SERVER=192.168.0.10:19132` at build time sets the server; without it the
+//! board searches for one.
 //!
-//! To start a program of your own, copy this file, `.cargo`, `build.rs`, `memory.x`, and the dependencies in `Cargo.toml`
-//! except for `rakwire-firmware`, with other paths.
+//! To start your own program, copy this file, `.cargo`, `build.rs`, `memory.x`, and the dependencies in `Cargo.toml`
+//! except for `rakwire-firmware`, and change their paths.
 
 #![no_std]
 #![no_main]
@@ -33,7 +33,7 @@ use rakwire_embassy::raknet::profiles::Sensor;
 use rakwire_embassy::raknet::{self, Connection, Handle, Runner};
 use static_cell::{ConstStaticCell, StaticCell};
 
-/// The server, such as 192.168.0.10:19132; without one it is looked for in the local network.
+/// The server, such as 192.168.0.10:19132; without one the board searches the local network.
 const SERVER: Option<&str> = option_env!("RAKWIRE_SERVER");
 
 bind_interrupts!(struct Interrupts {
@@ -46,7 +46,7 @@ type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
-    // Sockets: one of DHCP and two of the peer.
+    // Sockets: one for DHCP and two for the peer.
     static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
     let mut rng = Trng::new(p.TRNG, Interrupts, trng::Config::default());
@@ -71,8 +71,8 @@ async fn main(spawner: Spawner) {
     start(spawner, stack, entropy, server);
 }
 
-/// The address of the Ethernet chip, which has none of its own: made of the id of the microcontroller, or of `random` bytes
-/// if its permanent memory is locked.
+/// Returns the address of the Ethernet chip, which comes without one. It is derived from the id of the microcontroller,
+/// or is `random` if the memory with the id is locked.
 fn mac_address(random: [u8; 8]) -> [u8; 6] {
     match otp::get_chipid() {
         Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
@@ -95,9 +95,9 @@ async fn network(mut runner: embassy_net::Runner<'static, Device<'static>>) -> !
 
 // From here on the file is the same for every board.
 
-/// The port on which a server is looked for if none is named.
+/// The port for the search if no server is set.
 const PORT: u16 = 19_132;
-/// The id of our messages, which is their first byte. Those below 0x1B are RakNet's own.
+/// The id of our messages, which is their first byte. Ids below 0x1B belong to RakNet.
 const HELLO: u8 = 0x90;
 
 /// Starts the peer and the program. The random bytes must come from the generator of the chip.
@@ -113,7 +113,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Joins the server, and joins it again when the connection has ended.
+/// Joins the server, and rejoins it when the connection has ended.
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<SocketAddrV4>) -> ! {
     loop {
@@ -133,7 +133,7 @@ async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<
     }
 }
 
-/// The named server, or the first that answers a ping to the whole local network.
+/// Returns the configured server, or the first that answers a broadcast ping on the local network.
 async fn find(handle: Handle<'_>, server: Option<SocketAddrV4>) -> Option<SocketAddr> {
     if let Some(server) = server {
         return Some(server.into());

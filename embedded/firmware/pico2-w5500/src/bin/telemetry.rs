@@ -1,7 +1,7 @@
-//! The telemetry example on the W5500-EVB-Pico2: `cargo run --release --bin pico2-telemetry` with a debug probe. The sensor is the chip's own
-//! temperature sensor.
+//! The telemetry example on the W5500-EVB-Pico2: `cargo run --release --bin pico2-telemetry` with a debug probe. The
+//! sensor is the chip's own temperature sensor.
 //!
-//! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
+//! At build time, `RAKWIRE_SERVER` sets the server, and `RAKWIRE_ADDRESS` the address without DHCP.
 
 #![no_std]
 #![no_main]

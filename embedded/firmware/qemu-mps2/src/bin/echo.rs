@@ -1,4 +1,4 @@
-//! A plain UDP echo on the emulated board, as a reference for the sizes of the other programs.
+//! A plain UDP echo on the emulated board, the baseline for the sizes of the other programs.
 
 #![no_std]
 #![no_main]

@@ -1,5 +1,7 @@
-//! Instructions per operation of the protocol: run by `cargo xtask bench mcu` with QEMU counting instructions (`-icount`),
-//! where SysTick follows the count. Interrupts are masked, and each operation is measured many times.
+//! Measures instructions per protocol operation for `cargo xtask bench mcu`.
+//!
+//! QEMU counts instructions (`-icount`), and SysTick follows the count. Interrupts are masked, and each operation is
+//! measured many times.
 
 #![no_std]
 #![no_main]
@@ -21,7 +23,7 @@ use static_cell::ConstStaticCell;
 
 type Memory = Resources<1, 64, 128>;
 
-/// The number of measurements of each operation; the median counts.
+/// The number of measurements per operation; the result is their median.
 const RUNS: usize = 65;
 const SIZES: [usize; 3] = [16, 100, 1_000];
 const HERE: u8 = 1;
@@ -61,7 +63,7 @@ fn config(number: u8) -> Config {
     config
 }
 
-/// The ticks that `operation` takes, including the overhead of measuring.
+/// Returns the ticks that `operation` takes, including the overhead of measuring.
 fn ticks<T>(operation: impl FnOnce() -> T) -> u32 {
     let start = SYST::get_current();
     black_box(operation());
@@ -139,7 +141,7 @@ impl Pair {
     }
 }
 
-/// The ticks of packing and unpacking an entity of the game, as medians.
+/// Returns the median ticks of packing and of unpacking an entity of the game.
 fn rabbit(idle: u32) -> Option<(u32, u32)> {
     let player = Player {
         position: Point::new(12.5, -7.25, 0.0),

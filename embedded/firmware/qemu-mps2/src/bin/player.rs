@@ -1,7 +1,8 @@
-//! A player of the snowball fight on the emulated board: `cargo run --release --bin player -- entropy=HEX`, with the
-//! server in `server=10.0.2.2:8999` (the host in QEMU's network), or `ping=10.0.2.2:19132` for discovery, because QEMU does
-//! not forward broadcasts. With `sessions=N` it plays N games, the last one for `frames=N`, and each of them ends with a
-//! line `RESULT name=value ...`.
+//! A player of the snowball fight on the emulated board: `cargo run --release --bin player -- entropy=HEX`.
+//!
+//! The server is given by `server=10.0.2.2:8999` (the host in QEMU's network), or found by `ping=10.0.2.2:19132`,
+//! because QEMU does not forward broadcasts. With `sessions=N` it plays N games, the last one for `frames=N`; each game
+//! ends with a line `RESULT name=value ...`.
 
 #![no_std]
 #![no_main]
@@ -49,7 +50,7 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     let Some(sessions) = arguments.get::<u32>("sessions") else { player.run().await };
     let mut played = 0;
     while played < sessions {
-        // The earlier sessions are ended by the test.
+        // The test ends the earlier sessions.
         let is_last = played + 1 == sessions;
         let frames = arguments.get("frames").filter(|_| is_last).unwrap_or(u32::MAX);
         if let Some((report, end)) = player.session(frames).await {

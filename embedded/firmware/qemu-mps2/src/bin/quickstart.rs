@@ -1,6 +1,8 @@
-//! The single-file example of the boards on the emulated board: `cargo run --release --bin quickstart -- entropy=HEX
-//! server=10.0.2.2:19132`. The host in QEMU's network is 10.0.2.2. The setup of this board is in its library; what follows
-//! it is the same as on the boards, and is tested here.
+//! The single-file example of the boards, on the emulated board: `cargo run --release --bin quickstart -- entropy=HEX
+//! server=10.0.2.2:19132`.
+//!
+//! 10.0.2.2 is the host in QEMU's network. The setup of this board is in its library; the rest is the same as on the
+//! boards, and is tested here.
 
 #![no_std]
 #![no_main]
@@ -27,9 +29,9 @@ fn main() -> ! {
 
 // From here on the file is the same for every board.
 
-/// The port on which a server is looked for if none is named.
+/// The port for the search if no server is set.
 const PORT: u16 = 19_132;
-/// The id of our messages, which is their first byte. Those below 0x1B are RakNet's own.
+/// The id of our messages, which is their first byte. Ids below 0x1B belong to RakNet.
 const HELLO: u8 = 0x90;
 
 /// Starts the peer and the program. The random bytes must come from the generator of the chip.
@@ -45,7 +47,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// Joins the server, and joins it again when the connection has ended.
+/// Joins the server, and rejoins it when the connection has ended.
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<SocketAddrV4>) -> ! {
     loop {
@@ -65,7 +67,7 @@ async fn program(stack: Stack<'static>, handle: Handle<'static>, server: Option<
     }
 }
 
-/// The named server, or the first that answers a ping to the whole local network.
+/// Returns the configured server, or the first that answers a broadcast ping on the local network.
 async fn find(handle: Handle<'_>, server: Option<SocketAddrV4>) -> Option<SocketAddr> {
     if let Some(server) = server {
         return Some(server.into());

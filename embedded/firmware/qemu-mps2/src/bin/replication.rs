@@ -1,7 +1,8 @@
-//! The world of the snowball fight by replication on the emulated board: `cargo run --release --bin replication -- entropy=HEX
-//! server=10.0.2.2:19132 seed=7`, with the seed of the server's world. It joins by RakNet, walks until its own player has got
-//! somewhere at the server, and compares every object in sight with the world of that seed. It ends with a line `RESULT
-//! session=1 name=value ...`.
+//! Replicates the world of the snowball fight to the emulated board: `cargo run --release --bin replication --
+//! entropy=HEX server=10.0.2.2:19132 seed=7`, with the seed of the server's world.
+//!
+//! The board joins over RakNet and walks until the server has moved its player. Then it compares every object in sight
+//! with the world of that seed, and ends with a line `RESULT session=1 name=value ...`.
 
 #![no_std]
 #![no_main]
@@ -31,13 +32,13 @@ type Memory = State<'static, 1, 64, 128, 4, Plugins>;
 
 /// The first byte of the game's messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
-/// How long all of it may take.
+/// The time limit of the whole program.
 const LIMIT: Duration = Duration::from_secs(240);
-/// How far it walks, in tiles.
+/// The distance to walk in tiles.
 const WALK: f32 = 2.0;
-/// And for how many frames at least: three seconds.
+/// The minimum number of frames to walk: three seconds.
 const FRAMES: u32 = 3 * FRAMES_PER_SECOND;
-/// For so many frames it walks in one direction: an obstacle blocks only some.
+/// The number of frames in one direction; an obstacle blocks only some directions.
 const STROLL: u32 = 2 * FRAMES_PER_SECOND;
 const WAYS: [Direction; 4] = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
 
@@ -46,7 +47,8 @@ fn main() -> ! {
     board::start(set_up)
 }
 
-/// The plugin is moved as it is made. That takes stack, which is free again when this returns, but not in what never returns.
+/// Moving the plugin into place takes stack. This function returns and frees it; a function that never returns would
+/// not.
 #[inline(never)]
 fn set_up(board: Board, arguments: Arguments) {
     static MEMORY: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
@@ -85,7 +87,7 @@ async fn program(board: Board, handle: Handle<'static, Plugins>, key: PluginKey,
     exit(code)
 }
 
-/// Joins and walks until that shows, and reports what it sees.
+/// Joins, walks until the server shows it, and reports the objects in sight.
 async fn play(
     handle: Handle<'static, Plugins>,
     key: PluginKey,
@@ -151,13 +153,13 @@ async fn receive(
         };
         let mut buffer = [0; 256];
         if let Some([MESSAGE_ID, message @ ..]) = message.copy_to(&mut buffer) {
-            // What says nothing changes nothing.
+            // A malformed message changes nothing.
             let _ = client.handle_message(now(), &message);
         }
     }
 }
 
-/// Where the own player is.
+/// Returns the position of the own player.
 fn own(handle: &Handle<'_, Plugins>, key: PluginKey, client: &Client) -> Option<Point> {
     let owner = client.player()?;
     handle.with_hook(|plugins| {
@@ -168,7 +170,7 @@ fn own(handle: &Handle<'_, Plugins>, key: PluginKey, client: &Client) -> Option<
     })
 }
 
-/// The objects that are in sight by the seed: how many there are, and how many of them are not there or are somewhere else.
+/// The number of objects that should be in sight by the seed, and how many of them are missing or elsewhere.
 #[derive(Clone, Copy)]
 struct Seen {
     objects: u32,
@@ -197,7 +199,7 @@ fn compare(replicas: &WorldReplicas<RakNet>, me: Point, seed: u64) -> Seen {
     seen
 }
 
-/// By the exactness of the fields.
+/// Compares two entities with the precision of the fields.
 fn is_alike(shown: &Entity, expected: &Entity) -> bool {
     let (EntityKind::Object(shown), EntityKind::Object(expected)) = (shown.kind, expected.kind) else {
         return false;

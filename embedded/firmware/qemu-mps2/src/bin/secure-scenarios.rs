@@ -1,9 +1,9 @@
-//! The test scenarios with a server whose key the argument `server-key` has.
+//! The test scenarios, with a server that is authenticated by the key in the argument `server-key`.
 
 #![no_std]
 #![no_main]
 
-// No part of the library, so that the code of the other programs does not depend on it.
+// Outside the library, so that the code of the other programs does not depend on it.
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 

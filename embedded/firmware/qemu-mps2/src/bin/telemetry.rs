@@ -1,5 +1,6 @@
-//! The telemetry example on the emulated board: `cargo run --release --bin telemetry -- entropy=HEX`. It finds its
-//! server like the other boards; the host in QEMU's network is 10.0.2.2 (`RAKWIRE_SERVER=10.0.2.2:19132`).
+//! The telemetry example on the emulated board: `cargo run --release --bin telemetry -- entropy=HEX`.
+//!
+//! It finds its server like the other boards; the host in QEMU's network is 10.0.2.2 (`RAKWIRE_SERVER=10.0.2.2:19132`).
 
 #![no_std]
 #![no_main]

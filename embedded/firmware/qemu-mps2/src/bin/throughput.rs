@@ -1,5 +1,6 @@
-//! Datagrams per second, with RakNet and with plain UDP: `mode=raknet` or `mode=raw`, `port=N`, `count=N`. The board sends to
-//! an echo server on the host and keeps `window` messages in flight.
+//! Measures datagrams per second with RakNet and with plain UDP: `mode=raknet` or `mode=raw`, `port=N`, `count=N`.
+//!
+//! The board sends to an echo server on the host and keeps `window` messages in flight.
 
 #![no_std]
 #![no_main]
@@ -17,7 +18,7 @@ use rakwire_qemu_mps2::exit;
 use static_cell::ConstStaticCell;
 
 const HOST: [u8; 4] = [10, 0, 2, 2];
-/// The size of a message: a datagram has room for one.
+/// The message size, chosen so that a datagram has room for one.
 const MESSAGE: usize = 1_000;
 /// An echo that takes longer counts as lost.
 const ECHO_TIMEOUT: Duration = Duration::from_millis(500);
@@ -39,7 +40,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// How many messages to send, and how many of them at once.
+/// The number of messages to send, and how many of them are in flight.
 struct Plan {
     server: SocketAddr,
     count: u32,
@@ -63,7 +64,7 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     }
 }
 
-/// Measures plain UDP: the number of datagrams sent and received, and the time in microseconds.
+/// Measures plain UDP. Returns the number of datagrams sent and received, and the time in microseconds.
 async fn raw(board: &Board, plan: &Plan) -> Option<(u64, u64)> {
     static METADATA: ConstStaticCell<[[PacketMetadata; 8]; 2]> =
         ConstStaticCell::new([[PacketMetadata::EMPTY; 8]; 2]);

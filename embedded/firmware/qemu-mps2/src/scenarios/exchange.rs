@@ -1,4 +1,4 @@
-//! Messages with a verifiable content.
+//! Messages with verifiable content.
 
 use embassy_time::Instant;
 use rakwire::raknet::Delivery;
@@ -25,7 +25,7 @@ impl Composer {
         Self { buffer: BUFFER.take() }
     }
 
-    /// The message of this number, of at most [`LARGE`] bytes.
+    /// Composes the message with this number, of at most [`LARGE`] bytes.
     pub(crate) fn compose(&mut self, number: u32, length: usize) -> &[u8] {
         let message = &mut self.buffer[..length];
         for (at, byte) in message.iter_mut().enumerate() {
@@ -35,7 +35,7 @@ impl Composer {
     }
 }
 
-/// The byte at an offset of a message: its id, its number, then a pattern.
+/// Returns the byte at an offset of a message: its id, its number, then a pattern.
 fn content(number: u32, at: usize) -> u8 {
     match at {
         0 => ID,
@@ -44,7 +44,7 @@ fn content(number: u32, at: usize) -> u8 {
     }
 }
 
-/// Whether a message has this number and length, and the right content.
+/// Returns whether a message has this number, length and content.
 pub(crate) fn is(message: &Received<'_>, number: u32, length: usize) -> bool {
     message.len() == length
         && message.read(|message| {

@@ -1,4 +1,4 @@
-//! How a scenario can fail.
+//! The ways in which a scenario can fail.
 
 use rakwire::raknet::DisconnectReason;
 use rakwire_embassy::raknet::{ConnectError, Connection};
@@ -14,9 +14,9 @@ pub(crate) enum Failure {
     WrongContent(u32),
     /// The pool did not become full.
     NeverFull,
-    /// The telemetry client did not get its settings.
+    /// The telemetry client did not receive its settings.
     NoSettings,
-    /// The connection is not with the server whose key is known.
+    /// The connection is not with the server that has the known key.
     #[cfg(feature = "secure")]
     NotSecure,
     /// The scenario is unknown.

@@ -1,5 +1,6 @@
-//! Test scenarios of the driver on bare metal: `scenario=NAME port=N entropy=HEX`, and the arguments of the scenario. The
-//! program ends with a line `RESULT name=value ...` and an exit code, which is 0 on success.
+//! Test scenarios of the driver on bare metal: `scenario=NAME port=N entropy=HEX`, and the arguments of the scenario.
+//!
+//! The program ends with a line `RESULT name=value ...` and an exit code, which is 0 on success.
 
 mod exchange;
 mod failure;

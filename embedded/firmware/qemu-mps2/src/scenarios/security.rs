@@ -1,4 +1,4 @@
-//! Secure connections: whoever has the key in the argument `server-key` is the server.
+//! Secure connections, with the server authenticated by the key in the argument `server-key`.
 
 use rakwire::raknet::{Config, ConnectOptions, SecurePeer, Security};
 use rakwire::secure::{PublicKey, SecureRandom, SeededRandom, ServerTrust};
@@ -9,15 +9,15 @@ use rakwire_qemu_mps2::arguments::Arguments;
 use rakwire_qemu_mps2::board::Board;
 use rakwire_qemu_mps2::exit;
 
-/// Has the peer open secure connections.
+/// Enables secure connections in the peer.
 pub(super) fn set_up(config: &mut Config, board: &Board) {
-    // Drawn from the bytes of the host, which the configuration has, too.
+    // Derived from the host's random bytes, which the configuration uses as well.
     let mut seed = [0; 32];
     SeededRandom::new(board.entropy).fill(&mut seed);
     config.security = Some(Security::new(seed));
 }
 
-/// Whom the peer trusts.
+/// Returns the options with the server that the peer trusts.
 pub(super) fn options(arguments: &Arguments) -> ConnectOptions<'static> {
     let Some(key) = arguments.get::<PublicKey>("server-key") else {
         defmt::error!("the argument server-key= must be the public key of the server");
@@ -26,7 +26,7 @@ pub(super) fn options(arguments: &Arguments) -> ConnectOptions<'static> {
     ConnectOptions { trust: Some(ServerTrust::Key(key)), ..ConnectOptions::default() }
 }
 
-/// Whether the connection is with the server that the peer trusts.
+/// Checks that the connection is with the trusted server.
 pub(super) fn check(connection: &Connection<'_>, options: &ConnectOptions<'_>) -> Result<(), Failure> {
     match (connection.secure_peer(), options.trust) {
         (Some(SecurePeer::Server(server)), Some(trust)) if trust.accepts(&server.key) => Ok(()),

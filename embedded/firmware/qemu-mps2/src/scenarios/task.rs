@@ -20,7 +20,7 @@ use rakwire_qemu_mps2::stack;
 
 /// The number of stored round-trip times.
 const STORED: usize = 4_000;
-/// Messages of the scenario with a full pool.
+/// The number of messages in the scenario with a full pool.
 const FLOOD: u32 = 1_500;
 
 /// A scenario and its environment.
@@ -90,7 +90,7 @@ impl Task<'_> {
         Ok(connection)
     }
 
-    /// Consecutive round trips, and a large message in both directions.
+    /// Makes consecutive round trips, and sends a large message in both directions.
     async fn exchange(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let (mut composer, mut times) = (Composer::take(), Times::take());
@@ -106,7 +106,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Round trips for `seconds` seconds, some of them with a large message.
+    /// Makes round trips for `seconds` seconds, some of them with a large message.
     async fn soak(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let (mut composer, mut times) = (Composer::take(), Times::take());
@@ -123,7 +123,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Sends more than fits into memory, and reads the echoes after everything was sent.
+    /// Sends more than fits into memory, and reads the echoes after everything has been sent.
     async fn full_pool(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let mut composer = Composer::take();
@@ -148,7 +148,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Round trips until the server or the network fails, and again after it has recovered, without a reset.
+    /// Makes round trips until the server or the network fails, and again after it has recovered, without a reset.
     async fn restart(&self) -> Result<(), Failure> {
         let mut composer = Composer::take();
         let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);
@@ -179,7 +179,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// The telemetry example with `count` values.
+    /// Runs the telemetry example with `count` values.
     async fn telemetry(&self) -> Result<(), Failure> {
         static HEARTBEAT: Heartbeat = Heartbeat::new();
         let values = self.count(300);
@@ -198,7 +198,7 @@ impl Task<'_> {
             report.others,
             started.elapsed().as_millis()
         );
-        // The echo server of the test sends the settings back.
+        // The echo server of the test returns the settings.
         if report.settings == 1 { Ok(()) } else { Err(Failure::NoSettings) }
     }
 }
