@@ -56,7 +56,7 @@ build_cpp() {
     install "$work/cpp-peer" "$work/cpp-secure-peer" "$work/cpp-tcp-peer" "$work/cpp-plugins-peer" "$bin"
 }
 
-# Builds a peer that is written in Rust: `build_rust PEER`.
+# Builds a peer written in Rust: `build_rust PEER`.
 build_rust() {
     command -v cargo >/dev/null || fail "needs cargo, please install it manually"
     cargo build --quiet --release --locked --manifest-path "$here/$1/Cargo.toml" \
@@ -72,8 +72,8 @@ build_tokio_raknet() {
     build_rust tokio-raknet
 }
 
-# Makes a virtual environment and the program in it: `build_venv PEER SCRIPT "PACKAGE..." [BUILT]`, with packages that are built
-# already, or with `:none:` from source too.
+# Creates a virtual environment with the program: `build_venv PEER SCRIPT "PACKAGE..." [BUILT]`. By default packages
+# must be prebuilt; with `:none:` they may be built from source.
 build_venv() {
     local peer=$1 script=$2 packages=$3 built=${4:-:all:} python="" candidate venv=$out/$1/venv
     # The wheel `raknet` exists for CPython 3.9 to 3.12.
@@ -102,7 +102,7 @@ build_python() {
     build_venv python peer.py "$python_version"
 }
 
-# Small RakNets of the npm registry. No script of theirs runs.
+# Small RakNet libraries of the npm registry. Their install scripts are not run.
 build_npm() {
     need npm npm --version
     local work=$out/npm
@@ -119,22 +119,22 @@ EOF
     chmod +x "$bin/npm-peer"
 }
 
-# Small RakNets of PyPI, two of which are there as source alone.
+# Small RakNet libraries of PyPI; two of them are available as source only.
 build_pypi() {
     build_venv pypi peer.py "$pypi_version" :none:
 }
 
-# What the relay is measured beside: no RakNet either.
+# The baseline of the relay benchmarks, which is not a RakNet either.
 build_websockify() {
     build_venv websockify run.py "$websockify_version"
 }
 
-# A second implementation of our own secure connections: not a foreign peer, but built and run as one.
+# A second implementation of our secure connections: not a foreign peer, but built and run like one.
 build_secure() {
     build_venv secure client.py "$secure_version"
 }
 
-# Everything a peer is built from: version, our sources, this script.
+# Everything that a peer is built from: its version, our sources and this script.
 stamp() {
     echo "$2"
     cd "$here"

@@ -1,5 +1,5 @@
-// Echo servers and clients around RakNets of the npm registry; the command line is that of interop/README.md, with
-// `--library NAME` for which of them.
+// Echo servers and clients around RakNet libraries of the npm registry. interop/README.md describes the command line;
+// `--library NAME` selects the library.
 "use strict";
 const { createSocket } = require("node:dgram");
 
@@ -19,7 +19,7 @@ function usage(problem) {
   process.exit(2);
 }
 
-/** The end of the standard input ends the program, as does a failure inside a library. */
+/** The end of standard input ends the program, as does a failure inside a library. */
 process.stdin.on("end", () => role === "server" && process.exit(0)).resume();
 process.on("uncaughtException", (error) => fail(`uncaught: ${error.message}`));
 process.on("unhandledRejection", (error) => fail(`unhandled: ${error}`));
@@ -31,7 +31,7 @@ function fail(error) {
 }
 let isConnected = false;
 
-/** A port that was free a moment ago: not every library says which one it has. */
+/** Returns a port that was free a moment ago, because not every library reports its port. */
 async function freePort() {
   if (options.port !== "0") return Number(options.port);
   const socket = createSocket("udp4");
@@ -54,11 +54,11 @@ const servers = {
       connection.sendFrame(frame, Priority.Immediate);
     });
     server.start();
-    // Its socket keeps no program running.
+    // A timer, because the library's socket does not keep the program running.
     setInterval(() => {}, 1_000);
   },
   async "@jsprismarine/raknet"(port) {
-    // The main file listens on a port of its own.
+    // The package's main file listens on a port by itself.
     const Listener = require("@jsprismarine/raknet/listener.js");
     const Packet = require("@jsprismarine/raknet/protocol/encapsulated_packet.js");
     const listener = new Listener();
@@ -100,7 +100,7 @@ const servers = {
   },
 };
 
-/** Opens a connection: how to send, to receive and to end it. */
+/** Open a connection, and return functions that send, receive and close. */
 const clients = {
   async "jsp-raknet"(host, port) {
     const { Client } = require("jsp-raknet");
@@ -154,7 +154,7 @@ const pings = {
     JSON.stringify(await require("raknet-node").RaknetClient.ping(`${host}:${port}`)),
 };
 
-/** The message of this number; see interop/README.md. */
+/** Builds message `number`; see interop/README.md. */
 function message(number, size) {
   const bytes = Buffer.alloc(size);
   bytes[0] = 0xfe;

@@ -1,4 +1,5 @@
-"""Echo servers and a client around RakNets of PyPI; the command line is that of ../README.md, with `--library NAME`."""
+"""Echo servers and a client around RakNet libraries of PyPI. ../README.md describes the command line; `--library NAME`
+selects the library."""
 
 import argparse
 import asyncio
@@ -10,7 +11,7 @@ import threading
 
 
 def free_port(port):
-    """A port that was free a moment ago: not every library says which one it has."""
+    """A port that was free a moment ago, because not every library reports its port."""
     if port:
         return port
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -30,7 +31,7 @@ class Interface:
     def on_frame(self, packet, connection):
         from rak_net.protocol.frame import frame
 
-        # It writes every reliability but 0 into bits that say something else.
+        # The library encodes every reliability but 0 incorrectly.
         echo = frame()
         echo.reliability, echo.body = 0, packet.body
         connection.add_to_queue(echo)
@@ -77,7 +78,7 @@ async def ping_pybedrock(host, port, timeout):
 
 
 def end_with_input():
-    """The end of the standard input ends the program."""
+    """The end of standard input ends the program."""
     sys.stdin.read()
     os._exit(0)
 

@@ -41,7 +41,7 @@ class Messages:
 
 
 class Idle:
-    """RakNet has no blocking receive. Polls fast while messages flow, slowly otherwise."""
+    """RakNet has no blocking receive. Polls fast while messages flow, and slowly otherwise."""
 
     def __init__(self):
         self.busy()
@@ -210,7 +210,7 @@ def ping(options):
         if packet is None:
             time.sleep(0.002)
         elif packet.data[0] == MessageIdentifiers.ID_UNCONNECTED_PONG:
-            # The id, then the low 32 bits of the echoed time, then the data.
+            # The id, the low 32 bits of the echoed time, and the data.
             sys.stdout.buffer.write(packet.data[5:] + b"\n")
             return 0
     print("no pong", file=sys.stderr)
@@ -257,7 +257,7 @@ def main():
     except KeyboardInterrupt:
         code = 130
     sys.stdout.flush()
-    # Not through the interpreter's shutdown: RakNet's threads may still run.
+    # Skips the interpreter's shutdown, because RakNet's threads may still be running.
     os._exit(code)
 
 

@@ -26,7 +26,7 @@ PATTERNS = {1: b"Noise_NK_25519_ChaChaPoly_BLAKE2s", 2: b"Noise_XK_25519_ChaChaP
 
 
 class Refused(Exception):
-    """The other side said something that this client does not accept."""
+    """The server sent data that this client does not accept."""
 
 
 def blake2s(*parts):
@@ -109,7 +109,7 @@ def split_address(text):
 
 
 def raknet_address(text):
-    """Addresses as docs/raknet.md has them."""
+    """Addresses in the encoding of docs/raknet.md."""
     ip, port = split_address(text)
     if ip.version == 4:
         return b"\x04" + bytes(byte ^ 0xFF for byte in ip.packed) + struct.pack(">H", port)
@@ -175,7 +175,7 @@ class Client:
         self.trusted, self.static, self.identity_data = trusted, static, identity_data
 
     def challenge(self, key_field, ephemeral, said):
-        """The challenge that answers the key of reply 1. `said` has what both said in clear."""
+        """Returns the challenge that answers the key of reply 1. `said` is the plaintext that both sent."""
         if key_field[3:8] != SUITE:
             raise Refused("another suite")
         self.server = key_field[8:40]
@@ -201,7 +201,7 @@ class Client:
         return header + self.ephemeral.public + self.noise.encrypt(payload)
 
     def accept(self, answer, client_address, mtu):
-        """Reads the answer of reply 2, which has this address and this MTU in clear: proof, identity and datagrams."""
+        """Reads the answer of reply 2, with this address and MTU in plaintext: proof, identity and datagrams."""
         noise, theirs = self.noise, answer[:32]
         noise.mix_hash(theirs)
         noise.mix_key(self.ephemeral.dh(theirs))
@@ -240,7 +240,7 @@ def seal_token(entry):
 
 
 def connect_token(entry):
-    """What a backend gives to a client, without its text."""
+    """Returns the credentials that a backend gives to a client, without its text."""
     servers = [(bytes.fromhex(server["key"]), server["name"].encode()) for server in entry["servers"]]
     sealed = bytes.fromhex(entry["sealed"])
     named = (key + bytes((len(name),)) + name for key, name in servers)
@@ -302,7 +302,7 @@ class Checker:
                 self.refused(f"{what}, again", datagrams.open, sealed)
 
     def challenge(self, entry):
-        """What a server with this key would get. Whoever changed the key on the way gets another challenge."""
+        """Computes the challenge for a server with this key. A key that was changed on the way yields another challenge."""
         value = {key: bytes.fromhex(text) for key, text in entry.items() if isinstance(text, str) and is_hex(text)}
         said = {key: value[key] for key in ("server_guid", "client_guid", "cookie")}
         said |= {key: entry[key] for key in ("server_address", "mtu", "version", "number")}
@@ -357,7 +357,7 @@ LONGEST_WAIT = 60
 
 
 class Connection:
-    """A RakNet client with as little as an echo needs: it repeats what is not acknowledged, and splits nothing."""
+    """A RakNet client with the minimum for an echo: it repeats unacknowledged messages, and splits none."""
 
     def __init__(self, server, client):
         self.server, self.client = server, client
@@ -371,7 +371,7 @@ class Connection:
         self.end = time.monotonic() + LONGEST_WAIT
 
     def request(self, request, reply_id):
-        """Sends an offline message until its reply comes, which is returned without id and magic."""
+        """Sends an offline message until its reply arrives, and returns the reply without id and magic."""
         while time.monotonic() < self.end:
             self.socket.send(request)
             try:
@@ -418,7 +418,7 @@ class Connection:
         self.socket.send(self.datagrams.seal(b"\x84" + number.to_bytes(3, "little") + capsule))
 
     def wait_for(self, first):
-        """The next message that begins with this byte."""
+        """Returns the next message that begins with this byte."""
         while time.monotonic() < self.end:
             try:
                 datagram = self.datagrams.open(self.socket.recv(2048))
@@ -438,7 +438,7 @@ class Connection:
         raise Refused(f"no message {first:02x} in time")
 
     def fresh(self, rest):
-        """The messages of a datagram that did not come before: the server repeats what is acknowledged late."""
+        """Returns the new messages of a datagram: the server repeats those that are acknowledged late."""
         fresh = []
         for number, message in capsules(rest):
             if number is None or number not in self.received:
@@ -457,7 +457,7 @@ class Connection:
 
 
 def capsules(rest):
-    """The messages of a datagram, each after its reliable message number, if it has one."""
+    """Parses the messages of a datagram, each with its reliable message number if it has one."""
     while rest:
         reliability, length = rest[0] >> 5, -(-int.from_bytes(rest[1:3], "big") // 8)
         if rest[0] & 0x10:

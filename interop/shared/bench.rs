@@ -1,5 +1,5 @@
-//! The roles of a benchmark, shared by all RakNet implementations in Rust. `interop/README.md` describes the
-//! command line and the output.
+//! The benchmark roles, shared by all RakNet implementations in Rust. `interop/README.md` describes the command line
+//! and the output.
 
 use std::future::Future;
 use std::io::Write;
@@ -8,20 +8,20 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::io::AsyncReadExt;
 
-/// The first byte: a user message that every peer passes on.
+/// The first byte: a user message, which every peer passes to its application.
 const ID: u8 = 0xFE;
-/// Bytes of the id, the number (u32 BE) and the time of sending (u64 BE, nanoseconds of the system clock).
+/// The length of the id, the number (u32 BE) and the send time (u64 BE, nanoseconds of the system clock).
 const HEADER: usize = 13;
-/// The receiver's confirmation that it has every message.
+/// The receiver's confirmation that every message has arrived.
 const DONE: &[u8] = b"\xFEdone";
 
-/// A connection whose messages are reliable and ordered.
+/// A connection for reliable, ordered messages.
 pub trait BenchConnection: Send + Sync + 'static {
     /// A received message.
     type Message: AsRef<[u8]> + Send;
     /// Sends a message.
     fn send(&self, message: &[u8]) -> impl Future<Output = Result<(), String>> + Send;
-    /// Sends a message that the sender needs no more: who can do without a copy makes none.
+    /// Sends a message that the sender no longer needs, without a copy if the library allows that.
     fn send_vec(&self, message: Vec<u8>) -> impl Future<Output = Result<(), String>> + Send {
         async move { self.send(&message).await }
     }
@@ -29,14 +29,14 @@ pub trait BenchConnection: Send + Sync + 'static {
     fn recv(&mut self) -> impl Future<Output = Result<Self::Message, String>> + Send;
 }
 
-/// Whether messages carry the time at which they were passed to `send`.
+/// Selects whether messages carry the time at which they were passed to `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timestamps {
     Off,
     On,
 }
 
-/// Which messages are sent.
+/// The messages to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     pub count: u32,
@@ -44,12 +44,12 @@ pub struct Traffic {
     pub timestamps: Timestamps,
 }
 
-/// What a program does in a benchmark.
+/// The role of a program in a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Echo every message of every connection.
     Echo,
-    /// Take the messages of one connection.
+    /// Receive the messages of one connection.
     Sink(Traffic),
     /// Send messages without waiting for echoes.
     Blast(Traffic),
@@ -68,7 +68,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Reads `echo|sink --port PORT …` or `blast|pingpong HOST:PORT …`; `None` for anything else.
+    /// Parses `echo|sink --port PORT …` or `blast|pingpong HOST:PORT …`. Returns `None` for anything else.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Option<Self> {
         let role = args.next()?;
         let mut address: SocketAddr = ([127, 0, 0, 1], 0).into();
@@ -137,7 +137,7 @@ fn fill(message: &mut [u8], number: u32, timestamps: Timestamps) {
     }
 }
 
-/// Checks that `message` has this number, and returns its time of sending.
+/// Checks that `message` has this number, and returns its send time.
 fn check(message: &[u8], number: u32, size: usize) -> Result<u64, String> {
     let head = message.split_first_chunk::<HEADER>();
     let Some((&[_, a, b, c, d, time @ ..], rest)) = head else {
@@ -150,7 +150,7 @@ fn check(message: &[u8], number: u32, size: usize) -> Result<u64, String> {
     Ok(u64::from_be_bytes(time))
 }
 
-/// The percentile in microseconds, as JSON.
+/// Formats a percentile in microseconds as JSON.
 fn percentile(nanos: &mut [u64], share: f64) -> String {
     nanos.sort_unstable();
     let rank = (nanos.len() as f64 * share).ceil() as usize;
@@ -199,8 +199,10 @@ pub async fn sink(mut connection: impl BenchConnection, traffic: Traffic) -> Res
     std::future::pending().await
 }
 
-/// Plays the role of a client: prints `connected`, waits for a line, sends, prints the result and waits for the end of
-/// the input. It is a task, since most runtimes look for events before they go on with what `block_on` runs.
+/// Runs a client role: prints `connected`, waits for a line, sends, prints the result and waits for the end of the
+/// input.
+///
+/// It runs as a task, because most runtimes poll for events before they continue the future of `block_on`.
 pub async fn client(connection: impl BenchConnection, role: Role) -> Result<(), String> {
     tokio::spawn(play(connection, role)).await.map_err(|error| error.to_string())?
 }

@@ -186,7 +186,7 @@ impl<'o> Echoes<'o> {
         state.sent - 1
     }
 
-    /// Whether another message may be sent. Lost ones count as answered, or the window would stay closed.
+    /// Returns whether another message may be sent. Lost ones count as answered, or the window would stay closed.
     fn has_room(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let silent = state.last.elapsed() > Duration::from_millis(300);

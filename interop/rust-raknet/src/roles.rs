@@ -1,4 +1,4 @@
-//! The roles of a benchmark, played by `rust-raknet`.
+//! The benchmark roles, with `rust-raknet`.
 
 use rust_raknet::{RaknetListener, RaknetSocket, Reliability};
 

@@ -1,4 +1,5 @@
-//! Our endpoint and the C++ RakNet dial each other at once: one connection comes of it, whatever crosses on the way.
+//! Our endpoint and the C++ RakNet dial each other at the same time: one connection results, however their datagrams
+//! cross.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,27 +12,27 @@ use tokio::task::JoinHandle;
 
 use crate::support::{Server, TIME_LIMIT};
 
-/// Enough that each of the ways in which two handshakes can cross was seen.
+/// Enough seeds to see each way in which two handshakes can cross.
 const SEEDS: u64 = 36;
-/// Tries at most, until one of them has crossed on a busy machine.
+/// The maximum number of attempts before one of them crosses on a busy machine.
 const MOST_SEEDS: u64 = 10 * SEEDS;
-/// What the original is told of a connection that opens.
+/// The lines that the original prints when a connection opens.
 const OPEN: [&str; 2] = ["accepted", "incoming"];
-/// Longer than what is left of two handshakes takes.
+/// Longer than the rest of two handshakes takes.
 const REST: Duration = Duration::from_millis(400);
 
-/// What a C++ peer was told until now of its connections with a port, of which one is open or will be.
-fn told(original: &Server, port: u16) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    while !told.iter().any(|what| OPEN.contains(&what.as_str())) {
+/// Returns the events that a C++ peer has reported about its connections with a port, waiting until one is open.
+fn reported(original: &Server, port: u16) -> Vec<String> {
+    let mut events: Vec<String> = Vec::new();
+    while !events.iter().any(|what| OPEN.contains(&what.as_str())) {
         let line = original.next_line().expect("an open connection");
-        told.extend(of_port(&line, port));
+        events.extend(of_port(&line, port));
     }
-    told.extend(original.printed_lines().filter_map(|line| of_port(&line, port)));
-    told
+    events.extend(original.printed_lines().filter_map(|line| of_port(&line, port)));
+    events
 }
 
-/// What a line says if it is about this port, and not about one of an earlier try.
+/// Returns the event in a line if it concerns this port rather than one of an earlier attempt.
 fn of_port(line: &str, port: u16) -> Option<String> {
     let (what, of) = line.rsplit_once(' ').unwrap_or((line, ""));
     match of.parse::<u16>() {
@@ -40,10 +41,10 @@ fn of_port(line: &str, port: u16) -> Option<String> {
     }
 }
 
-/// A path between two sockets that holds each datagram back for a while, so that they overtake each other. Each end dials
-/// the face that stands for the other end.
+/// A path between two sockets that delays each datagram by a different time, so that they overtake each other. Each end
+/// dials the proxy address of the other.
 struct Path {
-    /// What stands for the original, and for our endpoint.
+    /// The proxy addresses of the original and of our endpoint.
     faces: [SocketAddr; 2],
     task: JoinHandle<()>,
 }
@@ -65,7 +66,7 @@ impl Drop for Path {
     }
 }
 
-/// `faces[0]` stands for the original before our endpoint, `faces[1]` for our endpoint before the original.
+/// Forwards datagrams. `faces[0]` represents the original to our endpoint, `faces[1]` our endpoint to the original.
 async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u64) {
     let conditions = Conditions {
         duplication: 0.1,
@@ -85,7 +86,7 @@ async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u
             Ok((length, _)) = faces[1].recv_from(&mut from_original) => back.send(now(), &from_original[..length]),
             () = tokio::time::sleep(wait) => {}
         }
-        // What the system refuses is lost.
+        // A datagram that the system refuses is lost.
         while let Some(datagram) = forth.receive(now()) {
             let _ = faces[1].send_to(&datagram, original).await;
         }
@@ -95,7 +96,7 @@ async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u
     }
 }
 
-/// Our connection, whichever of the two attempts it came of.
+/// Returns our connection, from whichever of the two attempts it results.
 async fn dial(endpoint: &Endpoint, to: SocketAddr) -> Connection {
     match endpoint.connect(to).await {
         Ok(connection) => connection,
@@ -113,7 +114,7 @@ async fn echo(connection: &Connection) {
     assert_eq!(echo.expect("an open connection").bytes, b"\xFEhello");
 }
 
-/// One try; what the original was told comes back.
+/// Runs one attempt and returns the events of the original.
 async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
     let mut options = Options::server(4).expect("entropy");
     options.config.protocol_version = 6;
@@ -136,18 +137,18 @@ async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
     let another = tokio::time::timeout(REST, endpoint.accept()).await;
     assert!(another.is_err(), "seed {seed}: a second connection");
     echo(&connection).await;
-    let told = told(original, path.faces[1].port());
+    let events = reported(original, path.faces[1].port());
     let allowed = [&OPEN[..], &["already connected", "refused"]].concat();
-    assert!(told.iter().all(|what| allowed.contains(&what.as_str())), "seed {seed}: {told:?}");
-    assert_eq!(connection.closed_reason(), None, "seed {seed}: {told:?}");
+    assert!(events.iter().all(|what| allowed.contains(&what.as_str())), "seed {seed}: {events:?}");
+    assert_eq!(connection.closed_reason(), None, "seed {seed}: {events:?}");
     endpoint.close().await;
-    told
+    events
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_dial_at_once() {
+async fn simultaneous_dials_result_in_one_connection() {
     let mut original = Server::start("cpp", &["--protocol", "6"]).expect("the C++ peer");
-    // A handshake may be over before it has read whom to dial.
+    // A handshake may be over before the program has read the address to dial.
     original.write_line("tell");
     assert_eq!(original.next_line().as_deref(), Ok("telling"));
     let mut has_crossed = false;
@@ -155,9 +156,9 @@ async fn both_dial_at_once() {
         if has_crossed && seed >= SEEDS {
             return;
         }
-        let told = cross(&mut original, seed).await;
-        println!("{told:?}");
-        has_crossed |= told.iter().any(|what| what == "already connected");
+        let events = cross(&mut original, seed).await;
+        println!("{events:?}");
+        has_crossed |= events.iter().any(|what| what == "already connected");
     }
     panic!("nothing crossed in any of the tries");
 }

@@ -1,4 +1,4 @@
-//! Our endpoint and the relay with RakNets and other programs that nobody here wrote.
+//! Our endpoint and the relay with independent RakNet implementations and other programs.
 
 mod dial;
 mod matrix;

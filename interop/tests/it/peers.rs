@@ -1,6 +1,6 @@
-//! Peers that nobody here wrote: C++ RakNet and rust-raknet, each as server and as client.
+//! Independent peers: C++ RakNet and rust-raknet, each as server and as client.
 //!
-//! `README.md` of this folder tells their command line and quirks.
+//! `README.md` of this folder describes their command line and quirks.
 
 use std::net::SocketAddr;
 
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, rakwire, run, text};
 
-/// A foreign server.
+/// Starts a foreign server.
 fn start(name: &str, protocol: u8) -> (Server, SocketAddr) {
     let server = Server::start(name, &["--protocol", &protocol.to_string()]).expect("a foreign server");
     let address = server.address;
     (server, address)
 }
 
-/// The message `number` of the foreign clients.
+/// Builds message `number` like the foreign clients.
 fn message(number: u32, size: usize) -> Vec<u8> {
     let mut message = vec![0xFE];
     message.extend(number.to_be_bytes());
@@ -42,7 +42,7 @@ async fn exchange(connection: &Connection, messages: std::ops::Range<u32>, size:
     }
 }
 
-/// Our endpoint connects to a foreign server.
+/// Connects our endpoint to a foreign server.
 async fn be_client_of(name: &str, protocol: u8) {
     let (_server, address) = start(name, protocol);
     let mut options = Options::client().expect("entropy");
@@ -54,7 +54,7 @@ async fn be_client_of(name: &str, protocol: u8) {
     client.close().await;
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Local));
 
-    // The server took the disconnection notification: a second connection works as the first one.
+    // The server has handled the disconnection notification: a second connection works like the first one.
     let mut options = Options::client().expect("entropy");
     options.config.protocol_version = protocol;
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
@@ -63,7 +63,7 @@ async fn be_client_of(name: &str, protocol: u8) {
     connection.disconnect().await;
 }
 
-/// What our defaults let an application send arrives in parts for the smallest MTU, too.
+/// The longest message that our defaults allow arrives in parts, even with the smallest MTU.
 async fn send_the_longest_message_to(name: &str, protocol: u8) {
     let (_server, address) = start(name, protocol);
     let mut options = Options::client().expect("entropy");
@@ -77,7 +77,7 @@ async fn send_the_longest_message_to(name: &str, protocol: u8) {
     client.close().await;
 }
 
-/// A foreign client connects to our endpoint.
+/// Connects a foreign client to our endpoint.
 async fn be_server_of(name: &str, protocol: u8, cookies: CookiePolicy) {
     let program = peer(name);
     let mut options = Options::server(8).expect("entropy");
@@ -105,7 +105,7 @@ async fn be_server_of(name: &str, protocol: u8, cookies: CookiePolicy) {
         let accepted = tokio::time::timeout(TIME_LIMIT, server.accept()).await.expect("a client in time");
         let connection = accepted.expect("an open endpoint");
         while let Some(message) = connection.recv().await {
-            // The client may have gone with what it wanted; its verdict counts.
+            // The client may have left already; its verdict decides.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
         let client = client.await.expect("no panic");
@@ -126,7 +126,7 @@ async fn ping(name: &str) -> Pong {
     pong
 }
 
-/// What a foreign client says of our pong.
+/// Returns the pong of our server as a foreign client reports it.
 async fn be_pinged_by(name: &str, data: &'static [u8]) -> String {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
@@ -180,13 +180,13 @@ async fn pinged_by_cpp_and_python() {
     }
 }
 
-/// This one wants the length of the data before them, as its own server writes it.
+/// This peer expects the length of the data first, as its own server writes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pinged_by_rust_raknet() {
     assert!(be_pinged_by("rust-raknet", b"\0\x06a game").await.contains("a game"));
 }
 
-/// The program `rakwire` finds out which protocol version a server wants.
+/// The program `rakwire` detects the protocol version of a server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn send_to_foreign_servers() {
     for name in ["cpp", "python", "rust-raknet"] {

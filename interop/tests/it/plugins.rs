@@ -1,4 +1,4 @@
-//! Our plugins with those of the C++ RakNet whose messages they speak: the connection graph, the ready events and RPC4.
+//! Our plugins with the compatible ones of the C++ RakNet: the connection graph, the ready events and RPC4.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::support::{Server, TIME_LIMIT};
 
 /// The program around the original's plugins.
 const PEER: &str = "cpp-plugins";
-/// How long what must not happen is waited for.
+/// The time to wait before concluding that nothing happens.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// What is called here and by whom: the number that each call and signal brings, behind the name of its handler.
+/// The recorded calls and signals: the name of the handler, and the number that each carries.
 type Noted = Vec<(&'static str, u32)>;
 
-/// A peer of ours with all of these plugins, and its connections.
+/// One of our peers with all of these plugins, and its connections.
 struct Ours {
     endpoint: Endpoint,
     guid: Guid,
@@ -43,8 +43,8 @@ impl Ours {
         Self { guid: endpoint.guid(), endpoint, graph, ready, rpc4, connections: Vec::new() }
     }
 
-    /// Connects to a server, which accepts by itself, and waits until it counts the connection too: before
-    /// that, it leaves this peer out of what it waits for and sends.
+    /// Connects to a server, which accepts automatically, and waits until the server counts the connection. Before
+    /// that, the server ignores this peer when it waits and sends.
     async fn dial(&mut self, original: &Original) {
         self.connections.push(self.endpoint.connect(original.server.address).await.expect("a connection"));
         let incoming = format!("incoming {}", self.guid.0);
@@ -63,7 +63,7 @@ impl Ours {
         connection.expect("it is connected").disconnect().await;
     }
 
-    fn is_told(&self, who: Guid, with: Guid) -> bool {
+    fn has_report(&self, who: Guid, with: Guid) -> bool {
         self.graph.with(|graph| graph.connections_of(who).iter().any(|remote| remote.guid == with))
     }
 
@@ -97,7 +97,7 @@ impl Original {
         Self { server, guid: Guid(guid) }
     }
 
-    /// Waits until it prints what is expected, and returns the line.
+    /// Waits until it prints an expected line, and returns the line.
     async fn prints(&self, what: &str, is_expected: impl Fn(&str) -> bool) {
         let mut last = String::new();
         until(what, || {
@@ -109,7 +109,7 @@ impl Original {
         .await;
     }
 
-    /// Waits until those of whom it knows that they are connected are exactly these pairs.
+    /// Waits until the connections that it knows of are exactly these pairs.
     async fn knows(&self, pairs: &[(Guid, Guid)]) {
         let mut expected: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.0, b.0)).collect();
         expected.sort();
@@ -132,14 +132,14 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_tell_each_other_to_whom_they_are_connected() {
+async fn both_exchange_their_connections() {
     let began = std::time::Instant::now();
     let mut original = Original::start();
     let (mut a, mut b, c) = (Ours::start().await, Ours::start().await, Ours::start().await);
     a.dial(&original).await;
     b.dial(&original).await;
-    until("each of ours is told of the other", || {
-        a.is_told(original.guid, b.guid) && b.is_told(original.guid, a.guid)
+    until("each of ours receives a report of the other", || {
+        a.has_report(original.guid, b.guid) && b.has_report(original.guid, a.guid)
     })
     .await;
     let remote = a.graph.with(|graph| graph.connections_of(original.guid)[0]);
@@ -149,31 +149,31 @@ async fn both_tell_each_other_to_whom_they_are_connected() {
 
     a.meet(&mut b).await;
     original.knows(&[(a.guid, b.guid), (b.guid, a.guid)]).await;
-    // The original dials, and tells whom it reaches of all that it is connected to.
+    // The original dials, and reports which of its neighbours it can reach.
     original.server.write_line(format_args!("dial {}", c.endpoint.local_addr()));
     let accepted = c.endpoint.accept().await.expect("a connection");
     assert_eq!(accepted.guid(), original.guid);
-    until("the third is told of both", || {
-        c.is_told(original.guid, a.guid) && c.is_told(original.guid, b.guid)
+    until("the third receives reports of both", || {
+        c.has_report(original.guid, a.guid) && c.has_report(original.guid, b.guid)
     })
     .await;
 
     a.part_from(b.guid).await;
     original.knows(&[]).await;
     b.part_from(original.guid).await;
-    until("those who stay are told that one has left", || {
-        [&a, &c].iter().all(|ours| !ours.is_told(original.guid, b.guid))
+    until("those that stay receive a report of the one that left", || {
+        [&a, &c].iter().all(|ours| !ours.has_report(original.guid, b.guid))
     })
     .await;
-    assert!(a.is_told(original.guid, c.guid) && c.is_told(original.guid, a.guid));
+    assert!(a.has_report(original.guid, c.guid) && c.has_report(original.guid, a.guid));
     for ours in [&a, &b, &c] {
         assert_eq!(ours.graph.with(|graph| graph.stats()), GraphStats::default());
     }
 }
 
-/// A peer falls silent that was connected to one of each kind: each tells the other.
+/// A peer connected to one of each kind falls silent: each of them notifies the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_tell_each_other_who_fell_silent() {
+async fn both_report_a_silent_peer_to_each_other() {
     const REMOTE_CONNECTION_LOST: u8 = 0x20;
     let (mut original, silent) = (Original::start(), Original::start());
     let (mut a, mut b) = (Ours::start().await, Ours::start().await);
@@ -182,13 +182,13 @@ async fn both_tell_each_other_who_fell_silent() {
     a.dial(&silent).await;
     original.server.write_line(format_args!("dial {}", silent.server.address));
     original.knows(&[(a.guid, silent.guid), (silent.guid, a.guid)]).await;
-    until("ours is told of the connection", || b.is_told(original.guid, silent.guid)).await;
+    until("ours receives a report of the connection", || b.has_report(original.guid, silent.guid)).await;
     let gone = silent.guid;
     drop(silent);
     let message = format!("received {REMOTE_CONNECTION_LOST} {}", a.guid.0);
     original.prints("ours tells that it fell silent", |line| line == message).await;
     original.knows(&[]).await;
-    until("ours is told that it fell silent", || !b.is_told(original.guid, gone)).await;
+    until("ours receives a report of its silence", || !b.has_report(original.guid, gone)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -202,7 +202,7 @@ async fn all_agree_that_they_are_ready() {
     for ours in [&a, &b] {
         ours.ready.with(|ready| ready.wait_for_all(START)).expect("room");
     }
-    // What is said before the original knows the event it does not hear, so it asks later.
+    // The original ignores messages about an event that it does not know yet, so it asks later.
     a.set(START, true);
     tokio::time::sleep(A_WHILE).await;
     original.server.write_line("wait 1");
@@ -230,7 +230,7 @@ async fn all_agree_that_they_are_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_one_of_them_forces_is_completed_at_both() {
+async fn a_forced_event_completes_at_both() {
     const THEIRS: EventId = EventId(2);
     const OURS: EventId = EventId(-3);
     let mut original = Original::start();
@@ -248,7 +248,7 @@ async fn an_event_that_one_of_them_forces_is_completed_at_both() {
     original.prints("forced by ours", |line| line == "event -3 completed").await;
 }
 
-/// Lets the original call what it calls at its like.
+/// Registers the functions that the original calls on its own kind.
 fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
     rpc4.register_answered(
         "Add",
@@ -300,7 +300,8 @@ async fn the_original_calls_and_signals_ours() {
     ours.dial(&original).await;
     original.server.write_line("ask Add 40 2");
     original.prints("the sum", |line| line == "answer 42").await;
-    // It does not understand the error that it sends itself in answer to a question, so it only calls what is unknown.
+    // The original cannot parse the error that it itself sends in answer to a question, so it only calls unknown
+    // functions.
     for unknown in ["Subtract", "Closed", "Add"] {
         original.server.write_line(format_args!("call {unknown} 1"));
         original.prints("it is unknown", |line| line == format!("unknown {unknown}")).await;
@@ -308,7 +309,7 @@ async fn the_original_calls_and_signals_ours() {
     original.server.write_line("call Note 7");
     original.server.write_line("signal Hit 9");
     original.server.write_line("signal Miss 9");
-    // It is answered behind the others.
+    // It is answered after the others.
     original.server.write_line("ask Add 1 1");
     original.prints("the other sum", |line| line == "answer 2").await;
     let noted = ours.rpc4.with(|rpc4| core::mem::take(&mut rpc4.context));

@@ -1,4 +1,4 @@
-//! Small RakNets of the npm registry and of PyPI, with our defaults. `docs/interop.md` lists their limits.
+//! Small RakNet libraries of the npm registry and of PyPI, with our defaults. `docs/interop.md` lists their limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// How long a peer is waited for that may never answer.
+/// The time limit for a peer that may never answer.
 const ECHO_TIME: Duration = Duration::from_secs(5);
-/// How long a pong is waited for before the next ping.
+/// The time limit for a pong before the next ping.
 const PONG_TIME: Duration = Duration::from_millis(500);
 
-/// A server of a library, with our client connected to it: the options of both are the usual ones.
+/// Starts a server of a library and connects our client to it, both with their usual options.
 async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connection, ConnectError>) {
     let server = Server::start(program, &["--library", library]).expect("a foreign server");
     let mut client = Options::client().expect("entropy");
-    // Some say that they listen before they do.
+    // Some report that they listen before they do.
     client.hears_unreachable = false;
     let client = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
-    // A pong shows the version that the attempt begins with. Not all of them answer pings.
+    // The pong shows the version for the first attempt. Not all of them answer pings.
     let pong = async { while client.ping(server.address, PONG_TIME).await.is_err() {} };
     let _ = tokio::time::timeout(ECHO_TIME, pong).await;
     let connection = client.connect(server.address).await;
     (server, client, connection)
 }
 
-/// Sends messages of a size, at most `window` without their echo, and returns how many came back in order.
+/// Sends messages of a size, with at most `window` unanswered, and returns how many came back in order.
 async fn echoes(connection: &Connection, count: u8, size: usize, window: u8) -> u8 {
     let mut sent = 0;
     for echoed in 0..count {
@@ -43,7 +43,7 @@ async fn echoes(connection: &Connection, count: u8, size: usize, window: u8) -> 
     count
 }
 
-/// Small messages come back from every server that sends any back, and it says nothing of an error.
+/// Every server that echoes at all echoes small messages, and reports no error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_the_npm_registry_echo() {
     // Prismarine reads the rest of a datagram as one message.
@@ -58,7 +58,7 @@ async fn servers_of_the_npm_registry_echo() {
     }
 }
 
-/// Messages in parts: none of them bounds how many, up to these sizes.
+/// Messages in parts: none of the servers limits the number of parts up to these sizes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_the_registries_echo_large_messages() {
     for (program, library, size) in [
@@ -80,7 +80,7 @@ async fn servers_of_the_registries_echo_large_messages() {
     }
 }
 
-/// A client of another make with a server of default options, and what the server has counted.
+/// Runs a foreign client against a server with default options, and returns its verdict and the server's counters.
 async fn serve(library: &'static str, sends: &'static [&'static str]) -> (Value, EndpointStats) {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
@@ -92,7 +92,7 @@ async fn serve(library: &'static str, sends: &'static [&'static str]) -> (Value,
     let echo = async {
         while let Some(connection) = server.accept().await {
             while let Some(message) = connection.recv().await {
-                // The client may have gone with what it wanted.
+                // The client may have left already.
                 let _ = connection.send(&message.bytes, message.delivery).await;
             }
         }
@@ -105,9 +105,9 @@ async fn serve(library: &'static str, sends: &'static [&'static str]) -> (Value,
     (serde_json::from_str(verdict.lines().next().unwrap_or("null")).expect("JSON"), server.stats())
 }
 
-/// Clients that know no cookies come in, since a server asks for them only under load.
+/// Clients without cookie support are admitted, since a server requires cookies only under load.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_the_npm_registry_come_in_with_default_options() {
+async fn clients_of_the_npm_registry_connect_with_default_options() {
     for library in ["jsp-raknet", "raknet-node"] {
         let (verdict, stats) =
             tokio::time::timeout(TIME_LIMIT, serve(library, &[])).await.expect("an end in time");
@@ -130,9 +130,10 @@ async fn clients_of_the_npm_registry_take_large_messages() {
     }
 }
 
-/// A pong of a server that says that it is Minecraft's is read whole, though the server accepts the original's version too.
+/// Clients read the whole pong of a server that claims to be Minecraft's, although the server accepts the original's
+/// version too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pongs_are_read_by_clients_of_minecraft() {
+async fn minecraft_clients_read_our_pongs() {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
     server.set_advertisement(b"MCPE;our game;800;1.21.80;0;10;1;sub;Survival;1;").expect("a short one");
@@ -150,7 +151,7 @@ async fn pinged_by(program: &'static str, library: &'static str, server: SocketA
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// Small messages come back from rak-net; PieRakNet sends none, and says that one came.
+/// rak-net echoes small messages; PieRakNet sends none, and reports the arrival of one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_pypi_take_messages() {
     let (server, client, connection) = join("pypi", "rak-net").await;

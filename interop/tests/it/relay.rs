@@ -1,4 +1,4 @@
-//! The relay's program before servers that nobody here wrote, and between programs of the distribution.
+//! The relay's program in front of independent servers, and between programs of the distribution.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::support::{self, Server, TIME_LIMIT, peer, run, text};
 struct Relay {
     child: Child,
     http: SocketAddr,
-    /// Where the front listens, if there is one.
+    /// The address of the front, if there is one.
     udp: Option<SocketAddr>,
 }
 
@@ -40,7 +40,7 @@ impl Relay {
         Self { child, http, udp }
     }
 
-    /// A relay with a front for a server of RakNet.
+    /// Starts a relay with a front for a RakNet server.
     fn front(server: SocketAddr) -> Self {
         Self::start(&["--target", &format!("game={server},kind=raknet"), "--udp-listen", "127.0.0.1:0"])
     }
@@ -58,7 +58,7 @@ impl Drop for Relay {
     }
 }
 
-/// A foreign client says how its echoes went.
+/// Runs a foreign client and returns its verdict on the echoes.
 async fn foreign_client(name: &str, protocol: u8, address: SocketAddr) -> Value {
     let (program, protocol, address) = (peer(name), protocol.to_string(), address.to_string());
     let client = tokio::task::spawn_blocking(move || {
@@ -83,7 +83,7 @@ async fn our_client(protocol: u8, address: SocketAddr) {
     connection.disconnect().await;
 }
 
-/// The C++ server knows no cookies; behind the front it has them, and its clients do not notice.
+/// The C++ server does not support cookies; the front adds them, and its clients do not notice.
 #[tokio::test]
 async fn clients_reach_foreign_servers_through_a_front() {
     for (server, protocol) in [("cpp", 6), ("cpp", 11), ("rust-raknet", 11)] {
@@ -97,7 +97,7 @@ async fn clients_reach_foreign_servers_through_a_front() {
     }
 }
 
-/// Our server, with and without cookies of its own.
+/// Our server, with its own cookies and without.
 #[tokio::test]
 async fn foreign_clients_reach_our_server_through_a_front() {
     for cookies in [CookiePolicy::Off, CookiePolicy::Required] {
@@ -123,27 +123,27 @@ async fn foreign_clients_reach_our_server_through_a_front() {
     }
 }
 
-/// A client with a wrong version hears so from the server itself.
+/// A client with a wrong version is refused by the server itself.
 #[tokio::test]
-async fn a_wrong_version_is_told_by_the_server() {
+async fn a_wrong_version_is_refused_by_the_server() {
     let server = Server::start("cpp", &["--protocol", "6"]).expect("a foreign server");
     let relay = Relay::front(server.address);
     let found = foreign_client("cpp", 11, relay.udp()).await;
     assert_eq!(found["connected"], false, "{found}");
-    // Nobody waited for the time limit of the client.
+    // No client ran into its time limit.
     our_client(6, relay.udp()).await;
 }
 
-/// The pong of the server comes from the cache of the front.
+/// The front answers with the server's pong from its cache.
 #[tokio::test]
-async fn pings_are_answered_in_the_place_of_a_foreign_server() {
+async fn the_front_answers_pings_for_a_foreign_server() {
     let server = Server::start("cpp", &[]).expect("a foreign server");
     let relay = Relay::front(server.address);
     let client =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     let direct = client.ping(server.address, TIME_LIMIT).await.expect("a pong of the server");
     let pong = loop {
-        // The relay asks the server at its start; a ping before that has no answer.
+        // The relay queries the server at its start; a ping before that is not answered.
         if let Ok(pong) = client.ping(relay.udp(), Duration::from_millis(200)).await {
             break pong;
         }
@@ -162,19 +162,19 @@ mod discovery {
 
     use super::*;
 
-    /// Redis of the distribution, until it is dropped.
+    /// A Redis server of the distribution, until it is dropped.
     struct Redis {
         child: Child,
         folder: PathBuf,
         url: String,
-        /// The authority of its certificate, if it has TLS.
+        /// The authority of its certificate, with TLS.
         ca: Option<PathBuf>,
-        /// Keeps its port free of others.
+        /// Reserves its port.
         _port: Option<TcpSocket>,
     }
 
     impl Redis {
-        /// It listens on a socket of the file system.
+        /// Starts it on a Unix socket.
         fn on_socket(name: &str) -> Self {
             let folder = folder(name);
             let socket = folder.join("redis.sock");
@@ -183,7 +183,7 @@ mod discovery {
             Self { child, folder, url, ca: None, _port: None }.when(|| socket.exists())
         }
 
-        /// It listens on a port of this machine, and game servers have a database of their own.
+        /// Starts it on a local port, with a separate database for game servers.
         fn on_port(name: &str) -> Self {
             let folder = folder(name);
             let (port, address) = free_port();
@@ -193,7 +193,7 @@ mod discovery {
                 .when(|| TcpStream::connect(address).is_ok())
         }
 
-        /// It has TLS, with a certificate for this machine and a password.
+        /// Starts it with TLS, a certificate for this machine and a password.
         fn with_tls(name: &str) -> Self {
             let folder = folder(name);
             let (port, address) = free_port();
@@ -214,7 +214,7 @@ mod discovery {
                 .when(|| TcpStream::connect(address).is_ok())
         }
 
-        /// The option for the authority of its certificate.
+        /// Returns the option for the authority of its certificate.
         fn trust(&self, option: &str) -> Vec<String> {
             let ca = self.ca.iter().map(|ca| ca.display().to_string());
             ca.flat_map(|ca| [option.to_owned(), ca]).collect()
@@ -236,7 +236,7 @@ mod discovery {
         folder
     }
 
-    /// A port of this machine, which others are not given while the socket is there.
+    /// Reserves a local port, which no other program is assigned while the socket exists.
     fn free_port() -> (TcpSocket, SocketAddr) {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("an option that there is");
@@ -258,14 +258,14 @@ mod discovery {
 
     impl Drop for Redis {
         fn drop(&mut self) {
-            // They may have gone already.
+            // They may have ended already.
             let _ = self.child.kill();
             let _ = self.child.wait();
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 
-    /// A program that announces a server, which relays keep for this long after it has ended.
+    /// Starts a program that announces a server, which relays keep for this long after it has ended.
     fn announce(redis: &Redis, name: &str, address: SocketAddr, lifetime: &str) -> Child {
         Command::new(support::program("rakwire-relay"))
             .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet"])
@@ -276,7 +276,7 @@ mod discovery {
             .expect("the program starts")
     }
 
-    /// What the relay lists.
+    /// Returns the servers that the relay lists.
     fn servers(relay: &Relay) -> Vec<Value> {
         let output = Command::new(support::program("rakwire-relay"))
             .args(["list", "--json", &format!("http://{}", relay.http)])
@@ -299,7 +299,7 @@ mod discovery {
         }
     }
 
-    /// A relay with one target of its own, which looks for others.
+    /// Starts a relay with one configured target, which discovers others.
     fn discovering(redis: &Redis) -> Relay {
         let trust = redis.trust("--discover-ca");
         let trust: Vec<&str> = trust.iter().map(String::as_str).collect();
@@ -309,7 +309,7 @@ mod discovery {
     }
 
     #[test]
-    fn announced_servers_come_and_go() {
+    fn announced_servers_appear_and_disappear() {
         let redis = Redis::on_socket("come-and-go");
         let server = Server::start("cpp", &[]).expect("a foreign server");
         let relay = discovering(&redis);
@@ -320,7 +320,7 @@ mod discovery {
             let servers = servers(&relay);
             servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
         });
-        // One takes its announcement back, the other one's runs out.
+        // One withdraws its announcement, the other one's expires.
         let told =
             Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
         assert!(told.success() && polite.wait().expect("an end").success());
@@ -331,7 +331,7 @@ mod discovery {
     }
 
     #[test]
-    fn servers_are_announced_and_found_by_tls() {
+    fn servers_are_announced_and_found_over_tls() {
         let redis = Redis::with_tls("tls");
         let relay = discovering(&redis);
         let mut announcing = announce(&redis, "arena-1", ([127, 0, 0, 1], 9).into(), "30s");
@@ -340,7 +340,7 @@ mod discovery {
         announcing.wait().expect("an end");
     }
 
-    /// A page: the datagrams of the client that sends to this address go to the target by a WebSocket.
+    /// Plays a page: a WebSocket carries the datagrams that the client sends to this address to the target.
     async fn page(relay: &Relay, target: &str) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
         let address = socket.local_addr().expect("its address");

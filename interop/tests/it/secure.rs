@@ -15,7 +15,7 @@ fn another_implementation_agrees_with_the_vectors() {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// A server that requires security, and the text of its key.
+/// Starts a server that requires security, and returns the text of its key.
 async fn server() -> (Endpoint, String) {
     let mut identity = ServerIdentity::new(StaticKey::from_bytes([0x5E; 32]));
     identity.requires_security = true;
@@ -35,7 +35,7 @@ async fn echo(with_identity: bool) {
     let echoing = tokio::spawn(async move {
         let connection = server.accept().await.expect("an open endpoint");
         while let Some(message) = connection.recv().await {
-            // The client may have gone with what it wanted; its verdict counts.
+            // The client may have left already; its verdict decides.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     });
@@ -47,11 +47,11 @@ async fn echo(with_identity: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_implementation_is_a_client_of_our_server() {
+async fn another_implementation_connects_to_our_server() {
     echo(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_implementation_shows_an_identity() {
+async fn another_implementation_presents_an_identity() {
     echo(true).await;
 }

@@ -1,5 +1,4 @@
-//! Every pairing of docs/secure.md#who-connects-with-whom that has the C++ RakNet at one end, with and without its own
-//! security built in.
+//! Every pairing with the C++ RakNet in docs/secure.md, with and without the original's own security.
 
 use std::sync::Arc;
 
@@ -11,28 +10,28 @@ use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
-/// The program without security, and the one that has its own.
+/// The program without security, and the one with its own security.
 const PLAIN: &str = "cpp";
 const SECURE: &str = "cpp-secure";
-/// What becomes of a client.
+/// The outcome of a client.
 const CONNECTED: &str = "connected";
 const REFUSED: &str = "connection attempt failed";
 const OTHER_KEY: &str = "another public key";
 const NO_SECURITY: &str = "client requires security";
 const NO_ANSWER: &str = "time limit reached";
-/// So many that no client gives up by itself before its time limit: a failure is the answer of the server.
+/// Enough attempts that no client gives up before its time limit: a failure is then the server's answer.
 const PATIENT: [&str; 4] = ["--attempts", "1000", "--timeout", "60"];
-/// Of a client that gets no answer.
+/// For a client that receives no answer.
 const SHORT: &[&str] = &["--secure", "any", "--timeout", "3"];
 
-/// What our server has.
+/// The security of our server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ours {
     Plain,
     PlainWithoutCookies,
     Secure,
     Required,
-    /// It asks for connect tokens, and otherwise only offers security.
+    /// It requires connect tokens, while secure connections are otherwise optional.
     Tokens,
 }
 
@@ -56,21 +55,21 @@ async fn serve(ours: Ours) -> Endpoint {
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
 }
 
-/// Echoes what arrives, and counts the connections, none of which may be sealed.
+/// Echoes messages, and counts the connections, none of which may be sealed.
 async fn echo(server: &Endpoint) -> usize {
     let mut connections = 0;
     while let Some(connection) = server.accept().await {
         connections += 1;
         assert!(connection.secure_peer().is_none());
         while let Some(message) = connection.recv().await {
-            // The client may have gone with what it wanted; its verdict counts.
+            // The client may have left already; its verdict decides.
             let _ = connection.send(&message.bytes, message.delivery).await;
         }
     }
     connections
 }
 
-/// What a C++ client says after its attempt: that it exchanged messages, or why it is not connected.
+/// Returns the verdict of a C++ client: that it exchanged messages, or why it is not connected.
 async fn verdict_at(server: &Endpoint, name: &'static str, security: &'static [&'static str]) -> String {
     let address = server.local_addr().to_string();
     let run = move || run(&peer(name), &[&["client", &address], &PATIENT[..], security].concat());
@@ -133,7 +132,7 @@ async fn clients_at_a_server_that_offers_security() {
     .await;
 }
 
-/// A client with security built in takes a flag for a key, which a cookie alone has not.
+/// A client with security built in expects a key where a flag is set for a cookie alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_at_a_plain_server() {
     clients_at(
@@ -162,7 +161,7 @@ async fn clients_at_a_plain_server_without_cookies() {
     .await;
 }
 
-/// Our client, in plain and secure, at a C++ server.
+/// Connects our client, plain and secure, to a C++ server.
 async fn dial(name: &str, security: &[&str], plain: Option<ConnectFailure>, secure: ConnectFailure) {
     let server = Server::start(name, security).expect("a C++ server");
     let mut options = Options::client().expect("entropy");
@@ -199,7 +198,7 @@ async fn our_clients_at_a_server_with_its_own_security() {
     dial(SECURE, &["--secure", "7"], required, ConnectFailure::PublicKeyMismatch).await;
 }
 
-/// The two ends of its own security do connect, so what fails above fails because of the other end.
+/// Two peers with the original's own security do connect, so the failures above are caused by the pairing.
 #[test]
 fn its_own_security_works_with_itself() {
     let server = Server::start(SECURE, &["--secure", "7"]).expect("a C++ server");

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Longer than any program here takes on the slowest machine.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// The program around a foreign RakNet, as `setup.sh` builds it.
+/// Returns the program around a foreign RakNet, as built by `setup.sh`.
 pub(crate) fn peer(name: &str) -> PathBuf {
     let folder =
         env::var_os("INTEROP_BIN_DIR").expect("INTEROP_BIN_DIR names the folder of the foreign peers");
@@ -21,12 +21,12 @@ pub(crate) fn peer(name: &str) -> PathBuf {
     program
 }
 
-/// The program `rakwire`.
+/// Returns the program `rakwire`.
 pub(crate) fn rakwire() -> PathBuf {
     program("rakwire")
 }
 
-/// A program of this repository, which cargo puts beside the folder of the tests.
+/// Returns a program of this repository, which cargo puts beside the folder of the tests.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program");
     let folder = test.ancestors().nth(2).expect("a folder of all that is built");
@@ -45,14 +45,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a program and waits until it says where it listens.
+    /// Starts a program and waits until it announces its address.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Result<Self, String> {
         let mut child = Command::new(peer(name))
             .args(["server", "--port", "0"])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Nobody reads what they complain of; a full pipe would stop them.
+            // Their errors are not read, and a full pipe would block them.
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Gives the program a line.
+    /// Writes a line to the program.
     pub(crate) fn write_line(&mut self, line: impl Display) {
         writeln!(self.stdin, "{line}").expect("the program reads");
     }
@@ -76,13 +76,13 @@ impl Server {
         self.lines.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())
     }
 
-    /// The lines that it has printed and nobody has read.
+    /// Returns the lines that it has printed and that have not been read.
     pub(crate) fn printed_lines(&self) -> impl Iterator<Item = String> {
         self.lines.try_iter()
     }
 }
 
-/// What a program prints, by lines.
+/// Reads the output of a program by lines.
 fn lines_of(stdout: ChildStdout) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {

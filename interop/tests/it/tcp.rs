@@ -1,4 +1,4 @@
-//! Connections over TCP with the original's `PacketizedTCP` and `TCPInterface`, each opening them and accepting them.
+//! TCP connections with the original's `PacketizedTCP` and `TCPInterface`, opened by either side.
 
 use rakwire_native::Delivery;
 use rakwire_native::tcp::{DisconnectReason, Endpoint, Framing, Options};
@@ -8,7 +8,7 @@ use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
 /// The program around both classes.
 const PEER: &str = "cpp-tcp";
-/// How many messages there are of which length: short ones, one that tells its progress, one of the buffer of the original.
+/// The number of messages of each length: short ones, one that reports progress, one as long as the original's buffer.
 const TRAFFIC: [(usize, usize); 4] = [(200, 1), (200, 300), (60, 8_096), (4, 200_000)];
 
 fn options(framing: Framing, max_incoming: usize) -> Options {
@@ -28,7 +28,7 @@ fn message(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (31 * number + 7 * i + 13 * (i >> 8)) as u8).collect()
 }
 
-/// We connect to the original, which echoes.
+/// Connects our peer to the original, which echoes.
 async fn we_connect(framing: Framing) {
     let server = Server::start(PEER, arguments(framing)).expect("it starts");
     let client = Endpoint::bind("127.0.0.1:0", options(framing, 0)).await.expect("an address");
@@ -60,7 +60,7 @@ async fn we_connect(framing: Framing) {
     }
 }
 
-/// The original connects to us and checks what we echo.
+/// Connects the original to our peer, and checks its verdict on the echoes.
 async fn it_connects(framing: Framing) {
     let server = Endpoint::bind("127.0.0.1:0", options(framing, 4)).await.expect("a free port");
     let address = server.local_addr().to_string();
@@ -73,7 +73,7 @@ async fn it_connects(framing: Framing) {
         let echo = async {
             let connection = server.accept().await.expect("open");
             while let Some(message) = connection.recv().await {
-                // The client may have gone with what it wanted; its verdict counts.
+                // The client may have left already; its verdict decides.
                 let _ = connection.send(&message.bytes, message.delivery).await;
             }
         };

@@ -1,4 +1,4 @@
-//! Wireshark's own reader of RakNet before our captures.
+//! Wireshark's RakNet dissector on our captures.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -9,13 +9,13 @@ use rakwire_native::{ConnectOptions, CookiePolicy, Endpoint, Options};
 
 use crate::support::{TIME_LIMIT, rakwire, run, text};
 
-/// What Wireshark says of each datagram of a capture: the protocol, and what is in it.
+/// Returns Wireshark's protocol and summary of each datagram of a capture.
 fn read(capture: &Path, server: SocketAddr) -> Vec<(String, String)> {
-    // A port of the system is none that Wireshark takes for RakNet by itself.
+    // Wireshark does not recognise a port assigned by the system as RakNet by itself.
     read_with(capture, &["-d", &format!("udp.port=={},raknet", server.port())], "_ws.col.Info")
 }
 
-/// The protocol of each datagram, and another field.
+/// Returns the protocol of each datagram, and another field.
 fn read_with(capture: &Path, options: &[&str], field: &str) -> Vec<(String, String)> {
     let output = Command::new("tshark")
         .arg("-r")
@@ -34,7 +34,7 @@ fn read_with(capture: &Path, options: &[&str], field: &str) -> Vec<(String, Stri
         .collect()
 }
 
-/// Sends a long message and gets it back, and leaves a capture.
+/// Sends a long message, receives its echo, and leaves a capture.
 async fn record(capture: &Path) -> SocketAddr {
     let mut options = Options::server(1).expect("entropy");
     options.config.cookies = CookiePolicy::Off;
@@ -56,8 +56,8 @@ async fn record(capture: &Path) -> SocketAddr {
     address
 }
 
-/// The reader takes the flag of cookies for that of the original's encryption, and wants a password in a request; without
-/// the one and with the other it understands everything.
+/// The dissector mistakes the cookie flag for the original's encryption, and expects a password in a request. Without
+/// cookies and with a password it understands everything.
 #[tokio::test]
 async fn wireshark_understands_our_captures() {
     let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.pcap");
@@ -81,7 +81,7 @@ async fn wireshark_understands_our_captures() {
         assert!(infos.any(|info| info.contains(expected)), "{expected}: {datagrams:?}");
     }
     let whole = datagrams.iter().filter(|(_, info)| info.contains("Message fragment 14/14; Reassembled"));
-    // A fragment whose acknowledgement is late comes again.
+    // A fragment is resent if its acknowledgement is late.
     assert!(whole.count() >= 2, "the message and its echo: {datagrams:?}");
 }
 
@@ -116,13 +116,13 @@ impl Recorder {
         Self { child, address, capture }
     }
 
-    /// Runs a command of `rakwire` against it; those that are refused fail.
+    /// Runs a command of `rakwire` against it; commands that are refused must fail.
     fn visit(&self, command: &str, arguments: &[&str]) {
         let address = self.address.to_string();
         run(&rakwire(), &[&[command, &address], arguments].concat()).expect("the program runs");
     }
 
-    /// Sends messages with the password, without which the reader takes a request for a malformed one.
+    /// Sends messages with a password, because the dissector considers a request without one malformed.
     fn send(&self, arguments: &[&str]) {
         self.visit("send", &[&["--protocol", "11", "--password", "snow"], arguments].concat());
     }
@@ -176,7 +176,7 @@ async fn wireshark_understands_every_kind_of_datagram() {
         "Incompatible Protocol Version",
         "No Free Incoming Connections",
         "Connection Banned",
-        // It has no names for an invalid password and a disconnection inside a connection.
+        // It has no names for an invalid password and for a disconnection inside a connection.
         "Unknown message ID: 0x18",
         "Unknown message ID: 0x15",
         "Connected Ping",
@@ -189,7 +189,8 @@ async fn wireshark_understands_every_kind_of_datagram() {
     }
 }
 
-/// What the reader names of a connection with cookies, or a secure one, and that it takes all that follows for encrypted.
+/// Checks the dissector's names for a connection with cookies or a secure one, and that it considers everything after
+/// the handshake encrypted.
 fn named(recorder: Recorder, reply_1: &str) {
     let datagrams = recorder.read();
     assert!(datagrams.iter().all(|(protocol, _)| protocol == "RakNet"), "{datagrams:#?}");
@@ -198,11 +199,12 @@ fn named(recorder: Recorder, reply_1: &str) {
     let named =
         ["Open Connection Request 1", reply_1, "Open Connection Request 2", "Open Connection Reply 2"];
     assert_eq!(handshake, named);
-    // Behind the first one, which ended the handshake.
+    // After the first one, which ended the handshake.
     assert!(infos.clone().count() > 4 && infos.all(|info| info == "Encrypted message"), "{datagrams:#?}");
 }
 
-/// The reader knows the original's encryption alone: with its flag it expects a key in reply 1, and encrypted datagrams.
+/// The dissector knows only the original's encryption: with that flag it expects a key in reply 1, and encrypted
+/// datagrams.
 #[test]
 fn wireshark_names_the_handshake_with_cookies() {
     let cookies = ["--protocol", "11", "--password", "snow", "--cookies-under-load", "0"];
@@ -211,11 +213,11 @@ fn wireshark_names_the_handshake_with_cookies() {
     named(recorder, "Open Connection Reply 1[Malformed Packet]");
 }
 
-/// Their reply 1 has a key as long as the original's, and what follows is encrypted.
+/// Their reply 1 has a key as long as the original's, and everything after the handshake is encrypted.
 #[test]
 fn wireshark_names_the_handshake_of_secure_connections() {
     let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.key");
-    // It is not replaced where it is left from another run.
+    // A file left from another run would not be replaced.
     let _ = std::fs::remove_file(&key);
     let key = key.to_str().expect("a path of text");
     let made = run(&rakwire(), &["keygen", key]).expect("a key");
@@ -232,7 +234,7 @@ async fn wireshark_understands_out_of_band_messages() {
     let client =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     client.send_out_of_band(recorder.address, b"free?").await.expect("a short one");
-    // It has arrived when what was sent later is answered.
+    // It has arrived once a later ping is answered.
     client.ping(recorder.address, TIME_LIMIT).await.expect("a pong");
     let datagrams = recorder.read();
     let first = datagrams.first().expect("a datagram");
@@ -240,18 +242,18 @@ async fn wireshark_understands_out_of_band_messages() {
     client.close().await;
 }
 
-/// The reader has nothing for the Game Protocol: it reads UDP around it, with lengths and checksums.
+/// The dissector does not support the Game Protocol; it checks the UDP lengths and checksums.
 #[test]
 fn wireshark_reads_udp_around_the_game_protocol() {
     let mut recorder = Recorder::start_with("wireshark-game-protocol.pcap", &["--protocol", "game"]);
     recorder.visit("send", &["--protocol", "game", "--size", "2000"]);
     recorder.end();
-    // Salts are random, and a few look like RTP or RTCP to the reader, which guesses.
+    // Salts are random, and the dissector's heuristics take a few for RTP or RTCP.
     let without_guesses = format!("udp.port=={},data", recorder.address.port());
     let check = ["-d", &without_guesses, "-o", "udp.check_checksum:TRUE"];
     let checksums = read_with(&recorder.capture, &check, "udp.checksum.status");
     let lengths = read_with(&recorder.capture, &check, "udp.length");
     assert!(checksums.iter().all(|(protocol, status)| protocol == "UDP" && status == "1"), "{checksums:?}");
-    // Salt, pepper and seasoning, behind the header of UDP.
+    // Salt, pepper and seasoning, each after a UDP header.
     assert!(lengths.len() > 8 && lengths.iter().take(3).all(|(_, length)| length == "12"), "{lengths:?}");
 }

@@ -1,4 +1,4 @@
-//! The roles of a benchmark, played by `tokio-raknet`. Command line and output: ../../README.md.
+//! The benchmark roles, with `tokio-raknet`. ../../README.md describes the command line and the output.
 
 #[path = "../../shared/bench.rs"]
 mod bench;

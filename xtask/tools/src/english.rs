@@ -21,7 +21,7 @@ const LIMITS: [(&str, (usize, usize)); 14] = [
     ("core", (62, 102)),
     ("embedded", (28, 49)),
     ("fuzz", (109, 211)),
-    ("interop", (103, 174)),
+    ("interop", (0, 1)),
     ("native", (52, 58)),
     ("plugins", (2, 10)),
     ("relay", (77, 150)),

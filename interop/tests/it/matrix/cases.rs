@@ -1,4 +1,4 @@
-//! What is tried with whom, and what is expected of it.
+//! The cells of the matrix, and their expected results.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rakwire_native::Reliability;
 
 use super::foreign::Peer;
 
-/// What the foreign program is.
+/// The role of the foreign program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Server,
@@ -16,14 +16,14 @@ pub(crate) enum Role {
 
 pub(crate) const ROLES: [Role; 2] = [Role::Server, Role::Client];
 
-/// What lies between the two.
+/// The path between the two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Clean,
     Lossy,
 }
 
-/// What is sent there and back.
+/// The messages that are sent and echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) reliability: Reliability,
@@ -56,7 +56,7 @@ impl Case {
         self.count == 1
     }
 
-    /// What stands on the wire: receipts are local.
+    /// Returns the reliability on the wire: receipts are local.
     pub(crate) const fn on_wire(&self) -> Reliability {
         match self.reliability {
             Reliability::UnreliableWithReceipt => Reliability::Unreliable,
@@ -70,19 +70,19 @@ impl Case {
         }
     }
 
-    /// Whether messages may stay out without breaking a promise.
+    /// Returns whether messages may be lost without breaking a guarantee.
     pub(crate) const fn may_lose(&self) -> bool {
         let reliability = self.on_wire();
         reliability.is_sequenced() || !reliability.is_reliable()
     }
 
-    /// How many messages must come back for the cell to mean anything.
+    /// Returns how many messages must come back for the cell to be meaningful.
     pub(crate) const fn least(&self) -> u32 {
         if self.may_lose() { self.count / 10 } else { self.count }
     }
 }
 
-/// The name of a reliability, as the foreign programs know it.
+/// Returns the name of a reliability as the foreign programs know it.
 pub(crate) const fn name(reliability: Reliability) -> &'static str {
     match reliability {
         Reliability::Unreliable => "unreliable",
@@ -122,13 +122,13 @@ impl fmt::Display for Cell {
     }
 }
 
-/// What is known of a cell before it is tried.
+/// The expectation for a cell before it is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
     Pass,
-    /// The peer has no way to do it.
+    /// The peer has no API for it.
     Impossible(&'static str),
-    /// The peer fails in this way: always, or only now and then.
+    /// The peer fails in this way, always or occasionally.
     Limit {
         why: &'static str,
         symptom: &'static str,
@@ -137,7 +137,7 @@ pub(crate) enum Expected {
 }
 
 impl Cell {
-    /// How long the cell may take. Where a peer is known to fail it may also fall silent, which takes all of it.
+    /// Returns the time limit of the cell. A peer that is known to fail may also stall, which takes all of it.
     pub(crate) fn time_limit(&self) -> Duration {
         match self.expected() {
             Expected::Pass | Expected::Impossible(_) => Duration::from_secs(300),
@@ -145,7 +145,7 @@ impl Cell {
         }
     }
 
-    /// What the peer's server echoes with.
+    /// Returns the reliability with which the peer's server echoes.
     pub(crate) fn echo(&self) -> Reliability {
         if self.peer.receipts { self.case.reliability } else { self.case.on_wire() }
     }
@@ -160,7 +160,7 @@ impl Cell {
             return Expected::Limit {
                 why: "puts parts together in the order of arrival",
                 symptom: "the bytes of the message in another order",
-                // Without a loss the parts may come in order, or not.
+                // Without loss the parts may or may not arrive in order.
                 always: self.case.path == Path::Lossy,
             };
         }

@@ -1,4 +1,4 @@
-//! One cell: messages to a peer and back, and whether each arrives as its reliability promises.
+//! Runs one cell: sends messages to a peer and back, and checks that they arrive as their reliability promises.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,17 +9,17 @@ use tokio::time::{Instant, timeout};
 use super::cases::{Case, Cell, Path};
 use super::proxy::Proxy;
 
-/// Unanswered messages at most.
+/// The maximum number of unanswered messages.
 const WINDOW: u32 = 256;
-/// Silence after which what is unanswered counts as lost, where messages may be lost.
+/// The silence after which unanswered messages count as lost, if they may be lost.
 const STALL: Duration = Duration::from_millis(300);
-/// Silence after which the end has come if enough arrived, and if not: on a busy machine the rest may come late.
+/// The silence after which the exchange ends: if enough arrived, and otherwise. On a busy machine the rest may be late.
 const SILENCE: Duration = Duration::from_secs(1);
 const LONG_SILENCE: Duration = Duration::from_secs(60);
-/// How long it takes to see that something has changed.
+/// The poll interval.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The message `number`, as the foreign programs make it.
+/// Builds message `number`, like the foreign programs.
 fn message(number: u32, size: usize) -> Vec<u8> {
     let mut message = vec![0xFE];
     message.extend(number.to_be_bytes());
@@ -31,14 +31,14 @@ fn number_of(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?))
 }
 
-/// What arrived, and whether it may arrive now.
+/// The messages that arrived, and whether each was allowed to arrive at that point.
 struct Arrived {
     case: Case,
     seen: Vec<bool>,
     count: u32,
     /// The number after the newest.
     next: u32,
-    /// What is not under way any more ends here: messages that were lost count as answered after a while.
+    /// Messages below this number are no longer in flight: lost messages count as answered after a while.
     answered: u32,
     sent: u32,
     last: Instant,
@@ -89,7 +89,7 @@ impl Arrived {
         Ok(())
     }
 
-    /// Whether another message may be sent. Lost ones count as answered, or the window would stay shut.
+    /// Returns whether another message may be sent. Lost ones count as answered, or the window would stay closed.
     fn has_room(&mut self) -> bool {
         let may_lose = self.case.may_lose();
         if may_lose && self.answered < self.sent && self.last.elapsed() > STALL {
@@ -105,7 +105,7 @@ impl Arrived {
         self.count == self.case.count || self.case.may_lose() && self.sent == self.case.count && silent
     }
 
-    /// Whether enough arrived, and the newest, where that is promised.
+    /// Checks that enough messages arrived, including the newest if that is guaranteed.
     fn verdict(&self) -> Result<(), String> {
         let case = self.case;
         if self.count < case.least() {
@@ -132,7 +132,7 @@ async fn proxy(cell: Cell, server: std::net::SocketAddr, seed: u64) -> Result<Op
     }
 }
 
-/// Our client with a foreign server.
+/// Runs our client with a foreign server.
 pub(crate) async fn with_server(cell: Cell, seed: u64) -> Result<(), String> {
     let starting = tokio::task::spawn_blocking(move || cell.peer.serve(cell.echo()));
     let server = starting.await.map_err(|error| error.to_string())??;
@@ -141,7 +141,7 @@ pub(crate) async fn with_server(cell: Cell, seed: u64) -> Result<(), String> {
     let client = endpoint(0, |options| options.config.protocol_version = cell.peer.protocol).await?;
     let connection = client.connect(address).await.map_err(|error| error.to_string())?;
     let result = exchange(&connection, cell.case).await;
-    // Nobody waits for the disconnection notification: through a lossy path it may take seconds.
+    // The disconnection notification is not awaited: over a lossy path it may take seconds.
     drop(connection);
     result
 }
@@ -150,7 +150,7 @@ fn lock(arrived: &Mutex<Arrived>) -> MutexGuard<'_, Arrived> {
     arrived.lock().expect("no panic before")
 }
 
-/// Sends everything and takes what comes back.
+/// Sends everything and receives the echoes.
 async fn exchange(connection: &Connection, case: Case) -> Result<(), String> {
     let arrived = Mutex::new(Arrived::new(case));
     let arrived = || lock(&arrived);
@@ -179,7 +179,7 @@ async fn exchange(connection: &Connection, case: Case) -> Result<(), String> {
     arrived().verdict()
 }
 
-/// A foreign client with our server.
+/// Runs a foreign client with our server.
 pub(crate) async fn with_client(cell: Cell, seed: u64) -> Result<(), String> {
     let case = cell.case;
     let server = endpoint(8, |options| options.config.cookies = cell.peer.cookies).await?;
@@ -204,12 +204,12 @@ pub(crate) async fn with_client(cell: Cell, seed: u64) -> Result<(), String> {
     arrived.verdict()
 }
 
-/// Sends everything back until the client disconnects. Through a lossy path its notification may be lost.
+/// Echoes everything until the client disconnects. Over a lossy path its notification may be lost.
 async fn echo(server: &Endpoint, arrived: &mut Arrived) -> Result<(), String> {
     let connection = server.accept().await.ok_or("the endpoint is closed")?;
     while let Some(received) = connection.recv().await {
         arrived.take(&received)?;
-        // The client may have gone with what it wanted; its verdict counts.
+        // The client may have left already; its verdict decides.
         let _ = connection.send(&received.bytes, Delivery::new(arrived.case.reliability)).await;
     }
     Ok(())
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_promise_is_seen() {
+    fn every_broken_guarantee_is_detected() {
         use Reliability::{Reliable, ReliableOrdered, ReliableSequenced, Unreliable, UnreliableSequenced};
         for (reliability, numbers) in [
             (Unreliable, &[1, 0, 1][..]),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permuted_message_is_told_from_another() {
+    fn a_permuted_message_is_distinguished_from_another() {
         let mut arrived = arrived(Reliability::ReliableOrdered, &[]).expect("nothing yet");
         let mut bytes = message(0, 100);
         bytes[10..].reverse();

@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::cases::{Cell, name};
 use crate::support::{Server, peer, run};
 
-/// What fetches and builds the foreign programs.
+/// The script that fetches and builds the foreign programs.
 const SETUP: &str = include_str!("../../../setup.sh");
 
 /// A program around a foreign RakNet.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// What it is.
+    /// Its description.
     pub(crate) about: &'static str,
     /// The variable of `setup.sh` that names its version.
     version: &'static str,
     pub(crate) protocol: u8,
-    /// Whether messages can be sent with receipts.
+    /// Set if messages can be sent with receipts.
     pub(crate) receipts: bool,
-    /// What our server must ask of its clients.
+    /// The cookie policy that our server needs for its clients.
     pub(crate) cookies: CookiePolicy,
 }
 
@@ -54,7 +54,7 @@ pub(crate) static PEERS: [&Peer; 3] = [
 ];
 
 impl Peer {
-    /// The package and the version that `setup.sh` fetches.
+    /// Returns the package and the version that `setup.sh` fetches.
     pub(crate) fn package(&self) -> String {
         let line = SETUP.lines().find_map(|line| line.strip_prefix(self.version)?.strip_prefix('='));
         line.expect("the version").replace("==", " ").replace('@', " ")

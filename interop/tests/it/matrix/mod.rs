@@ -1,7 +1,7 @@
 //! The interop matrix: every foreign peer with ours, in both directions, with every reliability.
 //!
-//! What is found goes to a page in cargo's folder for tests, with which `cargo xtask test --only interop` compares
-//! `docs/interop.md`. `README.md` of this folder tells the command line and the quirks of the programs.
+//! The results are written to a page in cargo's folder for tests, and `cargo xtask test --only interop` compares
+//! `docs/interop.md` with it. `README.md` of this folder describes the command line and the quirks of the programs.
 
 mod cases;
 mod exchange;
@@ -16,9 +16,9 @@ use cases::{Case, Cell, Expected, ROLES, Role};
 use foreign::PEERS;
 use tokio::sync::Semaphore;
 
-/// Cells that run at the same time.
+/// The number of cells that run at the same time.
 const AT_ONCE: usize = 3;
-/// Tries that a peer gets to show its limit: a message that it garbled may look like another one to it.
+/// The number of attempts for a peer to show its limit: it may mistake a garbled message for another one.
 const TRIES: u64 = 3;
 
 async fn run(cell: Cell, seed: u64) -> Result<(), String> {
@@ -31,7 +31,7 @@ async fn run(cell: Cell, seed: u64) -> Result<(), String> {
     tokio::time::timeout(cell.time_limit(), run).await.unwrap_or_else(|_| Err("not done in time".to_owned()))
 }
 
-/// Runs a cell and says what stands in it.
+/// Runs a cell and returns the text of its result.
 async fn outcome(cell: Cell, number: u64) -> Result<String, String> {
     let (why, symptom, always) = match cell.expected() {
         Expected::Impossible(why) => return Ok(format!("limit: {why}")),

@@ -1,4 +1,4 @@
-//! A path that loses datagrams, between a client and a server: the simulator of the core between two sockets.
+//! A lossy path between a client and a server: the simulator of the core between two sockets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ async fn carry(front: Arc<UdpSocket>, back: Arc<UdpSocket>, seed: u64) {
                 down.send(Instant::ZERO, &from_server[..length]);
             }
         }
-        // What the system refuses is lost, too.
+        // A datagram that the system refuses is lost, too.
         while let Some(datagram) = up.receive(Instant::ZERO) {
             let _ = back.send(&datagram).await;
         }
