@@ -1,12 +1,12 @@
-//! The cost of the core without sockets: `cargo bench -p rakwire-bench`.
+//! Measures the core without sockets: `cargo bench -p rakwire-bench`.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rakwire_bench::connected_peers::{ConnectedPeers, Path};
 
-/// Messages that are queued at once by default.
+/// The number of messages queued at once by default.
 const BATCH: usize = 128;
 
-/// One message: send, compose, parse, deliver and acknowledge.
+/// Measures one message: send, compose, parse, deliver and acknowledge.
 fn message(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("message");
     for size in [16, 100, 1_000, 10_000] {
@@ -22,7 +22,7 @@ fn message(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same on many connections of one server, one message each.
+/// Measures the same on many connections of one server, with one message each.
 fn connections(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("connections");
     for count in [1, 10, 100, 1_000, 10_000] {
@@ -35,7 +35,7 @@ fn connections(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same with many messages in the queue.
+/// Measures the same with many messages in the queue.
 fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("queue");
     for depth in [1, 10, 100, 1_000, 10_000] {

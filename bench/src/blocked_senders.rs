@@ -1,5 +1,5 @@
-//! What senders that wait cost those that do not: round trips of one connection beside many whose senders wait for
-//! acknowledgements that never come.
+//! The cost of blocked senders for others: round trips of one connection beside many senders that wait for
+//! acknowledgements which never arrive.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -12,18 +12,18 @@ use tokio::sync::oneshot;
 
 use crate::many_connections::allow_sockets;
 
-/// Round trips that are made in turn beside nobody and beside those who wait, so that both see the same machine.
+/// The number of alternating rounds with and without blocked senders, so that both see the same state of the machine.
 const ROUNDS: usize = 10;
-/// What the senders that wait want to send.
+/// The message of the blocked senders.
 const WAITING: &[u8] = &[0x86; 400];
 
 /// Measure round trips beside senders that wait for room.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Connections whose senders wait
+    /// The number of connections with blocked senders
     #[arg(long, default_value_t = 1_000)]
     senders: u16,
-    /// Round trips in all, on each of two servers
+    /// The total number of round trips on each of two servers
     #[arg(long, default_value_t = 20_000)]
     round_trips: usize,
 }
@@ -64,7 +64,7 @@ fn median(times: &mut [Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// A server with senders that wait, and a client that does not.
+/// A server with blocked senders, and a client without.
 struct Subject {
     server: Endpoint,
     _client: Endpoint,
@@ -74,7 +74,7 @@ struct Subject {
 impl Subject {
     async fn new(senders: u16) -> Result<Self> {
         let mut options = Options::server(senders + 1)?;
-        // Those that fell silent stay.
+        // Silent connections must stay.
         options.config.timeout = Duration::from_secs(3_600);
         let server = Endpoint::bind("127.0.0.1:0", options).await?;
         for connection in vanished(&server, senders).await? {
@@ -104,7 +104,7 @@ impl Subject {
     }
 }
 
-/// Connects clients that fall silent without a word, and returns the server's connections to them.
+/// Connects clients that then fall silent, and returns the server's connections to them.
 async fn vanished(server: &Endpoint, count: u16) -> Result<Vec<Connection>> {
     let address = server.local_addr();
     let (ready, is_ready) = oneshot::channel();
@@ -135,13 +135,13 @@ fn connect_and_vanish(
             let connection = endpoint.connect(address).await?;
             clients.push((endpoint, connection));
         }
-        // What ends a handshake is still to be sent.
+        // The last datagrams of the handshake still have to be sent.
         tokio::time::sleep(Duration::from_millis(50)).await;
         ready.send(()).map_err(|()| anyhow!("nobody waits"))?;
         anyhow::Ok(clients)
     })?;
     may_go.recv()?;
-    // The tasks go first, and with them the sockets: nothing says good-bye.
+    // Stops the tasks and their sockets first, so that no disconnection is sent.
     drop(runtime);
     drop(clients);
     Ok(())

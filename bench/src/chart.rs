@@ -19,14 +19,14 @@ pub(crate) struct Bar {
     pub(crate) kind: BarKind,
 }
 
-/// What a bar shows.
+/// The category of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarKind {
     /// A measurement with rakwire at one end or both.
     Ours,
     /// A measurement without rakwire.
     Others,
-    /// What rakwire should reach.
+    /// A goal of rakwire.
     Goal,
 }
 

@@ -1,4 +1,4 @@
-//! A server and its clients without sockets, in virtual time: the cost of the protocol itself.
+//! A server and its clients without sockets, in virtual time, to measure the protocol itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant as WallInstant};
@@ -11,9 +11,9 @@ use rakwire::raknet::{
 use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
 use rakwire::wire::MAX_DATAGRAM;
 
-/// The time between two rounds, which is the round-trip time.
+/// The time between two rounds, which equals the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
-/// The time between two ticks, of which there are 60 in a second.
+/// The time between two ticks at 60 ticks per second.
 const TICK: Duration = Duration::from_micros(16_667);
 /// The block size of the native driver.
 const BLOCK: usize = 512;
@@ -29,10 +29,10 @@ pub enum Path {
     LosesOneIn(u32),
 }
 
-/// What protects the datagrams.
+/// The protection of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Nothing.
+    /// No protection.
     Plain,
     /// Secure connections.
     Secure,
@@ -61,17 +61,17 @@ impl Protection {
     }
 }
 
-/// What is sent in the names of clients without their keys: a datagram of so many bytes, which fit no tag.
+/// Forged datagrams with the addresses of clients, without their keys; each has this many bytes and no valid tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgery {
-    /// In the current epoch, as long as nobody has begun another one.
+    /// In the current epoch, as long as no new one has begun.
     Current(usize),
-    /// In the epoch after the next, whose key the receiver computes for each such datagram.
+    /// In the epoch after the next, so that the receiver computes a key for each of them.
     AfterNext(usize),
 }
 
 impl Forgery {
-    /// The header of a sealed datagram that has not been seen, and the rest.
+    /// Builds the header of an unseen sealed datagram, and the rest.
     fn datagram(self) -> Vec<u8> {
         match self {
             Self::Current(size) => vec![0x8F; size],
@@ -99,7 +99,7 @@ struct Client {
 pub struct ConnectedPeers {
     server: Peer<'static>,
     clients: Vec<Client>,
-    /// The server's ids of the connections, to send on.
+    /// The server's connection ids, for sending.
     connected: Vec<ConnectionId>,
     now: Instant,
     path: Path,
@@ -112,7 +112,7 @@ pub struct ConnectedPeers {
 }
 
 impl ConnectedPeers {
-    /// A server and `clients` connected clients in plain, each with `blocks` blocks.
+    /// Creates a server and `clients` connected clients without security, each with `blocks` blocks.
     ///
     /// # Panics
     /// If a client fails to connect.
@@ -121,7 +121,7 @@ impl ConnectedPeers {
         Self::protected(clients, blocks, path, Protection::Plain)
     }
 
-    /// As [`new`](Self::new), with this protection.
+    /// Creates peers like [`new`](Self::new), with this protection.
     ///
     /// # Panics
     /// If a client fails to connect.
@@ -173,10 +173,10 @@ impl ConnectedPeers {
         self.clients.push(Client { peer, address, id });
     }
 
-    /// Datagrams of `size` bytes for the server, from the addresses of its clients in turns, that nobody of them has sent.
+    /// Sends forged datagrams of `size` bytes to the server, from the addresses of its clients in turn.
     ///
     /// # Panics
-    /// If one of them is taken for another than a forged one.
+    /// If one of them is not recognised as forged.
     pub fn forge(&mut self, datagrams: usize, size: usize) {
         let forged = Forgery::Current(size).datagram();
         let before = self.server.stats().dropped(DropReason::Unauthentic);
@@ -187,13 +187,13 @@ impl ConnectedPeers {
         assert_eq!(after - before, datagrams as u64, "each is dropped as forged");
     }
 
-    /// How many messages the server has delivered.
+    /// Returns the number of messages that the server has delivered.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Every client sends `each` reliable-ordered messages of `size` bytes; returns when all are delivered.
+    /// Sends `each` reliable-ordered messages of `size` bytes from every client; returns when all are delivered.
     ///
     /// # Panics
     /// If a connection has ended.
@@ -221,7 +221,7 @@ impl ConnectedPeers {
         self.sent += 1;
     }
 
-    /// The first client sends a message of `size` bytes and the server echoes it.
+    /// Sends a message of `size` bytes from the first client, which the server echoes.
     ///
     /// # Panics
     /// If the connection has ended.
@@ -239,11 +239,13 @@ impl ConnectedPeers {
         }
     }
 
-    /// A tick of a game: every client sends an unreliable message of `size` bytes, and between their datagrams arrive `forged` more in their
-    /// names, which are as `forgery` says. Returns how long the server took for its tick.
+    /// Runs a tick of a game and returns how long the server took for it.
+    ///
+    /// Every client sends an unreliable message of `size` bytes. Between their datagrams `forged` datagrams of the kind
+    /// `forgery` arrive with their addresses.
     ///
     /// # Panics
-    /// If a connection has ended, or a forged datagram is taken for another one.
+    /// If a connection has ended, or a forged datagram is not recognised as such.
     pub fn tick(&mut self, size: usize, forged: usize, forgery: Forgery) -> Duration {
         let message = vec![0x86; size];
         let mut arrived = Vec::new();
@@ -284,7 +286,7 @@ impl ConnectedPeers {
         taken
     }
 
-    /// The server takes its events and sends to each client what it has for it: the number of the client, and a datagram.
+    /// Handles the server's events, and returns its datagrams, each with the number of the client.
     fn serve(&mut self) -> Vec<(usize, Vec<u8>)> {
         while let Some(event) = self.server.poll_event() {
             self.delivered += u64::from(matches!(event, Event::Message { .. }));
@@ -337,7 +339,7 @@ impl ConnectedPeers {
     }
 }
 
-/// The number of the client that has an address.
+/// Returns the number of the client with an address.
 fn number_of(address: SocketAddr) -> Option<usize> {
     let std::net::IpAddr::V4(ip) = address.ip() else { return None };
     let [_, _, high, low] = ip.octets();

@@ -1,4 +1,4 @@
-//! The core without a driver.
+//! Measurements of the core without a driver.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::instructions;
 use crate::pairing::median;
 use crate::report::{Better, Row};
 
-/// Messages that are queued at once.
+/// The number of messages queued at once.
 const BATCH: usize = 128;
 
-/// How many times as many runs the shortest row gets.
+/// The shortest row gets this many times as many runs.
 const MORE_RUNS: u32 = 20;
 
-/// How much is measured.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Quick,
     Full,
 }
 
-/// The rows of the core without a driver.
+/// Measures the core without a driver.
 pub(crate) fn core(effort: Effort, runs: u32) -> Result<Vec<Row>> {
     let repetitions = if effort == Effort::Quick { 20 } else { 2_000 };
     let mut peers = ConnectedPeers::new(1, 16_384, Path::Clean);
@@ -54,7 +54,7 @@ pub(crate) fn core(effort: Effort, runs: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Nanoseconds of CPU time of one repetition: the median of the runs. Other processes do not count.
+/// Returns the nanoseconds of CPU time of one repetition: the median of the runs. Other processes do not count.
 fn time(runs: u32, repetitions: u32, mut repeat: impl FnMut()) -> f64 {
     repeat();
     let runs = (0..runs).map(|_| {
@@ -67,7 +67,7 @@ fn time(runs: u32, repetitions: u32, mut repeat: impl FnMut()) -> f64 {
     median(runs).unwrap_or(0.0)
 }
 
-/// The CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Duration::ZERO, Duration::from)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::report::Environment;
 
-/// The names of the versions in `interop/setup.sh`.
+/// The names of the version variables in `interop/setup.sh`.
 const VERSIONS: [(&str, &str); 3] = [
     ("cpp", "cpp_version="),
     ("rust-raknet", "rust_raknet_version="),
@@ -49,7 +49,7 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
     )
 }
 
-/// What the system calls this run of itself.
+/// Returns the system's id of its current boot.
 fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())

@@ -12,10 +12,10 @@ use CongestionControl::{DelayBased, NewReno};
 
 const MBIT: u64 = 1_000_000;
 const ROUND_TRIP: Duration = Duration::from_millis(50);
-/// The queues in which a delay-based and a NewReno flow meet.
+/// The queue lengths for a delay-based flow against a NewReno flow.
 const QUEUES_MS: [u64; 3] = [25, 50, 200];
 
-/// The rows, each the worst of several races.
+/// Returns the rows, each the worst of several races.
 pub(crate) fn rows(effort: Effort) -> Vec<Row> {
     let time = Duration::from_secs(if effort == Effort::Quick { 5 } else { 60 });
     let equal =
@@ -30,15 +30,15 @@ pub(crate) fn rows(effort: Effort) -> Vec<Row> {
     rows
 }
 
-/// When what happens to two equal flows.
+/// The timing of two equal flows.
 #[derive(Clone, Copy)]
 struct Schedule {
-    /// The second one begins.
+    /// The start of the second flow.
     second: Duration,
-    /// Both should have come to fair shares, which are counted from here on.
+    /// The time by which both should have fair shares; measured from here on.
     from: Duration,
     to: Duration,
-    /// Chances of the path; the row is the worst result.
+    /// The number of random seeds of the path; the row is the worst result.
     seeds: u64,
 }
 
@@ -59,8 +59,8 @@ fn percent(share: f64) -> f64 {
     share * 100.0
 }
 
-/// The share of a delay-based flow beside a NewReno flow, the least even one of those in which both begin at once or one of
-/// them 3 s later.
+/// Measures the share of a delay-based flow against a NewReno flow: the least even result with a simultaneous start, or
+/// with either flow starting 3 s later.
 fn beside_new_reno(queue_ms: u64, time: Duration) -> Row {
     let conditions = path(20 * MBIT, Duration::from_millis(queue_ms));
     let late = Duration::from_secs(3);
@@ -73,14 +73,14 @@ fn beside_new_reno(queue_ms: u64, time: Duration) -> Row {
     Row::new(format!("fair_beside_new_reno_{queue_ms}ms"), worst, SHARE, Better::Even)
 }
 
-/// Jain's index of two delay-based flows of which one begins later, the lowest of all seeds.
+/// Measures Jain's index of two delay-based flows with different start times: the lowest of all seeds.
 fn jain(name: &str, conditions: Conditions, Schedule { second, from, to, seeds }: Schedule) -> Row {
     let flows = [Flow::new(DelayBased), Flow::from(DelayBased, second)];
     let indices = (1..=seeds).map(|seed| Race::new(conditions, flows, seed).run(from, to).jain());
     Row::new(name, indices.fold(1.0, f64::min), "Jain's index", Better::Higher)
 }
 
-/// The paths on which fair shares are harder to find.
+/// Returns the paths on which fair shares are harder to find.
 fn jain_paths() -> [(&'static str, Conditions); 3] {
     let millis = Duration::from_millis;
     let usual = path(20 * MBIT, ROUND_TRIP);
@@ -91,18 +91,18 @@ fn jain_paths() -> [(&'static str, Conditions); 3] {
     ]
 }
 
-/// A path with a round trip of 50 ms and a queue that takes so long to drain.
+/// Creates a path with a round trip of 50 ms and a queue that takes this long to drain.
 fn path(bits_per_second: u64, queue: Duration) -> Conditions {
     Conditions::bottlenecked(ROUND_TRIP, bits_per_second, queue)
 }
 
-/// A sender that always has something to send.
+/// A sender that always has data to send.
 #[derive(Clone, Copy)]
 struct Flow {
     control: CongestionControl,
     starts: Duration,
     id: Option<ConnectionId>,
-    /// Bytes that have arrived.
+    /// The number of bytes that have arrived.
     bytes: u64,
 }
 
@@ -123,7 +123,7 @@ struct Race {
     start: rakwire::Instant,
 }
 
-/// What a race brought in the time that counts.
+/// The result of a race in the time that counts.
 struct Outcome {
     shares: [f64; 2],
     queueing: Duration,
@@ -134,7 +134,7 @@ impl Outcome {
         self.shares[0].max(self.shares[1])
     }
 
-    /// 1 if both got the same, 0.5 if one got nothing.
+    /// Returns Jain's index: 1 for equal shares, 0.5 if one flow received nothing.
     fn jain(&self) -> f64 {
         1.0 / (2.0 * self.shares.iter().map(|share| share * share).sum::<f64>())
     }
@@ -155,7 +155,7 @@ impl Race {
         Self { net, flows, start }
     }
 
-    /// Runs until `to` and tells what happened from `from` on.
+    /// Runs until `to` and returns the results since `from`.
     fn run(mut self, from: Duration, to: Duration) -> Outcome {
         self.until(from);
         let before = self.flows.map(|flow| flow.bytes);
@@ -195,7 +195,7 @@ impl Race {
     }
 }
 
-/// Queues enough for any window, and little enough to keep the memory from being the limit.
+/// Queues enough for any window, but little enough that memory is not the limit.
 fn keep_sending(peer: &mut Peer<'static>, now: rakwire::Instant, flow: &Flow) {
     let Some(id) = flow.id else { return };
     let sent = |peer: &Peer<'_>| peer.connection_stats(id).map_or(u64::MAX, |stats| stats.messages_sent);
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_of_equal_shares_is_one_and_of_four_to_one_less() {
+    fn jains_index_is_one_for_equal_shares_only() {
         let outcome = |shares| Outcome { shares, queueing: Duration::ZERO };
         assert_eq!(outcome([0.5, 0.5]).jain(), 1.0);
         assert_eq!(outcome([1.0, 0.0]).jain(), 0.5);

@@ -1,9 +1,9 @@
-//! The roles of a benchmark of unreliable messages: one end sends as many as its library takes, the other counts those
-//! that arrive.
+//! The roles of a benchmark of unreliable messages: one end sends as many as its library accepts, the other counts
+//! those that arrive.
 //!
-//! `flood HOST:PORT --size BYTES --seconds N` prints `connected`, waits for a line, sends, and prints how many it sent
-//! as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`, and as soon as no more come, the number
-//! of messages that came and the time between the first and the last.
+//! `flood HOST:PORT --size BYTES --seconds N` prints `connected`, waits for a line, sends, and prints the number of
+//! sent messages as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`. Once no more arrive, it
+//! prints the number of messages and the time between the first and the last.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::role::{BenchConnection, print_line, print_report, wait_for_line};
 
-/// The bytes of a message, of which the first is a user message that every peer passes on.
+/// The content of a message; its first byte makes it a user message, which every peer passes to its application.
 const COUNTED: u8 = 0xfe;
-/// After so long without a message no more come.
+/// The silence after which no more messages are expected.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// What a program does.
+/// The role of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     Send { address: SocketAddr, size: usize, time: Duration },
@@ -24,7 +24,7 @@ pub enum Flood {
 }
 
 impl Flood {
-    /// Reads a command line; `None` for anything else.
+    /// Parses a command line. Returns `None` for anything else.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Option<Self> {
         match args.next()?.as_str() {
             "count" => match (args.next()?.as_str(), args.next()?) {
@@ -48,7 +48,7 @@ impl Flood {
     }
 }
 
-/// Sends for a time, and waits for the end of the input.
+/// Sends for this time, and waits for the end of the input.
 pub async fn send(connection: impl BenchConnection, size: usize, time: Duration) -> Result<(), String> {
     print_line("connected")?;
     wait_for_line().await?;
@@ -63,7 +63,7 @@ pub async fn send(connection: impl BenchConnection, size: usize, time: Duration)
     wait_for_line().await
 }
 
-/// Counts until no more come.
+/// Counts until no more messages arrive.
 pub async fn count(mut connection: impl BenchConnection) -> Result<(), String> {
     connection.recv().await?;
     let (began, mut last, mut counted) = (Instant::now(), Instant::now(), 1);

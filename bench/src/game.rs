@@ -1,4 +1,5 @@
-//! How many players a server of the snowball fight supports: the server has one core, all players share another.
+//! Measures how many players a server of the snowball fight supports. The server has one core, and all players share
+//! another.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +26,7 @@ pub(crate) struct Options {
     /// Few players for a short time, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// Where the report goes
+    /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/game.json")]
     report: PathBuf,
 }
@@ -56,7 +57,7 @@ impl Snapshots {
     }
 }
 
-/// The load of a number of players.
+/// The load with a number of players.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     snapshots: Snapshots,
@@ -114,7 +115,7 @@ fn counts(quick: bool) -> impl Iterator<Item = u32> {
     COUNTS.into_iter().take(if quick { 1 } else { COUNTS.len() })
 }
 
-/// The largest number of players before the first one with too long ticks.
+/// Returns the largest number of players before the first one with ticks that take too long.
 fn supported(rows: &[Measured], snapshots: Snapshots) -> u32 {
     let rows = rows.iter().filter(|row| row.snapshots == snapshots);
     rows.take_while(|row| row.tick_us_p99 <= LIMIT_US).map(|row| row.players).max().unwrap_or(0)
@@ -154,7 +155,7 @@ fn measure(snapshots: Snapshots, players: u32, cores: Cores, quick: bool) -> Res
     }
     let load = Program::start(command, cores.sender, LONGEST)?;
     load.connected()?;
-    // Skip the report during which the last players joined, and one more while they spread.
+    // Skip the report during which the last players joined, and one more while they spread out.
     server.line()?;
     server.line()?;
     let (began, before) = (Instant::now(), server.cpu()?);
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_supported_players_end_at_the_first_count_with_too_long_ticks() {
+    fn supported_players_end_before_the_first_slow_ticks() {
         let row = |players, tick_us_p99| Measured {
             snapshots: Snapshots::Whole,
             players,

@@ -1,5 +1,6 @@
-//! Load for a game server: many players of the snowball fight in one process, each with its own socket. They join, walk
-//! about and ignore the snapshots, because only the server is measured.
+//! A load generator for game servers: many players of the snowball fight in one process, each with its own socket.
+//!
+//! They join, walk about and ignore the snapshots, because only the server is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -17,9 +18,9 @@ use crate::many_connections::allow_sockets;
 use crate::role;
 
 const FRAME: Duration = Duration::from_micros(16_667);
-/// Frames that a player walks in one direction.
+/// The number of frames that a player walks in one direction.
 const FRAMES_PER_DIRECTION: u32 = 45;
-/// Flags of a packet that is reliable or acknowledges one.
+/// The flags of a packet that is reliable or acknowledges one.
 const RELIABLE_OR_ACK: u8 = 0x03;
 const DIRECTIONS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
@@ -48,7 +49,7 @@ async fn play(arguments: &Arguments) -> Result<()> {
         let player = Player::new(number, arguments).await?;
         let joined = joined.clone();
         tokio::spawn(async move {
-            // A player that fails drops its sender, so that the count below is short.
+            // A player that fails drops its sender, so the count below is short.
             let _ = player.run(joined).await;
         });
         // The server limits the rate of handshakes from one network.

@@ -1,21 +1,21 @@
-//! What the rows should reach. A goal that names another row is left out as long as that row is not measured.
+//! The goals of the rows. A goal that refers to another row is omitted until that row has been measured.
 
 use crate::report::{Better, Goal, Report, Row, number};
 
-/// What a value is compared with.
+/// The reference of a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
-    /// A value in the unit of the row: at least this much if higher is better, else at most.
+    /// A value in the unit of the row: a minimum if higher is better, otherwise a maximum.
     Limit(f64),
     /// Two values in the unit of the row.
     Between(f64, f64),
-    /// A multiple of the best pairing of others.
+    /// A multiple of the best pairing without rakwire.
     OfBestPairing(f64),
     /// A multiple of the UDP baseline.
     OfBaseline(f64),
     /// A multiple of the row with this name.
     OfRow(&'static str, f64),
-    /// As good as each pairing of ours with others.
+    /// As good as each pairing of rakwire with another implementation.
     MixedPairings,
 }
 
@@ -23,7 +23,7 @@ use Target::{Between, Limit, MixedPairings, OfBaseline, OfBestPairing, OfRow};
 
 /// A share of two flows that is fair to both.
 const FAIR: Target = Between(40.0, 60.0);
-/// Jain's index of two flows.
+/// The goal for Jain's index of two flows.
 const JAIN: Target = Limit(0.95);
 
 const GOALS: [(&str, &[Target]); 27] = [
@@ -56,7 +56,7 @@ const GOALS: [(&str, &[Target]); 27] = [
     ("idle_connections", &[Limit(10_000.0)]),
 ];
 
-/// Gives the rows of a report their goals.
+/// Assigns the rows of a report their goals.
 pub(crate) fn judge(report: &mut Report) {
     let mut rows = std::mem::take(&mut report.rows);
     let others = rows.clone();
@@ -127,7 +127,7 @@ mod tests {
             .compared_with_baseline(Some(400.0))
     }
 
-    /// The goals of the rows in their order: each as text, and whether it is met.
+    /// Returns the goals of the rows in order: each as text, and whether it is met.
     fn goals(rows: Vec<Row>) -> Vec<(String, bool)> {
         let mut report = Report { rows, ..Report::default() };
         judge(&mut report);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_compared_with_another_one_once_that_is_measured() {
+    fn a_row_is_compared_with_another_measured_row() {
         let row = |name, value| Row::new(name, value, "", Better::Higher);
         assert_eq!(goals(vec![row("loss_15", 50.0)]), []);
         let [goal] = &goals(vec![row("loss_15", 50.0), row("loss_0", 100.0)])[..1] else { panic!("no goal") };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pairing_with_others_that_is_faster_is_a_missed_goal() {
+    fn a_faster_mixed_pairing_misses_the_goal() {
         let entry = |client, server, value| Entry {
             pairing: Pairing { client, server },
             value,

@@ -1,16 +1,16 @@
-//! The hot paths of the core whose instructions are counted.
+//! The hot paths of the core for counting instructions.
 
 use clap::ValueEnum;
 
 use crate::connected_peers::{ConnectedPeers, Path, Protection};
 
-/// Blocks of a peer that has one connection.
+/// The number of blocks of a peer with one connection.
 const BLOCKS: usize = 4_096;
-/// Messages that are queued at once.
+/// The number of messages queued at once.
 const BATCH: usize = 128;
-/// Connections beside which datagrams are forged.
+/// The number of connections beside which datagrams are forged.
 const PLAYERS: u16 = 200;
-/// Forged datagrams of a repetition, four for each message of a player.
+/// The number of forged datagrams per repetition, four for each message of a player.
 const FORGED: usize = 800;
 
 /// A workload of the core.
@@ -61,13 +61,13 @@ pub enum HotPath {
     /// One message of 100 bytes on each of 200 secure connections of one server.
     #[value(name = "secure_connections_200")]
     SecureConnections200,
-    /// The same beside 800 datagrams of 100 bytes that somebody has forged in their names.
+    /// The same beside 800 forged datagrams of 100 bytes with their addresses.
     #[value(name = "secure_connections_200_forged")]
     SecureConnections200Forged,
 }
 
 impl HotPath {
-    /// The number of messages (or handshakes) in one repetition.
+    /// Returns the number of messages (or handshakes) in one repetition.
     ///
     /// ```
     /// assert_eq!(rakwire_bench::hot_path::HotPath::Queue10000.units(), 10_000);
@@ -90,7 +90,7 @@ impl HotPath {
         }
     }
 
-    /// The number of repetitions in a count: enough to average out rare work, such as a resize or a timer.
+    /// Returns the number of repetitions in a count: enough to average out rare work, such as a resize or a timer.
     #[must_use]
     pub const fn repetitions(self) -> u64 {
         match self {

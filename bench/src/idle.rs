@@ -1,4 +1,4 @@
-//! The cost of idle connections.
+//! Measures the cost of idle connections.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::pairing::{Bench, Peer, itself};
 use crate::process::Program;
 use crate::report::{Best, Better, Row};
 
-/// The number of connections for the other implementations, and for ours.
+/// The number of connections for the other implementations, and for rakwire.
 const OTHERS: u32 = 500;
 const OURS: u32 = 10_000;
 
@@ -59,7 +59,7 @@ fn server(bench: &Bench, peer: Peer, connections: u32) -> Result<Program> {
     Program::start(command, bench.cores.receiver, bench.limit)
 }
 
-/// Compares a server that has `connections` connections with one that has none and room for one.
+/// Compares a server with `connections` connections to one with none and room for one.
 fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Result<Idle> {
     let empty = server(bench, peer, 1)?;
     empty.port()?;
@@ -72,7 +72,7 @@ fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Resul
     let clients = Program::start(command, bench.cores.sender, bench.limit)?;
     clients.connected()?;
     let watch = Duration::from_millis(if effort == Effort::Quick { 200 } else { 10_000 });
-    // Let the work of the handshakes end.
+    // Waits until the work of the handshakes has ended.
     std::thread::sleep(watch / 5);
     let cpu = server.cpu()?;
     std::thread::sleep(watch);

@@ -1,5 +1,6 @@
-//! Counts the instructions of the hot paths with callgrind and compares them with the committed table. Unlike times,
-//! counts do not depend on the load of the machine.
+//! Counts the instructions of the hot paths with callgrind and compares them with the committed table.
+//!
+//! Unlike times, counts do not depend on the load of the machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::plugin_paths::PluginPath;
 
-/// How many times as many instructions as in the table a hot path may take.
+/// The maximum ratio of instructions to those in the table.
 const TOLERANCE: f64 = 1.02;
 
-/// The committed table, seen from the root of the repository.
+/// The path of the committed table, relative to the root of the repository.
 const TABLE: &str = "bench/instructions.json";
 
 /// Count the instructions of the hot paths and compare them with the table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The table
+    /// The path of the table
     #[arg(long, value_name = "FILE", default_value = TABLE)]
     table: PathBuf,
     /// Write the table instead of comparing with it
@@ -32,7 +33,7 @@ pub(crate) struct Options {
 /// The committed table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Table {
-    /// The compiler: another one generates other instructions.
+    /// The compiler version: another compiler generates different instructions.
     rustc: String,
     architecture: String,
     /// Instructions per message or handshake.
@@ -75,7 +76,7 @@ fn read(table: &Path) -> Result<Table> {
     serde_json::from_str(&text).with_context(|| format!("{name} is not a table of instructions"))
 }
 
-/// What the committed table says of a hot path.
+/// Returns the instructions of a hot path in the committed table.
 pub(crate) fn committed(path: HotPath) -> Result<u64> {
     let instructions = read(Path::new(TABLE))?.instructions;
     let path = name(path);
@@ -106,21 +107,21 @@ fn name(path: impl ValueEnum) -> String {
     path.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// What this program repeats while it is counted.
+/// The workload that this program repeats while it is counted.
 struct Workload {
     command: &'static str,
     name: String,
     repetitions: u64,
 }
 
-/// Instructions per repetition: the difference between two runs, which excludes start and end of the program.
+/// Returns the instructions per repetition: the difference between two runs, which excludes startup and shutdown.
 fn count(program: &Path, workload: &Workload) -> Result<u64> {
     let few = workload.repetitions;
     let difference = total(program, workload, 2 * few)?.saturating_sub(total(program, workload, few)?);
     Ok(difference / few)
 }
 
-/// All instructions of this program with so many repetitions.
+/// Returns all instructions of this program with this many repetitions.
 fn total(program: &Path, workload: &Workload, repetitions: u64) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -136,14 +137,16 @@ fn total(program: &Path, workload: &Workload, repetitions: u64) -> Result<u64> {
     }
 }
 
-/// The number in the line `==PID== Collected : NUMBER` of callgrind.
+/// Parses the number in callgrind's line `==PID== Collected : NUMBER`.
 fn collected(printed: &str) -> Option<u64> {
     let line = printed.lines().find_map(|line| line.split_once("Collected : "))?;
     line.1.trim().parse().ok()
 }
 
-/// Peers without plugins pay nothing for them: neither the hook that drivers have then nor a host without plugins takes more
-/// instructions than the tolerance. Both are of the same build, so this holds with any compiler.
+/// Checks that peers without plugins pay nothing for them.
+///
+/// Neither the empty hook of drivers nor a host without plugins may take more instructions than the tolerance. All
+/// counts are of the same build, so this holds with any compiler.
 fn check_plugins(counted: &BTreeMap<String, u64>) -> Result<()> {
     let count = |path| counted.get(&name(path)).copied().context("a row of the plugins was not counted");
     let absent = count(PluginPath::Absent)?;
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_more_is_too_many() {
+    fn more_than_two_percent_fails() {
         let committed = table("1", &[("a", 1_000), ("b", 1_000)]);
         let comparison = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
         assert_eq!(comparison(&[("a", 1_020), ("b", 100)]), Comparison::WithinTolerance);
@@ -204,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_another_compiler_are_printed_and_not_compared() {
+    fn counts_of_another_compiler_are_not_compared() {
         let (comparison, text) = compare(&table("1", &[("a", 1_000)]), &table("2", &[("a", 2_000)]));
         assert_eq!(comparison, Comparison::Incomparable);
         assert!(text.contains("+100.0 %") && text.ends_with("not comparable\n"), "{text}");
     }
 
     #[test]
-    fn without_plugins_there_is_no_cost() {
+    fn a_peer_without_plugins_pays_nothing() {
         let check = |hook, host| {
             let rows =
                 [("plugins_absent", 1_000), ("plugins_hook_empty", hook), ("plugins_host_empty", host)];
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_parsed_from_the_output_of_callgrind() {
+    fn the_count_is_parsed_from_callgrind() {
         let printed = "==7== Events    : Ir\n==7== Collected : 4125\n==7== \n==7== I   refs:      4,125\n";
         assert_eq!(collected(printed), Some(4_125));
         assert_eq!(collected("==7== nothing"), None);

@@ -60,14 +60,14 @@ enum Command {
     HotPath {
         /// The hot path
         path: HotPath,
-        /// How many times
+        /// The number of repetitions
         repetitions: u64,
     },
     /// Repeat messages between peers with and without plugins, for callgrind and perf
     PluginPath {
-        /// What is attached
+        /// The attached hook or plugin
         path: PluginPath,
-        /// How many times
+        /// The number of repetitions
         repetitions: u64,
     },
     Instructions(instructions::Options),
@@ -84,9 +84,9 @@ enum Command {
     Fields(fields::Options),
     /// The game server behind the relay, for transports
     TransportsGame,
-    /// Send every WebSocket message back, to compare the relay with
+    /// Echo every WebSocket message, as the baseline for the relay
     WebsocketEcho,
-    /// Always have something to do, until the end of the input
+    /// Keep a core busy until the end of the input
     Spin,
     #[command(subcommand)]
     Clients(clients::Role),

@@ -1,4 +1,4 @@
-//! Many clients of one server in one process, each with its own socket: they connect and stay idle.
+//! Many clients of one server in one process, each with its own socket, that connect and stay idle.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::role;
 
-/// Clients that connect at once.
+/// The number of clients that connect at once.
 const AT_A_TIME: usize = 16;
 
 /// Hold many idle connections to one server.
@@ -51,7 +51,7 @@ async fn hold(arguments: &Arguments) -> Result<()> {
     for number in 0..arguments.connections {
         let (permits, connected, server) = (Arc::clone(&permits), connected.clone(), arguments.server);
         tokio::spawn(async move {
-            // A client that fails drops its sender, so that the count below is short.
+            // A client that fails drops its sender, so the count below is short.
             let _ = client(number, server, &permits, connected).await;
         });
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
-/// How many seconds the runs of a pairing may take in a row before the last one of them begins.
+/// After this many seconds of consecutive runs, a pairing is not run again.
 const ENOUGH: f64 = 15.0;
 
 /// A RakNet implementation.
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Whether it is part of quick measurements.
+    /// Returns whether it is part of quick measurements.
     pub(crate) const fn is_quick(self) -> bool {
         matches!(self, Self::Rakwire | Self::Cpp)
     }
@@ -55,7 +55,7 @@ impl Peer {
     }
 }
 
-/// A command that runs this program.
+/// Returns a command that runs this program.
 pub(crate) fn itself() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("the path of this program is unknown")?))
 }
@@ -74,12 +74,12 @@ impl Pairing {
         Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
     }
 
-    /// Whether one end is ours and the other is not.
+    /// Returns whether exactly one end is rakwire.
     pub(crate) fn is_mixed(self) -> bool {
         (self.client == Peer::Rakwire) != (self.server == Peer::Rakwire)
     }
 
-    /// Whether neither end is ours.
+    /// Returns whether neither end is rakwire.
     pub(crate) fn is_foreign(self) -> bool {
         self.client != Peer::Rakwire && self.server != Peer::Rakwire
     }
@@ -91,14 +91,14 @@ impl std::fmt::Display for Pairing {
     }
 }
 
-/// How messages are sent in a workload.
+/// The traffic pattern of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Blast,
     PingPong,
 }
 
-/// The network between the two.
+/// The network between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Network {
     Loopback,
@@ -109,10 +109,10 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// Bursts of five datagrams on average, and 4.8 % lost.
+    /// Bursts of five datagrams on average, with 4.8 % lost.
     const BURSTS: GilbertElliott = GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 };
 
-    /// What the path does to datagrams, if there is one between the two.
+    /// Returns the conditions of the path, if there is one between the ends.
     fn conditions(self) -> Option<Conditions> {
         let path = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
         match self {
@@ -123,7 +123,7 @@ impl Network {
     }
 }
 
-/// What is measured.
+/// The workload of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Workload {
     pub(crate) pattern: Pattern,
@@ -163,7 +163,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// The same with another time limit.
+    /// Returns the same settings with another time limit.
     pub(crate) fn with_limit(&self, limit: Duration) -> Self {
         Self { limit, ..self.clone() }
     }
@@ -174,7 +174,7 @@ impl Bench {
         self.run_between(server, client, workload, seed)
     }
 
-    /// Measures once between two programs, whose roles are appended to their commands.
+    /// Measures once between two programs; the roles are appended to their commands.
     pub(crate) fn run_between(
         &self,
         mut server: Command,
@@ -223,8 +223,9 @@ impl Bench {
         })
     }
 
-    /// Measures `self.runs` times, unless that takes too long, and returns all runs. Where the network is the bottleneck and
-    /// not the CPU, the runs after a slow first one run in parallel.
+    /// Measures `self.runs` times, unless that takes too long, and returns all runs.
+    ///
+    /// If the network rather than the CPU is the bottleneck, the runs after a slow first one run in parallel.
     pub(crate) fn runs(&self, pairing: Pairing, workload: &Workload) -> Result<Vec<Run>> {
         let first = self.run(pairing, workload, 0)?;
         let busy = (first.client_cpu.max(first.server_cpu)) * f64::from(self.runs) / first.seconds;
@@ -240,7 +241,7 @@ impl Bench {
         Ok(runs)
     }
 
-    /// All runs after a first one, at once.
+    /// Runs all measurements after the first one in parallel.
     fn in_parallel(&self, pairing: Pairing, workload: &Workload, first: Run) -> Result<Vec<Run>> {
         let run = |seed| self.run(pairing, workload, seed);
         let others: Result<Vec<Run>> = std::thread::scope(|scope| {
@@ -257,12 +258,12 @@ impl Bench {
     }
 }
 
-/// Whether the runs of a pairing took so long together that it is not run again.
+/// Returns whether the runs of a pairing took so long together that it is not run again.
 pub(crate) fn are_enough(runs: &[Run]) -> bool {
     runs.iter().map(|run| run.seconds).sum::<f64>() >= ENOUGH
 }
 
-/// The median; of an even number of values the lower one in the middle.
+/// Returns the median, or the lower of the two middle values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pairing_that_has_run_long_enough_is_not_run_again() {
+    fn a_slow_pairing_is_not_run_again() {
         let run = |seconds| Run { seconds, p50_us: None, p99_us: None, client_cpu: 0.0, server_cpu: 0.0 };
         assert!(!are_enough(&[]) && !are_enough(&[run(8.0)]));
         assert!(are_enough(&[run(8.0), run(7.0)]) && are_enough(&[run(27.0)]));
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn the_median_is_the_middle_value() {
         assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median([4.0, 1.0]), Some(1.0));
         assert_eq!(median([]), None);

@@ -15,15 +15,15 @@ use rakwire::sim::{Conditions, Link};
 /// The longest wait before the thread checks whether it should end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where datagrams or packets enter and leave a path. Its file descriptor does not block.
+/// The end of a path, where datagrams or packets enter and leave. Its file descriptor does not block.
 pub(crate) trait End: AsFd + Send + 'static {
-    /// Takes the next one that enters the path.
+    /// Receives the next datagram that enters the path.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// Lets one leave the path.
+    /// Sends a datagram that leaves the path.
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize>;
 }
 
-/// A thread between two ends, until it is dropped.
+/// A thread that forwards between two ends, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Path {
     ended: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Forwards what enters at one end to the other, in both directions.
+    /// Forwards datagrams between the two ends, in both directions.
     pub(crate) fn start(near: impl End, far: impl End, conditions: Conditions, seed: u64) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let mut forwarder = Forwarder {
@@ -104,7 +104,7 @@ impl<N: End, F: End> Forwarder<N, F> {
     }
 }
 
-/// `None` when nothing was received.
+/// Returns `None` when nothing was received.
 fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

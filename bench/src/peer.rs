@@ -1,4 +1,4 @@
-//! The roles of a benchmark, played by the native driver of this repository.
+//! The benchmark roles, with the native driver of this repository.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,10 +12,10 @@ use rakwire_native::{
 use crate::flood::{self, Flood};
 use crate::role::{self, BenchConnection, Command, Role};
 
-/// The protocol version that all peers of a benchmark speak.
+/// The protocol version that all peers of a benchmark use.
 const PROTOCOL: u8 = 11;
 
-/// Play one role of a benchmark, on the command line that `interop/README.md` and `flood.rs` describe.
+/// Play one role of a benchmark, with the command line that `interop/README.md` and `flood.rs` describe.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Secure connections, to any server
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     });
-    // A task may still wait for standard input.
+    // A task may still be waiting for standard input.
     runtime.shutdown_background();
     result
 }
@@ -106,10 +106,10 @@ async fn play_flood(flood: Flood, secure: bool) -> Result<()> {
     result.map_err(anyhow::Error::msg)
 }
 
-/// Bytes of a block that holds any part of a message: a datagram of 1,492 bytes without the headers of IP, UDP and RakNet.
+/// The size of a block for any part of a message: a datagram of 1,492 bytes without the headers of IP, UDP and RakNet.
 const PART: usize = 1_460;
 
-/// The default memory, or enough for a large message: of several connections one may use a quarter of it for each
+/// Returns the default memory, or enough for a large message: each of several connections may use a quarter of it per
 /// direction, and the parts of some peers are shorter than a block.
 fn capacity(size: usize, connections: u16) -> Capacity {
     let default = Capacity::for_connections(connections.into());
@@ -119,7 +119,7 @@ fn capacity(size: usize, connections: u16) -> Capacity {
     Capacity { blocks: 6 * size.div_ceil(PART), block_size: PART, ..default }
 }
 
-/// The options of a server for peers of any implementation.
+/// Returns the options of a server for peers of any implementation.
 pub(crate) fn server_options(connections: u16, secure: bool) -> Result<Options> {
     let mut options = Options::server(connections)?;
     // Two of the peers do not support cookies, which secure connections need.

@@ -1,4 +1,4 @@
-//! The rows of a report as charts.
+//! Draws the rows of a report as charts.
 
 use crate::chart::{Bar, BarKind};
 use crate::report::{Better, Goal, Report, Row, names_in_markdown};
@@ -15,7 +15,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// The names of its rows in Markdown.
+    /// Returns the names of its rows in Markdown.
     pub(crate) fn row_names(&self) -> String {
         names_in_markdown(&self.rows)
     }
@@ -25,7 +25,7 @@ impl Chart {
     }
 }
 
-/// One chart per row, except for rows that share one.
+/// Returns one chart per row, except for rows that share one.
 pub(crate) fn charts(report: &Report) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for row in &report.rows {
@@ -44,7 +44,7 @@ pub(crate) fn charts(report: &Report) -> Vec<Chart> {
     charts
 }
 
-/// The chart that a row shares with others, and its bar there.
+/// Returns the chart that a row shares with others, and its bar there.
 fn shared(row: &Row) -> Option<(&'static str, Bar)> {
     let baseline =
         |chart, what| Some((chart, Bar::new(format!("UDP baseline, {what}"), row.value, BarKind::Others)));
@@ -62,13 +62,13 @@ fn shared(row: &Row) -> Option<(&'static str, Bar)> {
     }
 }
 
-/// The number in the name of a row of a family: 10 in `core_queue_10`.
+/// Returns the number in the name of a row of a family: 10 in `core_queue_10`.
 fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
     let number = row.name.strip_prefix(family)?.strip_prefix('_')?;
     number.parse::<u32>().is_ok().then_some(number)
 }
 
-/// The bars of a chart with this row only, the best first.
+/// Returns the bars of a chart with this row only, the best first.
 fn bars(row: &Row) -> Vec<Bar> {
     let mut bars = if row.pairings.is_empty() { with_best_peer(row) } else { paired(row) };
     bars.extend(row.goals.iter().flat_map(goal_bars));
@@ -82,7 +82,7 @@ fn with_best_peer(row: &Row) -> Vec<Bar> {
     [ours].into_iter().chain(best).collect()
 }
 
-/// Every pairing that has a value, and the UDP baseline.
+/// Returns a bar for every pairing that has a value, and for the UDP baseline.
 fn paired(row: &Row) -> Vec<Bar> {
     let pairings = row.pairings.iter().filter_map(|entry| {
         let kind = if entry.pairing.is_foreign() { BarKind::Others } else { BarKind::Ours };
@@ -91,7 +91,7 @@ fn paired(row: &Row) -> Vec<Bar> {
     pairings.chain(row.baseline.map(|baseline| Bar::new("UDP baseline", baseline, BarKind::Others))).collect()
 }
 
-/// What a goal in the unit of its row allows.
+/// Returns the bars for the limits of a goal in the unit of its row.
 fn goal_bars(goal: &Goal) -> impl Iterator<Item = Bar> + use<> {
     let limits = [("goal: at least", goal.at_least), ("goal: at most", goal.at_most)];
     limits.into_iter().filter_map(|(name, limit)| Some(Bar::new(name, limit?, BarKind::Goal)))

@@ -1,7 +1,8 @@
-//! What plugins cost: the same messages between two peers that have no hook, one that does nothing, a host without plugins,
-//! and a host with one plugin.
+//! The cost of plugins: the same messages between two peers with no hook, an empty hook, a host without plugins, and a
+//! host with one plugin.
 //!
-//! It stands apart from the other hot paths: what is generic over the peer would change how the compiler treats theirs.
+//! It is separate from the other hot paths, because code generic over the peer would change how the compiler optimises
+//! theirs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,48 +16,48 @@ use rakwire::raknet::{
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire::{Instant, Machine};
 
-/// Messages that are queued at once on each side.
+/// The number of messages queued at once on each side.
 const BATCH: usize = 128;
 /// The length of a message.
 const SIZE: usize = 100;
-/// Plugins that a host has room for.
+/// The number of plugins that a host has room for.
 const PLUGINS: usize = 4;
-/// Blocks of each peer, and their size, as in the other hot paths.
+/// The number and size of blocks of each peer, as in the other hot paths.
 const BLOCKS: usize = 4_096;
 const BLOCK: usize = 512;
-/// The time between two rounds, which is the round-trip time.
+/// The time between two rounds, which equals the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
 
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), 50_000);
 
-/// What both peers have attached, while each sends 128 messages of 100 bytes.
+/// The hook of both peers, while each sends 128 messages of 100 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PluginPath {
-    /// Nothing: the peers are called directly.
+    /// No hook: the peers are called directly.
     #[value(name = "plugins_absent")]
     Absent,
-    /// The hook `()`, as drivers have it whose application brings none.
+    /// The hook `()`, which drivers use if the application has none.
     #[value(name = "plugins_hook_empty")]
     EmptyHook,
     /// A host without plugins.
     #[value(name = "plugins_host_empty")]
     EmptyHost,
-    /// A plugin that has a message id of its own, of which no message comes.
+    /// A plugin with a message id that never arrives.
     #[value(name = "plugins_idle")]
     Idle,
-    /// The message filter, which looks at every message and lets it pass.
+    /// The message filter, which inspects every message and passes it.
     #[value(name = "plugins_filter")]
     Filter,
 }
 
 impl PluginPath {
-    /// The messages of a repetition.
+    /// The number of messages in a repetition.
     pub(crate) const UNITS: u64 = 2 * BATCH as u64;
-    /// The repetitions of a count.
+    /// The number of repetitions in a count.
     pub(crate) const REPETITIONS: u64 = 200;
 
-    /// Runs it so often.
+    /// Runs it this many times.
     pub(crate) fn run(self, repetitions: u64) -> Result<()> {
         match self {
             Self::Absent => exchange(repetitions, Ok),
@@ -70,7 +71,7 @@ impl PluginPath {
     }
 }
 
-/// A plugin that waits for messages of its own.
+/// A plugin that waits for its own messages.
 struct Idle;
 
 impl Plugin<RakNet> for Idle {
@@ -133,7 +134,7 @@ impl<S: Side> End<S> {
         Ok(self.side.send(now, id, message)?)
     }
 
-    /// Does what is due, and passes all its datagrams to the other end.
+    /// Handles due timeouts, and passes all datagrams to the other end.
     fn transmit(&mut self, now: Instant, to: &mut Self, buffer: &mut [u8]) {
         if self.side.poll_timeout().is_some_and(|due| due <= now) {
             self.side.handle_timeout(now);
@@ -179,7 +180,7 @@ impl<S: Side> Pair<S> {
         Ok(pair)
     }
 
-    /// Each side sends a batch; returns when both are delivered.
+    /// Exchanges a batch in each direction; returns when both are delivered.
     fn exchange(&mut self, message: &[u8]) -> Result<()> {
         for _ in 0..BATCH {
             self.client.send(self.now, message)?;
@@ -213,9 +214,9 @@ fn exchange<S: Side>(repetitions: u64, side: impl Fn(Peer<'static>) -> Result<S>
 mod tests {
     use super::*;
 
-    /// Every row does the same work, or the difference of two rows would be no cost.
+    /// Every row does the same work, or the difference of two rows would not be the cost.
     #[test]
-    fn both_sides_have_all_messages_whatever_is_attached() {
+    fn all_messages_arrive_with_every_hook() {
         for path in PluginPath::value_variants() {
             path.run(3).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Child processes: pinned to a core, started by a line of input, read line by line.
+//! Child processes, pinned to a core, started by a line of input and read line by line.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -23,7 +23,7 @@ impl fmt::Display for TookTooLong {
 
 impl std::error::Error for TookTooLong {}
 
-/// The cores of a measurement: one for the program that sends, one for the one that receives.
+/// The cores of a measurement: one for the sending program and one for the receiving one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cores {
     pub(crate) sender: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// The first two cores that this process may use; with a single one, both programs share it.
+    /// Chooses the first two cores that this process may use; if there is only one, both programs share it.
     pub(crate) fn choose() -> Result<Self> {
         let mut cores = allowed_cores()?.into_iter();
         let receiver = cores.next().context("there is no core")?;
@@ -39,7 +39,7 @@ impl Cores {
     }
 }
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system reports no cores")?;
     Ok((0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect())
@@ -79,7 +79,7 @@ impl Program {
         Ok(Self { child, input, lines, deadline: Instant::now() + limit })
     }
 
-    /// The next line of its output.
+    /// Reads the next line of its output.
     pub(crate) fn line(&self) -> Result<String> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -108,13 +108,13 @@ impl Program {
         input.write_all(b"\n").and_then(|()| input.flush()).context("ended early")
     }
 
-    /// Its CPU time.
+    /// Returns its CPU time.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?);
         Ok(clock_gettime(clock_getcpuclockid(pid)?)?.into())
     }
 
-    /// Its anonymous resident memory in bytes.
+    /// Returns its anonymous resident memory in bytes.
     pub(crate) fn memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -131,7 +131,7 @@ impl Drop for Program {
     }
 }
 
-/// Runs a function on one core. The processes that it starts stay on that core.
+/// Runs a function on one core. Processes that it starts stay on that core.
 pub(crate) fn on_core<R>(core: usize, run: impl FnOnce() -> R) -> Result<R> {
     let this_thread = Pid::from_raw(0);
     let before = sched_getaffinity(this_thread)?;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_read_line_by_line_and_started_by_a_line() {
+    fn a_program_is_started_by_a_line_and_read_by_lines() {
         let script = "echo ready 7; read line; echo connected; read line";
         let mut program = shell(script, Duration::from_secs(60));
         assert_eq!(program.port().unwrap(), 7);

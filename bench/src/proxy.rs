@@ -11,7 +11,7 @@ use rakwire::sim::Conditions;
 
 use crate::path::{End, Path};
 
-/// A thread between a client and a server, until it is dropped.
+/// A thread that forwards between a client and a server, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) port: u16,
@@ -38,7 +38,7 @@ fn bind() -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// The end of the client, whoever sent last.
+/// The client's end, which is the last sender.
 struct Near {
     socket: UdpSocket,
     client: Option<SocketAddr>,
@@ -62,7 +62,7 @@ impl End for Near {
     }
 }
 
-/// The end of the server.
+/// The server's end.
 struct Far(UdpSocket);
 
 impl AsFd for Far {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_are_forwarded_in_both_directions_with_the_latency() {
+    fn datagrams_are_forwarded_both_ways_with_latency() {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let latency = Duration::from_millis(5);
         let conditions = Conditions { latency, ..Conditions::default() };

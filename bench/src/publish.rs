@@ -1,4 +1,4 @@
-//! `docs/performance.md` and its plots, written from a report.
+//! Writes `docs/performance.md` and its plots from a report.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) struct Options {
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench --publish` -->";
 const END: &str = "<!-- end of the figures -->";
-/// The picture with which the document begins.
+/// The picture at the top of the document.
 const SUMMARY: &str = "bench-summary.svg";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     write_figures(&options.document, BEGIN, &figures(&report, &plots))
 }
 
-/// Why a report is not what one session measured; `None` if it is.
+/// Returns why a report is not from one session, or `None` if it is.
 fn refusal(report: &Report) -> Option<String> {
     if let Some(kept) = report.kept.first() {
         return Some(format!("{} are {}", names_in_markdown(&kept.rows), difference(report, kept)));
@@ -63,7 +63,7 @@ fn refusal(report: &Report) -> Option<String> {
     (!missing.is_empty()).then(|| format!("{} are not measured yet", names_in_markdown(&missing)))
 }
 
-/// What another session the rows that were kept are of.
+/// Returns how the session of the kept rows differs.
 fn difference(report: &Report, kept: &Kept) -> String {
     let (now, before) = (&report.environment, &kept.environment);
     if before.commit != now.commit {
@@ -84,7 +84,7 @@ pub(crate) fn write_figures(document: &Path, begin: &str, figures: &str) -> Resu
     std::fs::write(document, text).with_context(|| format!("{name} cannot be written"))
 }
 
-/// The document with new figures between its markers.
+/// Returns the document with new figures between its markers.
 fn replaced(document: &str, begin: &str, figures: &str) -> Option<String> {
     let (before, rest) = document.split_once(begin)?;
     let (_, after) = rest.split_once(END)?;
@@ -117,7 +117,7 @@ fn figures(report: &Report, plots: &[String]) -> String {
     text
 }
 
-/// One line per row and pairing.
+/// Formats one line per row and pairing.
 fn pairings(report: &Report) -> String {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| !row.pairings.is_empty()).collect();
     let mut lines = vec![["row", "pairing", "value", "unit"].map(str::to_owned)];
@@ -142,7 +142,7 @@ mod tests {
         Environment { commit: commit.to_owned(), boot: boot.to_owned(), ..Environment::default() }
     }
 
-    /// A report of a session that is complete.
+    /// Returns the report of a complete session.
     fn complete() -> Report {
         let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), 1.0)).collect();
         Report { environment: environment("a", "1"), steps, ..Report::default() }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_session_measured_is_published() {
+    fn a_report_of_one_session_is_published() {
         assert_eq!(refusal(&complete()), None);
     }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_not_complete_is_not_published() {
+    fn an_incomplete_session_is_not_published() {
         let mut report = complete();
         report.steps.remove("idle");
         report.steps.remove("fair");

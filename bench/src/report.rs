@@ -14,7 +14,7 @@ use crate::pairing::{Pairing, Run};
 pub(crate) struct Report {
     pub(crate) environment: Environment,
     pub(crate) rows: Vec<Row>,
-    /// The steps that were measured in this session, and how many seconds each took.
+    /// The steps of this session, with the seconds that each took.
     #[serde(default)]
     pub(crate) steps: BTreeMap<String, f64>,
     /// Rows from earlier sessions.
@@ -36,7 +36,7 @@ pub(crate) struct Environment {
     pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) rustc: String,
-    /// What the system calls itself from one start to the next.
+    /// The system's id of its current boot.
     #[serde(default)]
     pub(crate) boot: String,
     pub(crate) system: String,
@@ -48,18 +48,18 @@ pub(crate) struct Environment {
     pub(crate) peers: BTreeMap<String, String>,
 }
 
-/// Which values are better.
+/// The direction in which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
     Higher,
     Lower,
-    /// Of shares in percent, those that are close to one half.
+    /// For shares in percent: those close to one half.
     Even,
 }
 
 impl Better {
-    /// Whether a value is better than another one (greater), as good or worse.
+    /// Compares two values: greater means better.
     pub(crate) fn compare(self, value: f64, other: f64) -> Ordering {
         let from_half = |share: f64| (share - 50.0).abs();
         match self {
@@ -69,7 +69,7 @@ impl Better {
         }
     }
 
-    /// Which values are better, in words.
+    /// Returns the better direction in words.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Higher => "higher is better",
@@ -79,7 +79,7 @@ impl Better {
     }
 }
 
-/// A measured value, with what it is compared with.
+/// A measured value, with its references.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -102,13 +102,13 @@ pub(crate) struct Row {
     /// CPU time per message in microseconds: of both ends together, or of the server if the row is about a server.
     #[serde(default)]
     pub(crate) cpu_us: Option<f64>,
-    /// A round trip between two UDP sockets in the same rounds, in microseconds, if the row depends on how fast the machine
-    /// wakes up a task.
+    /// A round trip between two UDP sockets in the same rounds in microseconds, if the row depends on the wake-up time
+    /// of a task.
     #[serde(default)]
     pub(crate) wake_up_us: Option<f64>,
     #[serde(default)]
     pub(crate) goals: Vec<Goal>,
-    /// The value of each pairing, or why it has none.
+    /// The value of each pairing, or the reason why it has none.
     #[serde(default)]
     pub(crate) pairings: Vec<Entry>,
 }
@@ -119,12 +119,12 @@ pub(crate) struct Best {
     pub(crate) value: f64,
 }
 
-/// What a row should reach.
+/// The goal of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) text: String,
     pub(crate) met: bool,
-    /// The least and the most that it allows, if it is in the unit of the row.
+    /// The limits of a goal in the unit of the row.
     #[serde(default)]
     pub(crate) at_least: Option<f64>,
     #[serde(default)]
@@ -149,7 +149,7 @@ pub(crate) struct Entry {
     pub(crate) runs: Vec<Run>,
 }
 
-/// JSON has null for what is not a number.
+/// Reads a number; JSON has null for one that is not a number.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
@@ -191,7 +191,7 @@ impl Row {
 }
 
 impl Report {
-    /// The number of goals that are met, and of all goals.
+    /// Returns the number of goals that are met, and of all goals.
     pub(crate) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().flat_map(|row| &row.goals);
         (all().filter(|goal| goal.met).count(), all().count())
@@ -230,7 +230,7 @@ impl Report {
         serde_json::from_str(&text).with_context(|| format!("{} is not a report", path.display()))
     }
 
-    /// The rows as a Markdown table.
+    /// Formats the rows as a Markdown table.
     pub(crate) fn table(&self) -> String {
         let mut lines = vec![HEAD.map(str::to_owned)];
         for row in &self.rows {
@@ -271,7 +271,7 @@ const HEAD: [&str; 10] = [
     "goals",
 ];
 
-/// Lines of cells as a Markdown table; the first line is its header.
+/// Formats lines of cells as a Markdown table; the first line is the header.
 pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(width);
@@ -287,13 +287,13 @@ pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> Str
     text
 }
 
-/// Names of rows, each as code.
+/// Formats names of rows as code.
 pub(crate) fn names_in_markdown(rows: &[String]) -> String {
     let names = rows.iter().map(|name| format!("`{name}`"));
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// A number with about three significant digits.
+/// Formats a number with about three significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         small if small < 1.0 => 3,
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn which_value_is_better_depends_on_the_row() {
+    fn the_better_direction_depends_on_the_row() {
         assert_eq!(Better::Higher.compare(2.0, 1.0), Ordering::Greater);
         assert_eq!(Better::Lower.compare(2.0, 1.0), Ordering::Less);
         assert_eq!(Better::Even.compare(45.0, 19.2), Ordering::Greater);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_measured_again_keep_their_positions() {
+    fn kept_rows_keep_their_positions() {
         let report = |commit: &str, rows: &[(&str, f64)]| Report {
             environment: Environment { commit: commit.to_owned(), ..Environment::default() },
             rows: rows.iter().map(|(name, value)| Row::new(*name, *value, "", Better::Lower)).collect(),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_every_row_and_the_report_survives_a_file() {
+    fn every_row_is_in_the_table_and_survives_a_file() {
         let goal = Goal::new("3 x the best pairing of others".to_owned(), false);
         let (cpu_us, wake_up_us) = (Some(1.5), Some(20.0));
         let row = Row { cpu_us, wake_up_us, goals: vec![goal], ..row(200.0, Better::Higher) };

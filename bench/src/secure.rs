@@ -1,4 +1,4 @@
-//! Secure connections beside plain ones, in turns so that both meet the same machine: over loopback, and handshakes without
+//! Compares secure connections with plain ones, in turns on the same machine: over loopback, and handshakes without
 //! sockets.
 
 use std::hint::black_box;
@@ -14,16 +14,17 @@ use rakwire_native::{
 
 use crate::server_handshakes;
 
-/// What the datagrams are sealed with; none in a plain connection.
+/// The cipher of the datagrams, or `None` for a plain connection.
 type Cipher = Option<&'static dyn DatagramCipher>;
 
 const CIPHERS: [Cipher; 3] = [None, Some(&RustCrypto), Some(&RingCipher)];
 
-/// The players beside whom datagrams are forged, and the bytes of their messages.
+/// The number of players during a flood of forged datagrams, and the size of their messages.
 const FLOODED_PLAYERS: u16 = 1_000;
 const FLOODED_SIZE: usize = 100;
 const TICK_RATE: usize = 60;
-/// Forged datagrams a second. The last ones take the server the most: they are the longest, and it computes a key for each.
+/// Forged datagrams per second. The last ones cost the server most: they are the longest, and it computes a key for
+/// each.
 const FLOODS: [(usize, Forgery); 5] = [
     (0, Forgery::Current(100)),
     (12_000, Forgery::Current(100)),
@@ -35,15 +36,15 @@ const FLOODS: [(usize, Forgery); 5] = [
 /// Measure secure connections beside plain ones.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How often each is measured; the median counts
+    /// The number of measurements of each; the median counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
-    /// A hundredth of the messages: to see that it works
+    /// Send a hundredth of the messages, as a smoke test
     #[arg(long)]
     quick: bool,
 }
 
-/// What is counted per second.
+/// The unit that is counted per second.
 #[derive(Clone, Copy, Debug)]
 enum Workload {
     Messages { count: usize, size: usize },
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// How long the ticks of a server with many players take, while others forge datagrams in the names of the players.
+/// Measures the ticks of a server with many players while datagrams with their addresses are forged.
 fn flood(options: &Options) {
     let players = if options.quick { 20 } else { FLOODED_PLAYERS };
     println!(
@@ -102,7 +103,7 @@ fn flood(options: &Options) {
     let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
     let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
     let mut ticks = FLOODS.map(|_| Vec::new());
-    // The floods take turns, so that a machine that is slow for a while is slow for all of them.
+    // The floods take turns, so that a slow phase of the machine affects all of them.
     for _ in 0..seconds {
         for ((rate, forgery), ticks) in FLOODS.into_iter().zip(&mut ticks) {
             let tick = |_| peers.tick(FLOODED_SIZE, rate / TICK_RATE, forgery).as_secs_f64();
@@ -137,7 +138,7 @@ impl Workload {
         }
     }
 
-    /// How many of them are done in a second.
+    /// Returns how many are completed per second.
     async fn rate(self, cipher: Cipher) -> Result<f64> {
         let (count, seconds) = match self {
             Self::Messages { count, size } => (count, messages(&connect(cipher).await?, count, size).await?),
@@ -173,7 +174,7 @@ async fn connect(cipher: Cipher) -> Result<Pair> {
     Ok(Pair { _endpoints: [server, client], here, there })
 }
 
-/// Seconds from the first message to the arrival of the last.
+/// Returns the seconds from the first message to the arrival of the last.
 async fn messages(pair: &Pair, count: usize, size: usize) -> Result<f64> {
     let message = vec![0x86; size];
     let began = Instant::now();
@@ -204,7 +205,7 @@ async fn ping_pong(pair: &Pair, count: usize) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// The cipher of the datagrams has no part in them.
+/// The cipher of the datagrams plays no part in handshakes.
 fn handshakes(cipher: Cipher, count: usize) -> f64 {
     let protection = cipher.map_or(Protection::Plain, |_| Protection::Secure);
     let began = Instant::now();

@@ -1,4 +1,5 @@
-//! What a server computes for one handshake, without the client's part: its answer to a challenge, and the check of the proof.
+//! The server's cost of one handshake, without the client's part: its answer to a challenge, and the check of the
+//! proof.
 
 use std::time::{Duration, Instant as WallInstant};
 
@@ -12,11 +13,12 @@ use rakwire::secure::{
 
 use crate::pairing::median;
 
-/// The handshakes a second of which the share of a core is printed: what a server computes at most by default.
+/// The rate of handshakes per second for the printed share of a core, the default maximum of a server.
 const RATION: f64 = 1_000.0;
 const NOW: Instant = Instant::ZERO;
 
-/// Prints how many a core would do in a second, by the median of `count` handshakes: what interrupts some does not count.
+/// Prints how many handshakes a core can do per second, by the median of `count` handshakes, so that interruptions do
+/// not count.
 pub(crate) fn print(count: usize) -> Result<()> {
     println!(
         "\n{:<36} {:>12} {:>22}",
@@ -33,7 +35,7 @@ pub(crate) fn print(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// How long the server's part of one handshake takes.
+/// Measures the server's part of one handshake.
 fn handshake(
     server: &ServerIdentity,
     player: Option<&StaticKey>,

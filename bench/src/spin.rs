@@ -1,4 +1,4 @@
-//! Programs that always have something to do: the load of a busy machine.
+//! Busy programs, the load of a busy machine.
 
 use std::io;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::pairing::itself;
 use crate::process::{Cores, Program};
 
-/// No more than this do they wait for each other at the start.
+/// The maximum time that they wait for each other at the start.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// One such program on each core, until they are dropped.
+/// One busy program on each core, until they are dropped.
 pub(crate) struct Spinners {
     _programs: Vec<Program>,
 }
@@ -31,7 +31,7 @@ impl Spinners {
     }
 }
 
-/// Spins until the end of the input, so that it does not outlive who started it.
+/// Spins until the end of the input, so that it does not outlive its parent.
 pub(crate) fn run() -> Result<()> {
     std::thread::spawn(|| {
         loop {

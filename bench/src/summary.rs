@@ -1,11 +1,11 @@
-//! The chart that says in one look how rakwire does beside the best of the other RakNets.
+//! The chart that compares rakwire with the best other RakNet at a glance.
 
 use crate::chart::{Bar, BarKind};
 use crate::report::{Better, Report};
 
 pub(crate) const TITLE: &str = "How many times as fast, or as small, as the best other RakNet";
 
-/// The rows of the chart, and what they are in a few words.
+/// The rows of the chart, with short descriptions.
 const ROWS: [(&str, &str); 8] = [
     ("messages_100b", "messages of 100 bytes, loopback"),
     ("bulk_10kb", "messages of 10 KB, loopback"),
@@ -17,7 +17,7 @@ const ROWS: [(&str, &str); 8] = [
     ("idle_memory", "memory of an idle connection"),
 ];
 
-/// The bars: the others first, who are 1, and then each row of the report that has others beside it.
+/// Returns the bars: first the others, which are 1, and then each row of the report that has others to compare with.
 pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     let ours = ROWS.iter().filter_map(|(name, words)| {
         let row = report.rows.iter().find(|row| row.name == *name)?;
@@ -34,7 +34,7 @@ mod tests {
     use crate::report::{Best, Row};
 
     #[test]
-    fn less_is_more_where_lower_is_better() {
+    fn the_ratio_is_inverted_when_lower_is_better() {
         let row = |name, value, better| {
             let other = Best { name: "other".to_owned(), value: 4.0 };
             Row::new(name, value, "", better).compared_with_peer(Some(other))

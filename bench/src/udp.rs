@@ -1,4 +1,4 @@
-//! The roles of the UDP baseline: the most that the system's UDP carries, and its round-trip time.
+//! The roles of the UDP baseline: the maximum throughput of the system's UDP, and its round-trip time.
 
 use std::io::{self, IoSliceMut, Read};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,9 +11,9 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::role;
 
-/// Bytes of a full datagram.
+/// The size of a full datagram in bytes.
 pub(crate) const DATAGRAM: usize = 1_400;
-/// Datagrams in one batched call.
+/// The number of datagrams in one batched call.
 const SEGMENTS: usize = 40;
 /// The content of the datagrams that end a flood.
 const END: &[u8] = b"end";
@@ -21,7 +21,7 @@ const END: &[u8] = b"end";
 /// Play one role in a measurement of the UDP baseline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Role {
-    /// Send every datagram back, on tokio
+    /// Echo every datagram, on tokio
     Echo,
     /// Count datagrams until an end marker, and print the count and the time
     Sink,
@@ -37,7 +37,7 @@ pub(crate) struct Flood {
     /// How long to send
     #[arg(long, default_value_t = 500)]
     millis: u64,
-    /// Bytes of each datagram
+    /// The size of each datagram in bytes
     #[arg(long, default_value_t = DATAGRAM)]
     size: usize,
     /// Send many datagrams per call
@@ -63,7 +63,7 @@ pub(crate) fn run(role: &Role) -> Result<()> {
     }
 }
 
-/// Runs a role in a task, as the peers do.
+/// Runs a role in a task, like the peers.
 fn on_tokio(role: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async { tokio::spawn(role).await? });
@@ -79,12 +79,12 @@ async fn wait_for_line() -> Result<()> {
     role::wait_for_line().await.map_err(anyhow::Error::msg)
 }
 
-/// Prints a count and the time that it took.
+/// Prints a count and the elapsed time.
 fn print_count(count: u64, seconds: f64) -> Result<()> {
     print_line(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
 }
 
-/// A socket on a free port of the loopback interface, with large buffers.
+/// Binds a socket to a free loopback port, with large buffers.
 pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
@@ -96,8 +96,8 @@ pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     Ok((socket, state))
 }
 
-/// Has the system not pass with each datagram what nobody reads, as the native driver does: its time of arrival, its
-/// destination and its traffic class, which quinn-udp asks for.
+/// Disables the control messages that quinn-udp requests and nothing reads, like the native driver: arrival time,
+/// destination and traffic class.
 pub(crate) fn leave_out_control_messages(socket: &UdpSocket) -> Result<()> {
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
     setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
@@ -117,7 +117,7 @@ fn sink() -> Result<()> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let received = match state.recv(UdpSockRef::from(&socket), &mut slices, &mut metas) {
-            // A timeout ends it too: the end markers may have been lost in a full buffer.
+            // A timeout also ends it: the end markers may have been lost in a full buffer.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.is_some() => break 'receive,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;

@@ -1,4 +1,4 @@
-//! The UDP baseline: what the system's UDP does without RakNet, measured in the same session.
+//! The UDP baseline: the performance of the system's UDP without RakNet, measured in the same session.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::process::{Cores, Program};
 use crate::report::{Better, Row};
 use crate::udp::DATAGRAM;
 
-/// The results of the runs. They are interleaved with the runs of the implementations that are compared with them, so
-/// that a machine that is slow for a while is slow for all of them.
+/// The results of the runs, which are interleaved with those of the implementations, so that a slow phase of the
+/// machine affects all of them.
 #[derive(Debug, Default)]
 pub(crate) struct UdpBaseline {
     /// Full datagrams per second from one socket to another, one call each.
@@ -36,7 +36,7 @@ impl UdpBaseline {
         self.wake_up(bench, effort)
     }
 
-    /// Measures once how long round trips take.
+    /// Measures round trips once.
     pub(crate) fn round_trip(&mut self, bench: &Bench, count: u32) -> Result<()> {
         let report = round_trip(bench, count)?;
         self.wake_ups.extend(report.p50_us);
@@ -67,12 +67,12 @@ impl UdpBaseline {
         median(self.round_trips.iter().filter_map(|round_trip| round_trip.p99_us))
     }
 
-    /// A round trip, which is two wake-ups.
+    /// Returns the time of a round trip, which is two wake-ups.
     pub(crate) fn wake_up_us(&self) -> Option<f64> {
         median(self.wake_ups.iter().copied())
     }
 
-    /// The rows of the floods.
+    /// Returns the rows of the floods.
     pub(crate) fn flood_rows(&self) -> Vec<Row> {
         let batched = median(self.batched.iter().copied());
         let rows = [("udp_flood", self.datagrams()), ("udp_flood_batched", batched)];
@@ -80,7 +80,7 @@ impl UdpBaseline {
         rows.into_iter().filter_map(row).collect()
     }
 
-    /// Rows of round trips with these names and values.
+    /// Returns rows of round trips with these names and values.
     pub(crate) fn round_trip_rows<const ROWS: usize>(
         rows: [(&'static str, Option<f64>); ROWS],
     ) -> impl Iterator<Item = Row> {
@@ -95,7 +95,7 @@ fn udp(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// The rate at which a flood arrives, in datagrams per second; `options` are those of the role.
+/// Measures the rate at which a flood arrives in datagrams per second; `options` are those of the role.
 pub(crate) fn flood(cores: Cores, limit: Duration, options: &[&str]) -> Result<f64> {
     let sink = Program::start(udp(&["sink"])?, cores.receiver, limit)?;
     let address = format!("127.0.0.1:{}", sink.port()?);

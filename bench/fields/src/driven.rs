@@ -1,4 +1,4 @@
-//! Libraries that are driven by calls: a task that waits for their socket, their timers and the application.
+//! Runs libraries that are polled: a task waits for their socket, their timers and the application.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use tokio::time::MissedTickBehavior;
 use crate::library::Delivery;
 use crate::role::BenchConnection;
 
-/// How long a library is left alone at most: their timers cannot be asked for.
+/// The poll interval of a library; its timers cannot be queried.
 const TICK: Duration = Duration::from_millis(1);
-/// Messages of the application that wait for the library.
+/// The number of messages that may wait for the library.
 const WAITING: usize = 256;
 
 /// One connection of a library.
 pub(crate) trait Driven: Send + 'static {
     /// Receives, lets its timers run, and sends.
     fn service(&mut self) -> Result<(), String>;
-    /// Whether it is connected.
+    /// Returns whether it is connected.
     fn is_connected(&self) -> bool;
-    /// Whether a message of this length fits.
+    /// Returns whether a message of this length fits.
     fn has_room(&mut self, len: usize) -> bool;
-    /// Takes a message to send at the next call of `service`.
+    /// Queues a message for the next call of `service`.
     fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), String>;
-    /// The next message that arrived.
+    /// Returns the next message that has arrived.
     fn receive(&mut self) -> Option<Vec<u8>>;
 }
 
-/// A connection that a task drives.
+/// A connection that runs in a task.
 pub(crate) struct Handle {
     outgoing: mpsc::Sender<Vec<u8>>,
     incoming: mpsc::Receiver<Vec<u8>>,
@@ -80,7 +80,7 @@ struct Task<D> {
     delivery: Delivery,
     from_application: mpsc::Receiver<Vec<u8>>,
     to_application: mpsc::Sender<Vec<u8>>,
-    /// What the library had no room for.
+    /// A message that the library had no room for.
     waiting: Option<Vec<u8>>,
 }
 
@@ -111,7 +111,7 @@ impl<D: Driven> Task<D> {
             self.driven.send(&message, self.delivery)?;
         }
         self.driven.service()?;
-        // What the library took from the socket itself leaves the readiness as it was.
+        // The library reads the socket directly, which does not reset tokio's readiness.
         let _ = self.socket.try_io(tokio::io::Interest::READABLE, || {
             Err::<(), _>(std::io::Error::from(std::io::ErrorKind::WouldBlock))
         });

@@ -1,4 +1,4 @@
-//! ENet, as `rusty_enet` has it: the C library, transpiled to Rust.
+//! ENet by `rusty_enet`: the C library, transpiled to Rust.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,7 +8,7 @@ use rusty_enet::{EventNoRef, Host, HostSettings, Packet, PeerID};
 use crate::driven::{Driven, Handle};
 use crate::library::{Delivery, Library, Server, socket};
 
-/// Reliable messages and unreliable ones.
+/// One channel for reliable messages and one for unreliable ones.
 const CHANNELS: usize = 2;
 
 pub(crate) struct Enet;

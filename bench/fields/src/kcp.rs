@@ -1,4 +1,4 @@
-//! KCP, as `tokio_kcp` has it, in the fastest of the settings that it names: without congestion control.
+//! KCP by `tokio_kcp`, with the fastest of its documented settings: without congestion control.
 
 use std::net::SocketAddr;
 
@@ -47,7 +47,7 @@ impl Library for Kcp {
         let socket = tokio_socket(([127, 0, 0, 1], 0).into())?;
         let stream = KcpStream::connect_with_socket(&config(), socket, address).await;
         let stream = Stream::new(stream.map_err(|error| error.to_string())?);
-        // A server hears of a connection with its first message.
+        // A server notices a connection only by its first message.
         stream.send(&[]).await?;
         Ok(stream)
     }
@@ -70,7 +70,7 @@ impl Server for Listener {
     }
 }
 
-/// Messages with their length before them, in a stream.
+/// A stream of messages, each prefixed with its length.
 pub(crate) struct Stream {
     reader: BufReader<ReadHalf<KcpStream>>,
     writer: Mutex<WriteHalf<KcpStream>>,

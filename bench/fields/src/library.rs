@@ -1,35 +1,35 @@
-//! What all libraries have here: ends that come to be, and messages between them.
+//! The interface of all libraries: connecting, and sending messages.
 
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 
 use crate::role::BenchConnection;
 
-/// How a message is sent.
+/// The guarantee for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     ReliableOrdered,
     Unreliable,
 }
 
-/// Bytes of the buffers of a socket; the system may grant less.
+/// The size of socket buffers in bytes; the system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// A library: how its ends come to be.
+/// A library, and how its ends are created.
 pub(crate) trait Library {
     type Connection: BenchConnection + Send + 'static;
     type Server: Server<Connection = Self::Connection>;
 
-    /// A server at a port of loopback.
+    /// Binds a server to a loopback port.
     fn serve(address: SocketAddr, delivery: Delivery) -> impl Future<Output = Result<Self::Server, String>>;
-    /// A connection to a server.
+    /// Connects to a server.
     fn connect(
         address: SocketAddr,
         delivery: Delivery,
     ) -> impl Future<Output = Result<Self::Connection, String>>;
 }
 
-/// What accepts connections.
+/// A server that accepts connections.
 pub(crate) trait Server {
     type Connection;
 
@@ -38,7 +38,7 @@ pub(crate) trait Server {
     fn accept(&mut self) -> impl Future<Output = Result<Self::Connection, String>>;
 }
 
-/// A socket of loopback that does not block, with large buffers.
+/// Creates a non-blocking loopback socket with large buffers.
 pub(crate) fn socket(address: SocketAddr) -> Result<UdpSocket, String> {
     let bound = UdpSocket::bind(address).and_then(|socket| {
         let options = socket2::SockRef::from(&socket);

@@ -1,7 +1,7 @@
-//! One program around the libraries other than RakNet that a game might use, each with the roles of a benchmark.
+//! One program for all libraries other than RakNet that a game might use, with the roles of a benchmark.
 //!
-//! Usage: `fields-peer LIBRARY ROLE …`, where the libraries are those below, and the roles and the output those of
-//! `interop/README.md`, and of `flood.rs`.
+//! Usage: `fields-peer LIBRARY ROLE …`. The libraries are listed below; `interop/README.md` and `flood.rs` describe the
+//! roles and the output.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
         let result = runtime.block_on(play());
-        // A task may still wait for standard input.
+        // A task may still be waiting for standard input.
         runtime.shutdown_background();
         result
     });

@@ -1,4 +1,4 @@
-//! renet with its transport netcode, whose packets are encrypted.
+//! renet with its netcode transport, which encrypts packets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,7 +39,7 @@ impl Library for Renet {
     }
 }
 
-/// The time that netcode's tokens are compared with.
+/// The time for validating netcode's tokens.
 fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -51,7 +51,7 @@ fn channel(delivery: Delivery) -> u8 {
     })
 }
 
-/// The time since the last call.
+/// Returns the time since the last call.
 fn since(last: &mut Instant) -> Duration {
     let now = Instant::now();
     now.duration_since(std::mem::replace(last, now))
@@ -75,7 +75,7 @@ impl Server for Listener {
             current_time: wall_clock(),
             max_clients: 1,
             protocol_id: PROTOCOL,
-            // A proxy stands before it under another port, and the addresses of a token without a key are not compared.
+            // A proxy hides the server behind another port; without a key the addresses of tokens are not compared.
             public_addresses: vec![address],
             authentication: ServerAuthentication::Unsecure,
         };

@@ -1,4 +1,4 @@
-//! QUIC by quinn: messages with their length before them in one stream, or each in a datagram of its own.
+//! QUIC by quinn: length-prefixed messages in one stream, or each in its own datagram.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::library::{Delivery, Library, Server, socket};
 use crate::role::BenchConnection;
 
 const NAME: &str = "localhost";
-/// The first message of a stream, by which the server hears of it.
+/// The first message of a stream, without which the server does not notice it.
 const OPENED: &[u8] = &[0];
 
 pub(crate) struct Quinn;
@@ -59,7 +59,7 @@ fn endpoint(address: SocketAddr, config: Option<ServerConfig>) -> Result<Endpoin
     endpoint.map_err(|error| error.to_string())
 }
 
-/// Trusts every server: this one was just started on loopback.
+/// Trusts every server: this one has just been started on loopback.
 fn client_config() -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(AnyServer(provider.signature_verification_algorithms));
@@ -138,7 +138,7 @@ impl Server for Listener {
     }
 }
 
-/// How messages travel.
+/// The QUIC mechanism that carries messages.
 enum Way {
     Stream { writer: Mutex<SendStream>, reader: BufReader<RecvStream> },
     Datagrams,

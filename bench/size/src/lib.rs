@@ -34,25 +34,25 @@ fn write(value: u32) {
     unsafe { (DEVICE as *mut u32).write_volatile(value) }
 }
 
-/// The time.
+/// Returns the time.
 #[must_use]
 pub fn now() -> Instant {
     Instant::from_micros(read().into())
 }
 
-/// 32 bytes of entropy.
+/// Returns 32 bytes of entropy.
 #[must_use]
 pub fn entropy() -> [u8; 32] {
     [read() as u8; 32]
 }
 
-/// The address of all peers.
+/// Returns the address of all peers.
 #[must_use]
 pub fn address() -> SocketAddr {
     (read().to_be_bytes(), read() as u16).into()
 }
 
-/// A received datagram of any length and content.
+/// Returns a received datagram of any length and content.
 pub fn receive(buffer: &mut [u8]) -> &[u8] {
     let length = (read() as usize).min(buffer.len());
     for byte in buffer.iter_mut() {

@@ -1,5 +1,4 @@
-//! A server and its clients, which work alternately: while one does the other stands still, so that each shard has a core to
-//! itself.
+//! A server and its clients that work in turns, so that each shard has a core to itself while it works.
 
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,18 +16,18 @@ use super::size::{MESSAGE, TICK};
 use super::window::{Record, print_line};
 use crate::process::{self, on_core};
 
-/// From one tick to the next: the clients need about as long as a server of one shard, and both must fit.
+/// The time between ticks: the clients need about as long as a server of one shard, and both must fit.
 const INTERVAL: Duration = TICK.saturating_mul(2);
-/// Ticks before the first one that counts.
+/// The number of ticks before the first one that counts.
 const WARM_UP: u32 = 15;
-/// How long a shard waits for a message that was lost.
+/// The time limit of a shard for a message that may be lost.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// What the server did in all ticks that count.
+/// The server's work in all ticks that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ticks {
     pub(super) ticks: u32,
-    /// How long the shard was at work that needed longest in its tick, in all ticks together.
+    /// The working time of the slowest shard of each tick, summed over all ticks.
     pub(super) seconds: f64,
     /// Messages of clients that did not arrive.
     pub(super) lost: u64,
@@ -58,7 +57,8 @@ pub(super) fn run(clients: u16, shards: usize, seconds: f64) -> Result<()> {
     print_line(&serde_json::to_string(&ticks)?)
 }
 
-/// The clients send a message each, the server takes them and sends one to each client, and the clients take those.
+/// Runs a tick: each client sends a message, the server receives them and sends one to each, and the clients receive
+/// those.
 fn tick(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
     let next = Instant::now() + INTERVAL;
     load.send_all();
@@ -78,14 +78,14 @@ impl Ticks {
     }
 }
 
-/// What a shard did in a tick.
+/// The work of a shard in a tick.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     time: Duration,
     received: u64,
 }
 
-/// Where the shards wait for the clients, and the clients for the shards.
+/// The barriers between the shards and the clients.
 struct Meeting {
     barrier: Barrier,
     work: Mutex<Vec<Work>>,
@@ -112,8 +112,9 @@ struct Shard {
 }
 
 impl Shard {
-    /// Lets clients in until all are connected, and then works whenever the clients stand still, for ever. Its runtime has
-    /// one thread, so nothing of it runs between that.
+    /// Accepts clients until all are connected, and then works whenever the clients pause, forever.
+    ///
+    /// Its runtime has one thread, so nothing runs in between.
     fn run(mut self, runtime: &Runtime, all_are_connected: watch::Receiver<bool>) {
         runtime.block_on(self.accept(all_are_connected));
         loop {
@@ -134,9 +135,9 @@ impl Shard {
         }
     }
 
-    /// Takes a message of each client and sends it one; returns how many arrived.
+    /// Receives a message from each client and sends it one; returns how many arrived.
     async fn tick(&mut self) -> u64 {
-        // The last clients came in while the others were connected.
+        // The last clients were accepted after the others were connected.
         while let Ok(connection) = self.endpoint.try_accept() {
             self.connections.push(connection);
         }
@@ -145,10 +146,10 @@ impl Shard {
             received += u64::from(matches!(timeout(LONGEST, connection.recv()).await, Ok(Some(_))));
         }
         for connection in &self.connections {
-            // A client for which there is no room misses this tick.
+            // A client without room misses this tick.
             let _ = connection.try_send(&[0x86; MESSAGE], Delivery::UNRELIABLE);
         }
-        // The driver puts them on their way.
+        // The driver sends them.
         tokio::task::yield_now().await;
         received
     }
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_takes_as_long_as_the_shard_that_needs_longest() {
+    fn a_tick_takes_as_long_as_its_slowest_shard() {
         let work = |millis, received| Work { time: Duration::from_millis(millis), received };
         let mut ticks = Ticks::default();
         ticks.add(10, &[work(250, 4), work(500, 6)]);

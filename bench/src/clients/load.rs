@@ -1,4 +1,4 @@
-//! All clients in one program: one socket that is at the address of each of them.
+//! All clients in one program, on one socket that receives for all of their addresses.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use super::size::{DATAGRAM, MESSAGE, TICK};
 use super::socket::{Socket, address_of, client_at};
 use super::window::{Record, print_line};
 
-/// Parts of a tick in which an equal number of the clients send.
+/// The number of parts of a tick, in each of which an equal number of clients send.
 const PARTS: u32 = 16;
-/// Clients that connect at once.
+/// The number of clients that connect at once.
 const AT_A_TIME: usize = 16;
 const CONNECTING: Duration = Duration::from_secs(40);
 
@@ -29,7 +29,7 @@ pub(super) fn run(server: SocketAddr, clients: u16, udp: bool) -> Result<()> {
 /// A client.
 struct Client {
     address: IpAddr,
-    /// What speaks RakNet, unless only datagrams are sent.
+    /// The RakNet peer, unless only plain datagrams are sent.
     peer: Option<Peer<'static>>,
     state: State,
 }
@@ -92,7 +92,7 @@ impl Load {
         }
     }
 
-    /// Sends a message of each client in each tick and takes those of the server, for ever.
+    /// Sends a message of each client in each tick and receives those of the server, forever.
     fn play(mut self) -> Result<()> {
         let mut due = Instant::now();
         for part in (0..PARTS as usize).cycle() {
@@ -110,12 +110,12 @@ impl Load {
         Ok(())
     }
 
-    /// All clients send their messages.
+    /// Sends a message of each client.
     pub(super) fn send_all(&mut self) {
         (0..PARTS as usize).for_each(|part| self.send(part));
     }
 
-    /// The clients of a part of a tick send their messages.
+    /// Sends a message of each client in this part of a tick.
     fn send(&mut self, part: usize) {
         let now = self.now();
         let of_part = |at: usize| at * self.clients.len() / PARTS as usize;
@@ -133,7 +133,7 @@ impl Load {
         self.transmit(range);
     }
 
-    /// Puts on its way what these clients have to send.
+    /// Sends the pending datagrams of these clients.
     fn transmit(&mut self, range: std::ops::Range<usize>) {
         let now = self.now();
         let mut buffer = [0; MAX_DATAGRAM];
@@ -154,7 +154,7 @@ impl Load {
         }
     }
 
-    /// Takes what has arrived for all clients.
+    /// Receives the datagrams of all clients.
     pub(super) fn receive(&mut self) -> Result<()> {
         let (now, server) = (self.now(), self.server);
         let mut messages = 0;
@@ -178,7 +178,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns how many messages it brought.
+    /// Handles a datagram and returns the number of messages in it.
     fn handle_datagram(&mut self, now: rakwire::Instant, server: SocketAddr, datagram: &[u8]) -> u64 {
         let Some(peer) = &mut self.peer else {
             self.state = State::Connected(None);

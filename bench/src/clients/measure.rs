@@ -10,35 +10,35 @@ use super::window::Window;
 use crate::pairing::itself;
 use crate::process::{self, Program};
 
-/// How long the connections are left to come to rest.
+/// The time for the connections to settle.
 const REST: Duration = Duration::from_millis(500);
 
-/// What serves.
+/// The server under measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject {
-    /// A socket as quinn-udp sets it up.
+    /// A socket set up by quinn-udp.
     Udp,
-    /// The same without control messages, as the native driver.
+    /// The same without control messages, like the native driver.
     PlainUdp,
-    /// Ours, with so many endpoints.
+    /// rakwire with this many endpoints.
     Shards(u32),
 }
 
-/// Where the server and the clients run.
+/// The cores of the server and the clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cores {
     /// Each on its own core.
     Apart(process::Cores),
-    /// Wherever the system lets them.
+    /// On any core.
     Shared,
 }
 
-/// What a server carried.
+/// The measured load of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// Messages in both directions together.
+    /// Messages per second, in both directions together.
     pub(super) per_second: f64,
-    /// CPU time of the server for each of them, in microseconds.
+    /// CPU time of the server per message, in microseconds.
     pub(super) cpu_us: f64,
     pub(super) tick_p99_us: f64,
     pub(super) late_p99_us: f64,
@@ -115,7 +115,7 @@ fn start(
     }
 }
 
-/// What both did since the last time.
+/// Reads the work of both programs since the last call.
 fn windows(server: &mut Program, load: &mut Program) -> Result<(Window, Window)> {
     server.go()?;
     load.go()?;

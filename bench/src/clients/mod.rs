@@ -1,4 +1,4 @@
-//! A server with many clients, each of which sends and gets a message in each of 60 ticks a second.
+//! A server with many clients, each of which sends and receives a message in each of 60 ticks per second.
 
 mod alternate;
 mod load;
@@ -22,8 +22,8 @@ use crate::pairing::{Bench, median};
 use crate::report::{Better, Row};
 use crate::udp_baseline::UdpBaseline;
 
-/// Play one role in a measurement of a server with many clients. Each prints what it did since the last line of input
-/// whenever a line comes.
+/// Play one role in a measurement of a server with many clients. For each line of input it prints its work since the
+/// previous line.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Role {
     /// The server
@@ -34,7 +34,7 @@ pub(crate) enum Role {
         #[arg(long, default_value_t = 1)]
         shards: usize,
     },
-    /// The server and all clients, which work alternately
+    /// The server and all clients, which work in turns
     Alternate {
         #[arg(long)]
         clients: u16,
@@ -48,7 +48,7 @@ pub(crate) enum Role {
     Udp {
         #[arg(long)]
         clients: u16,
-        /// Without the control messages that quinn-udp asks for, as the native driver
+        /// Disable the control messages that quinn-udp enables, like the native driver
         #[arg(long)]
         without_control_messages: bool,
     },
@@ -79,12 +79,12 @@ fn of(runs: &[Measured], value: fn(&Measured) -> f64) -> f64 {
     median(runs.iter().map(value)).unwrap_or(f64::NAN)
 }
 
-/// The median of what is computed from two runs of the same round, between which a machine changes little.
+/// Returns the median of a value computed from two runs of the same round, between which a machine changes little.
 fn of_pairs<T>(first: &[T], second: &[T], value: impl Fn(&T, &T) -> f64) -> f64 {
     median(first.iter().zip(second).map(|(first, second)| value(first, second))).unwrap_or(f64::NAN)
 }
 
-/// The server on one core and the clients on another, in rounds with a socket that has the same load.
+/// Measures the server on one core and the clients on another, in rounds with a socket under the same load.
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let (mut ours, mut udp, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     let mut baseline = UdpBaseline::default();
@@ -113,7 +113,7 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     ])
 }
 
-/// The server with one and with two shards: beside the clients, with which they share two cores, and alternately with them.
+/// Measures the server with one and with two shards: beside the clients, sharing two cores, and alternating with them.
 pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<Row>> {
     let size = Size::of(effort);
     let (mut one, mut two) = (OfShards::default(), OfShards::default());
@@ -134,12 +134,12 @@ pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<R
     ])
 }
 
-/// The runs of a server with some number of shards.
+/// The runs of a server with a number of shards.
 #[derive(Debug, Default)]
 struct OfShards {
     /// With clients that run at the same time.
     shared: Vec<Measured>,
-    /// How long ticks took, in which the clients stood still.
+    /// The durations of ticks while the clients paused.
     ticks: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The server: in each tick it takes the messages of every client and sends it one.
+//! The server: in each tick it receives the messages of all clients and sends one to each.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,14 +25,14 @@ pub(super) fn run(clients: u16, shards: usize) -> Result<()> {
     record.print_at_each_line()
 }
 
-/// Endpoints at one address, each of which has a runtime of one thread.
+/// Binds endpoints to one address, each with a single-threaded runtime.
 pub(super) fn bind(clients: u16, shards: usize) -> Result<(Vec<Runtime>, Vec<Endpoint>)> {
     let runtime = |_| Builder::new_current_thread().enable_all().build();
     let runtimes = (0..shards).map(runtime).collect::<io::Result<Vec<Runtime>>>()?;
     let handles: Vec<_> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
     let first = runtimes.first().context("there must be at least one shard")?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // The system does not share clients out evenly, so each shard has room for all.
+    // The system does not distribute clients evenly, so each shard has room for all.
     let options = peer::server_options(clients, false)?;
     let endpoints = first.block_on(Endpoint::bind_shards_on(address, &options, &handles))?;
     Ok((runtimes, endpoints))
@@ -54,7 +54,7 @@ async fn serve(endpoint: Endpoint, record: Record) {
             while connection.try_recv().is_ok() {
                 received += 1;
             }
-            // A client for which there is no room misses this tick.
+            // A client without room misses this tick.
             let _ = connection.try_send(&message, Delivery::UNRELIABLE);
         }
         record.tick(due, began);

@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The size of a measurement.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::core_only::Effort;
 
 const CLIENTS: u16 = 1_000;
 pub(super) const TICK: Duration = Duration::from_micros(16_667);
-/// Bytes of a message.
+/// The size of a message in bytes.
 pub(super) const MESSAGE: usize = 100;
-/// A message of RakNet in a datagram of its own: 4 bytes of the datagram's header, and 3 of the capsule's.
+/// The size of a datagram with one RakNet message: 4 bytes of datagram header and 3 of capsule header.
 pub(super) const DATAGRAM: usize = MESSAGE + 7;
 
-/// How many clients there are, and how long they are watched.
+/// The number of clients, and the duration of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) clients: u16,

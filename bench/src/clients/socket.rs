@@ -1,4 +1,4 @@
-//! A UDP socket that receives many datagrams per call, and can be at many addresses of the loopback interface.
+//! A UDP socket that receives many datagrams per call, and can use many loopback addresses.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,16 +13,16 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::udp::leave_out_control_messages;
 
-/// The longest that one buffer receives: many datagrams of one sender.
+/// The maximum length that one buffer receives: many datagrams of one sender.
 const BUFFER: usize = 65_535;
 
-/// The address of a client, which is one of many of the loopback interface.
+/// Returns the address of a client, one of many on the loopback interface.
 pub(super) fn address_of(client: u16) -> IpAddr {
     let [high, low] = client.to_be_bytes();
     Ipv4Addr::new(127, 77, high, low).into()
 }
 
-/// The client with an address.
+/// Returns the client with an address.
 pub(super) fn client_at(address: IpAddr) -> Option<u16> {
     match address {
         IpAddr::V4(address) => match address.octets() {
@@ -40,7 +40,7 @@ pub(super) struct Socket {
     control: ControlMessages,
 }
 
-/// Whether the system passes control messages with datagrams, as quinn-udp asks it to.
+/// Selects whether the system passes control messages with datagrams, as quinn-udp requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlMessages {
     On,
@@ -48,7 +48,7 @@ pub(super) enum ControlMessages {
 }
 
 impl Socket {
-    /// On a free port of this address.
+    /// Binds to a free port of this address.
     pub(super) fn bind(address: Ipv4Addr) -> Result<Self> {
         let io = UdpSocket::bind((address, 0))?;
         io.set_nonblocking(true)?;
@@ -59,7 +59,8 @@ impl Socket {
         Ok(Self { io, state, bytes: vec![0; BATCH_SIZE * BUFFER], control: ControlMessages::On })
     }
 
-    /// On a free port of this address, without control messages: what is sent to the socket has no address here.
+    /// Binds to a free port of this address without control messages, so the destination of received datagrams is
+    /// unknown.
     pub(super) fn bind_without_control_messages(address: Ipv4Addr) -> Result<Self> {
         let socket = Self { control: ControlMessages::Off, ..Self::bind(address)? };
         leave_out_control_messages(&socket.io)?;
@@ -79,8 +80,8 @@ impl Socket {
         }
     }
 
-    /// Receives what is there, at most once as many as a call takes: each with its sender and the address that it was
-    /// sent to. Returns false if there was nothing.
+    /// Receives waiting datagrams, at most one call's worth, each with its sender and destination. Returns false if
+    /// there were none.
     pub(super) fn receive(
         &mut self,
         mut each: impl FnMut(SocketAddr, Option<IpAddr>, &[u8]),
@@ -100,7 +101,7 @@ impl Socket {
         Ok(true)
     }
 
-    /// Sends a datagram, from this address if the socket has several. One for which the system has no room is lost.
+    /// Sends a datagram, from this address if the socket has several. If the system has no room, it is lost.
     pub(super) fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8]) {
         if self.control == ControlMessages::Off {
             let _ = self.io.send_to(contents, to);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_at_many_addresses_is_another_client_at_each() {
+    fn a_socket_is_a_different_client_at_each_address() {
         let mut clients = Socket::bind(Ipv4Addr::UNSPECIFIED).unwrap();
         let mut server = Socket::bind(Ipv4Addr::LOCALHOST).unwrap();
         let to = (Ipv4Addr::LOCALHOST, server.port().unwrap()).into();

@@ -1,4 +1,4 @@
-//! The server without RakNet: in each tick a datagram to every client, and between the ticks whatever arrives.
+//! The server without RakNet: it sends a datagram to every client in each tick, and receives between the ticks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) fn run(clients: u16, control: ControlMessages) -> Result<()> {
 
 struct Server {
     socket: Socket,
-    /// Where the clients are that have sent something.
+    /// The addresses of the clients that have sent something.
     clients: Vec<Option<SocketAddr>>,
     record: Record,
 }

@@ -1,4 +1,4 @@
-//! What a server or its clients did between two lines of input.
+//! Counts the work of a server or its clients between two lines of input.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::role;
 
-/// What was done in a time.
+/// The work done in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Window {
     pub(super) seconds: f64,
     /// Messages that arrived.
     pub(super) received: u64,
-    /// How long ticks took, and how late they began.
+    /// The duration of ticks, and their delay.
     pub(super) tick_p99_us: f64,
     pub(super) late_p99_us: f64,
 }
@@ -34,7 +34,7 @@ impl Counts {
     }
 }
 
-/// Counts for the window that is open, shared by all threads of a program.
+/// The counts of the open window, shared by all threads of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Record(Arc<Mutex<Counts>>);
 
@@ -51,7 +51,7 @@ impl Record {
         self.lock().received += messages;
     }
 
-    /// A tick that was due at `due` and began at `began` has ended.
+    /// Records a tick that was due at `due`, began at `began` and has ended.
     pub(super) fn tick(&self, due: Instant, began: Instant) {
         let mut counts = self.lock();
         counts.ticks.push(began.elapsed());
@@ -83,7 +83,7 @@ pub(super) fn print_line(line: &str) -> Result<()> {
     role::print_line(line).map_err(anyhow::Error::msg)
 }
 
-/// In microseconds; 0 of nothing.
+/// Returns the 99th percentile in microseconds, or 0 without any values.
 fn percentile_99(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
     let rank = (times.len() * 99).div_ceil(100).max(1);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_what_came_since_the_last_one() {
+    fn a_window_counts_since_the_previous_one() {
         let record = Record::begin();
         record.received(3);
         let due = Instant::now();

@@ -12,18 +12,18 @@ use crate::pairing::itself;
 
 /// The file with the versions of the other libraries.
 const LOCK: &str = "bench/fields/Cargo.lock";
-/// The programs around them.
+/// The path of the program with the other libraries.
 const FIELDS_PEER: &str = "release/fields-peer";
 const GNS_PEER: &str = "gns/gns-peer";
 
-/// A library between two ends.
+/// A library under measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Library {
     Rakwire,
     /// rakwire with secure connections.
     RakwireSecure,
-    /// Messages in one stream, or in datagrams where they need not arrive.
+    /// Messages in one stream, or in datagrams if they may be lost.
     Quinn,
     Enet,
     Kcp,
@@ -48,12 +48,12 @@ impl Library {
         }
     }
 
-    /// Whether it has what the work needs.
+    /// Returns whether it supports the work.
     pub(super) fn can(self, work: &Work) -> bool {
         self != Self::Kcp || !matches!(work.kind, Kind::Unreliable { .. })
     }
 
-    /// A command that runs its program, from the folder of the others' programs.
+    /// Returns the command that runs its program from the folder of the others' programs.
     pub(super) fn command(self, peers: &Path) -> Result<Command> {
         let (program, arguments): (_, &[&str]) = match self {
             Self::Rakwire => (None, &["peer"]),
@@ -78,7 +78,7 @@ impl Library {
     }
 }
 
-/// The crates of the other libraries, and their versions.
+/// Returns the crates of the other libraries with their versions.
 pub(super) fn versions() -> Result<BTreeMap<String, String>> {
     let lock = std::fs::read_to_string(LOCK).with_context(|| LOCK.to_owned())?;
     ["quinn", "rusty_enet", "tokio_kcp", "renet", "game-networking-sockets-sys"]

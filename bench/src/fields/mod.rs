@@ -1,4 +1,4 @@
-//! rakwire beside libraries other than RakNet that a game might use: the same work over each.
+//! Compares rakwire with libraries other than RakNet that a game might use, with the same work for each.
 
 mod library;
 mod table;
@@ -22,10 +22,10 @@ const BEGIN: &str = "<!-- figures: written by `cargo xtask bench fields --publis
 /// Measure rakwire beside libraries other than RakNet: quinn, ENet, KCP, renet and GameNetworkingSockets.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Everything once and small: to see that it works
+    /// Run everything once with little work, as a smoke test
     #[arg(long, conflicts_with = "publish")]
     quick: bool,
-    /// How often each is measured; the median counts
+    /// The number of measurements of each; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Only this work
@@ -34,10 +34,10 @@ pub(crate) struct Options {
     /// Write the table into docs/alternatives.md
     #[arg(long, conflicts_with = "only")]
     publish: bool,
-    /// Where the report goes
+    /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/fields.json")]
     report: PathBuf,
-    /// Where the programs around the other libraries are
+    /// The folder with the programs of the other libraries
     #[arg(long, value_name = "FOLDER", default_value = "target/fields")]
     peers: PathBuf,
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Measures one kind of work in rounds of all libraries, so that a slow time of the machine slows them all.
+/// Measures one kind of work in rounds of all libraries, so that a slow phase of the machine affects them all.
 fn rows(bench: &Bench, work: &Work) -> Vec<Row> {
     let mut all: Vec<(Library, Result<Vec<Measured>>)> = Library::ALL
         .into_iter()

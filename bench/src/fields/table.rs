@@ -11,10 +11,10 @@ use super::work::{Kind, Measured, Work};
 use crate::pairing::{Pattern, median};
 use crate::report::{Better, Environment, markdown, number};
 
-/// The columns: what is measured, its unit, and the libraries.
+/// The number of columns: the measurement, its unit, and the libraries.
 const COLUMNS: usize = Library::ALL.len() + 2;
 
-/// What is computed from a measurement.
+/// A figure computed from a measurement.
 #[derive(Clone, Copy)]
 struct Figure {
     name: &'static str,
@@ -81,7 +81,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The rows of one kind of work.
+    /// Returns the rows of one kind of work.
     pub(super) fn of(work: &Work, all: &[(Library, Result<Vec<Measured>>)]) -> Vec<Self> {
         let row = |figure: &Figure| {
             let mut row = Self {
@@ -109,7 +109,7 @@ impl Row {
         figures(work).iter().map(row).collect()
     }
 
-    /// The library with the best value.
+    /// Returns the library with the best value.
     fn best(&self) -> Option<Library> {
         let best = self.values.iter().max_by(|a, b| self.better.compare(*a.1, *b.1));
         best.map(|(library, _)| *library)
@@ -148,7 +148,7 @@ impl Report {
         std::fs::write(path, text).with_context(|| path.display().to_string())
     }
 
-    /// What it was measured with, and a table.
+    /// Formats the environment and a table.
     pub(super) fn markdown(&self) -> String {
         let mut lines = vec![head()];
         lines.extend(self.rows.iter().map(Row::cells));
@@ -169,7 +169,7 @@ impl Report {
         )
     }
 
-    /// The libraries that could not be measured.
+    /// Returns the libraries that could not be measured.
     pub(super) fn failures(&self) -> Vec<String> {
         let of = |row: &Row| {
             let failure =
@@ -198,7 +198,7 @@ mod tests {
     use crate::pairing::Run;
 
     #[test]
-    fn the_best_median_stands_out_and_failures_are_told() {
+    fn the_best_median_is_marked_and_failures_are_listed() {
         let [work, ..] = Work::all(true);
         let measured = |seconds| Measured { messages: 100.0, run: Run { seconds, ..Run::default() } };
         let rows = Row::of(

@@ -1,4 +1,4 @@
-//! What each library does, and one measurement of it.
+//! The work of each library, and one measurement of it.
 
 use std::process::Command;
 
@@ -8,16 +8,16 @@ use serde::Serialize;
 use crate::pairing::{Bench, Network, Pattern, RoleReport, Run, Workload};
 use crate::process::Program;
 
-/// Seconds for which unreliable messages are sent.
+/// The duration in seconds for sending unreliable messages.
 const SECONDS: f64 = 1.0;
 const QUICK_SECONDS: f64 = 0.1;
 
-/// What is done.
+/// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Reliable ordered messages.
     Reliable(Workload),
-    /// Unreliable messages, as many as the library takes.
+    /// Unreliable messages, as many as the library accepts.
     Unreliable { size: usize, seconds: f64 },
 }
 
@@ -30,14 +30,14 @@ pub(super) struct Work {
 /// The result of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Measured {
-    /// Messages that arrived.
+    /// The number of messages that arrived.
     pub(super) messages: f64,
     #[serde(flatten)]
     pub(super) run: Run,
 }
 
 impl Work {
-    /// Everything that is measured.
+    /// Returns all kinds of work.
     pub(super) fn all(quick: bool) -> [Self; 6] {
         let count = |full: u32| if quick { full / 50 } else { full };
         let reliable = |pattern, full, size, network| {

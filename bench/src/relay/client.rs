@@ -12,20 +12,20 @@ use tungstenite::{Error, Message, WebSocket};
 use super::game_server::GameServer;
 use super::socket::{Batch, Calls, Socket};
 
-/// The read buffer of a WebSocket: there are thousands of clients in one process.
+/// The read buffer size of a WebSocket, small because there are thousands of clients in one process.
 const READ_BUFFER: usize = 4 * 1_024;
-/// How long the front may take for a handshake.
+/// The time limit for a handshake with the front.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What sends packets and gets them back.
+/// A client that sends packets and receives their echoes.
 pub(super) trait Client {
-    /// Adds a packet to what leaves with the next flush.
+    /// Queues a packet for the next flush.
     fn send(&mut self, packet: &[u8]) -> Result<()>;
 
-    /// Sends what was added.
+    /// Sends the queued packets.
     fn flush(&mut self) -> Result<()>;
 
-    /// Hands over each packet that has arrived.
+    /// Passes each packet that has arrived to `take`.
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
@@ -91,22 +91,22 @@ pub(super) struct UdpClient {
     to: SocketAddr,
     calls: Calls,
     unsent: Vec<u8>,
-    /// Bytes of each packet in `unsent`.
+    /// The size of each packet in `unsent`, in bytes.
     size: usize,
 }
 
 impl UdpClient {
-    /// A client that sends to `to` without a handshake.
+    /// Creates a client that sends to `to` without a handshake.
     pub(super) fn direct(to: SocketAddr, calls: Calls) -> Result<Self> {
         Ok(Self { socket: Socket::bind()?, batch: Batch::new(), to, calls, unsent: Vec::new(), size: 1 })
     }
 
-    /// A client of the front, which has proved its address. `server` runs in the same thread.
+    /// Creates a client of the front with a validated address. `server` runs in the same thread.
     pub(super) fn through_front(front: SocketAddr, calls: Calls, server: &mut GameServer) -> Result<Self> {
         let mut client = Self::direct(front, calls)?;
         let salt = HandshakeWord(0x499E_D267);
         let pepper = client.exchange(salt, server).context("no pepper")?;
-        // The server sends back what the front said to it last, which shows that the flow is open.
+        // The server echoes the last word of the handshake, which shows that the flow is open.
         client.exchange(salt.season(pepper), server).context("the front let nothing pass")?;
         Ok(client)
     }

@@ -1,4 +1,4 @@
-//! The game server behind the relay: it sends every datagram back.
+//! The game server behind the relay, which echoes every datagram.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::socket::{Batch, Calls, Socket};
 
-/// How many calls receive before the clients get their turn.
+/// The maximum number of receive calls before the clients get their turn.
 const CALLS_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl GameServer {
         self.socket.local_addr()
     }
 
-    /// Answers what has arrived.
+    /// Echoes the datagrams that have arrived.
     pub(super) fn serve(&mut self) -> Result<()> {
         let Self { socket, batch, calls } = self;
         for _ in 0..CALLS_MAX {

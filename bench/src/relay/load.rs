@@ -1,4 +1,4 @@
-//! The load: clients and the game server in one thread that never sleeps, so that nothing but the relay adds latency.
+//! The load: clients and the game server in one thread that never sleeps, so that only the relay adds latency.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +7,27 @@ use anyhow::Result;
 use super::client::Client;
 use super::game_server::GameServer;
 
-/// A client without an echo for this long has lost what was on its way.
+/// After this time without an echo, the packets of a client in flight count as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
-/// Bytes of the time in each packet.
+/// The size of the timestamp in each packet.
 const STAMP: usize = 8;
 
-/// When packets are sent.
+/// The schedule of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pace {
-    /// As soon as fewer than this are on their way, for each client.
+    /// As long as fewer than this many are in flight, for each client.
     Window(u32),
-    /// At this many packets a second, of all clients together.
+    /// At this many packets per second, for all clients together.
     Rate(f64),
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) sent: u64,
     pub(super) echoed: u64,
     pub(super) seconds: f64,
-    /// Percentiles of round trips, in microseconds, from the time at which a packet was due.
+    /// Percentiles of round trips in microseconds, measured from the time at which a packet was due.
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
 }
@@ -37,7 +37,7 @@ pub(super) struct Load {
     server: Option<GameServer>,
     packet: Vec<u8>,
     start: Instant,
-    /// Whose turn it is.
+    /// The client with the next turn.
     next: usize,
 }
 
@@ -48,7 +48,7 @@ struct Loaded {
 }
 
 impl Load {
-    /// Packets of `size` bytes, 8 at least; `server` is missing where the packets turn around elsewhere.
+    /// Creates a load with packets of `size` bytes, 8 at least; `server` is `None` if the packets are echoed elsewhere.
     pub(super) fn new(clients: Vec<Box<dyn Client>>, server: Option<GameServer>, size: usize) -> Self {
         let start = Instant::now();
         let clients = clients.into_iter().map(|client| Loaded { client, in_flight: 0, heard: start });
@@ -71,7 +71,7 @@ impl Load {
             }
             self.receive(&mut nanos)?;
             if before == (sent, nanos.len()) {
-                // The relay has the same core where there is only one.
+                // With a single core, the relay shares it.
                 std::thread::yield_now();
             }
         }
@@ -87,7 +87,7 @@ impl Load {
         self.packet[..STAMP].copy_from_slice(&nanos.to_be_bytes());
     }
 
-    /// Lets every client have `window` packets on their way.
+    /// Fills the window of every client with up to `window` packets in flight.
     fn fill(&mut self, window: u32) -> Result<u64> {
         let now = Instant::now();
         self.stamp(now);
@@ -106,7 +106,7 @@ impl Load {
         Ok(sent)
     }
 
-    /// Sends what is due by now, one client after the other.
+    /// Sends the packets due by now, one client after the other.
     fn send_due(&mut self, began: Instant, rate: f64, sent: u64) -> Result<u64> {
         let due = (began.elapsed().as_secs_f64() * rate) as u64;
         for number in sent..due {
@@ -142,7 +142,7 @@ impl Load {
     }
 }
 
-/// A percentile of sorted nanoseconds; 0 if there are none.
+/// Returns a percentile of sorted nanoseconds in microseconds, or 0 if there are none.
 fn percentile_us(nanos: &[u64], share: f64) -> f64 {
     let rank = (nanos.len() as f64 * share).ceil() as usize;
     nanos.get(rank.max(1) - 1).map_or(0.0, |nanos| *nanos as f64 / 1e3)
@@ -161,7 +161,7 @@ mod tests {
         Load::new((0..clients).map(client).collect(), Some(server), 100)
     }
 
-    /// The first run in which a packet comes back: on a busy machine it may not be the very first.
+    /// Returns the first run in which a packet comes back: on a busy machine it may not be the very first.
     fn until_echoed(load: &mut Load, pace: Pace) -> Outcome {
         loop {
             let outcome = load.run(pace, Duration::from_millis(50)).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_back_in_a_window_and_at_a_rate() {
+    fn packets_are_echoed_in_a_window_and_at_a_rate() {
         let mut load = direct(3);
         let window = until_echoed(&mut load, Pace::Window(4));
         assert!(window.echoed <= window.sent + 12, "more came back than was on its way: {window:?}");

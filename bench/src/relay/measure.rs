@@ -1,4 +1,4 @@
-//! One measurement each, with programs of its own.
+//! Single measurements, each with its own programs.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,36 +18,36 @@ use crate::many_connections::allow_sockets;
 use crate::process::{Cores, Program};
 use crate::udp_baseline;
 
-/// Clients in all measurements but those of idle clients and of players.
+/// The number of clients, except for idle clients and players.
 const CLIENTS: usize = 16;
-/// Packets on their way, for each of them: all together fit into the buffer of a UDP socket.
+/// The window of each client: all together fit into the buffer of a UDP socket.
 const WINDOW: u32 = 8;
-/// The same where they leave in bursts.
+/// The window if packets leave in bursts.
 const BURST: u32 = 32;
-/// Bytes of a packet where nothing else is said.
+/// The default packet size in bytes.
 const SIZE: usize = 100;
-/// How often a client comes back in a round.
+/// The number of times that a client comes back in a round.
 const RETURNS: usize = 20;
-/// Packets that a player sends in a second.
+/// The packet rate of a player, per second.
 const PLAYER_RATE: f64 = 60.0;
 
-/// What is on the way of the packets.
+/// The path of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Relay,
     WebSocketEcho,
-    /// To a server by TCP, which sends everything back.
+    /// By TCP to a server that echoes everything.
     Websockify,
-    /// A program that sends each datagram back, by calls of its own.
+    /// A program that echoes each datagram with its own call.
     UdpEcho,
     /// No program: UDP from the clients to the game server.
     Direct,
 }
 
-/// What the packets of a load come back from.
+/// The programs that return the packets of a load.
 struct Path {
     server: Option<GameServer>,
-    /// Runs as long as this.
+    /// Kept running as long as the path exists.
     _tcp: Option<TcpEcho>,
     listening: Option<Listening>,
 }
@@ -62,7 +62,7 @@ impl Path {
     }
 }
 
-/// What a program did under a load.
+/// The work of a program under a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
@@ -71,12 +71,12 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Packets in both directions together, for each second of CPU time.
+    /// Returns packets in both directions per second of CPU time.
     pub(super) fn per_core(&self) -> f64 {
         2.0 * self.outcome.echoed as f64 / self.cpu.max(1e-6)
     }
 
-    /// Packets that came back, per second.
+    /// Returns the number of echoes per second.
     pub(super) fn echoes(&self) -> f64 {
         self.outcome.echoed as f64 / self.outcome.seconds.max(1e-6)
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Measured {
     }
 }
 
-/// How to measure.
+/// The settings of the measurements.
 #[derive(Debug)]
 pub(super) struct Measure {
     cores: Cores,
@@ -115,17 +115,17 @@ impl Measure {
         if matches!(self.effort, Effort::Quick) { 20 } else { 200 }
     }
 
-    /// How many packets of `size` bytes go through.
+    /// Measures the throughput of packets of `size` bytes.
     pub(super) fn throughput(&self, way: Way, size: usize) -> Result<Measured> {
         self.measured(way, CLIENTS, size, Pace::Window(WINDOW))
     }
 
-    /// Round trips of packets of 100 bytes at `rate` echoes a second.
+    /// Measures round trips of packets of 100 bytes at `rate` echoes per second.
     pub(super) fn round_trips(&self, way: Way, rate: f64) -> Result<Outcome> {
         Ok(self.measured(way, CLIENTS, SIZE, Pace::Rate(rate))?.outcome)
     }
 
-    /// How many packets of 100 bytes go through the front, from UDP to UDP.
+    /// Measures the throughput of packets of 100 bytes through the front, from UDP to UDP.
     pub(super) fn front(&self, calls: Calls) -> Result<Measured> {
         let mut server = GameServer::bind(calls)?;
         let front = programs::front(self.cores.receiver, server.local_addr()?)?;
@@ -139,8 +139,10 @@ impl Measure {
         self.under_load(Some(&front.program), &mut load, Pace::Window(window))
     }
 
-    /// What coming back takes, from the first byte of the new connection until a packet has come back by it, minus the round trip
-    /// of a packet: the longest of several times, in microseconds.
+    /// Measures how long resuming a flow takes: the longest of several attempts, in microseconds.
+    ///
+    /// The time runs from the first byte of the new connection until a packet has come back over it, minus the round
+    /// trip of a packet.
     pub(super) fn resumption(&self) -> Result<f64> {
         let mut server = GameServer::bind(Calls::Single)?;
         let relay = programs::relay(self.cores.receiver, server.local_addr()?, 1)?;
@@ -154,13 +156,13 @@ impl Measure {
         Ok(longest)
     }
 
-    /// Datagrams of `size` bytes that arrive per second where one core sends and another receives, each by a call.
+    /// Measures how many datagrams of `size` bytes arrive per second from one core to another, one call each.
     pub(super) fn udp_flood(&self, size: usize) -> Result<f64> {
         let (millis, size) = (self.duration().as_millis().to_string(), size.to_string());
         udp_baseline::flood(self.cores, programs::LONGEST, &["--millis", &millis, "--size", &size])
     }
 
-    /// Bytes that each idle client of a WebSocket takes.
+    /// Measures the memory of each idle WebSocket client in bytes.
     pub(super) fn idle_memory(&self, way: Way) -> Result<f64> {
         let count = self.idle_clients();
         let mut path = self.path(way, count)?;
@@ -168,13 +170,13 @@ impl Measure {
         let Some(Listening { program, address }) = path.listening else { bail!("nobody keeps clients") };
         let before = program.memory()?;
         let mut load = Load::new(websockets(address, count)?, server, SIZE);
-        // A packet of each, and then silence: a client that has never played is not yet one.
+        // Each client sends one packet and then falls silent: a client that has never played is not yet idle.
         load.run(Pace::Rate(count as f64), Duration::from_secs(1))?;
         load.run(Pace::Rate(0.0), self.duration())?;
         Ok(program.memory()?.saturating_sub(before) as f64 / count as f64)
     }
 
-    /// The cores that 1,000 players take, computed from fewer.
+    /// Computes the cores that 1,000 players take, from fewer players.
     pub(super) fn players_cpu(&self, way: Way) -> Result<f64> {
         let count = self.players();
         let measured = self.measured(way, count, SIZE, Pace::Rate(count as f64 * PLAYER_RATE))?;
@@ -195,7 +197,7 @@ impl Measure {
         self.under_load(path.program(), &mut Load::new(clients, server, size), pace)
     }
 
-    /// Starts what is on a way, for up to `count` clients.
+    /// Starts the programs of a path, for up to `count` clients.
     fn path(&self, way: Way, count: usize) -> Result<Path> {
         let core = self.cores.receiver;
         Ok(match way {
@@ -219,7 +221,7 @@ impl Measure {
 
     fn under_load(&self, program: Option<&Program>, load: &mut Load, pace: Pace) -> Result<Measured> {
         let cpu = || program.map_or(Ok(Duration::ZERO), Program::cpu);
-        // Buffers grow and caches fill first.
+        // Warms up: buffers grow and caches fill first.
         load.run(pace, self.duration() / 4)?;
         let before = cpu()?;
         let outcome = load.run(pace, self.duration())?;

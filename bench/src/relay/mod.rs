@@ -1,5 +1,6 @@
-//! What the relay costs: packets per second and core, latency, memory and CPU time of its clients. The relay has one core;
-//! its clients and the game server share another.
+//! The cost of the relay: packets per second and core, latency, and the memory and CPU time of its clients.
+//!
+//! The relay has one core; its clients and the game server share another.
 
 mod client;
 mod game_server;
@@ -27,13 +28,13 @@ use crate::process::{Cores, on_core};
 /// Measure the relay beside a WebSocket echo and plain UDP.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Every row once, short and with few clients, as a smoke test
+    /// Measure every row once, briefly and with few clients, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// How many rounds; in each of them every row is measured once, and the median counts
+    /// The number of rounds; each measures every row once, and the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Where the report goes
+    /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/relay.json")]
     report: PathBuf,
 }

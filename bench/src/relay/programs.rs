@@ -1,4 +1,4 @@
-//! The programs that are measured: the relay, and the WebSocket echo beside it.
+//! The programs under measurement: the relay and the WebSocket echo.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -9,17 +9,17 @@ use anyhow::{Context, Result};
 use crate::pairing::itself;
 use crate::process::Program;
 
-/// How long a measurement may take.
+/// The time limit of a measurement.
 pub(super) const LONGEST: Duration = Duration::from_secs(120);
 
-/// A program and the address that clients connect to.
+/// A program, and the address that clients connect to.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) program: Program,
     pub(super) address: SocketAddr,
 }
 
-/// A relay before `target`, for up to `clients` clients that may be silent for long.
+/// Starts a relay in front of `target`, for up to `clients` clients that may be silent for long.
 pub(super) fn relay(core: usize, target: SocketAddr, clients: usize) -> Result<Listening> {
     let mut command = relay_command();
     command.args(["--target", &format!("game={target}"), "--max-clients", &(clients + 1).to_string()]);
@@ -29,7 +29,7 @@ pub(super) fn relay(core: usize, target: SocketAddr, clients: usize) -> Result<L
     Ok(Listening { program, address })
 }
 
-/// A relay whose front for clients with UDP of their own stands before `target`.
+/// Starts a relay with a front for native UDP clients before `target`.
 pub(super) fn front(core: usize, target: SocketAddr) -> Result<Listening> {
     let mut command = relay_command();
     command.args(["--target", &format!("game={target},kind=game-protocol"), "--udp-listen", "127.0.0.1:0"]);

@@ -1,4 +1,4 @@
-//! A client of the relay whose connection is lost, and which comes back to its flow by another one.
+//! A client of the relay that loses its connection and resumes its flow over a new one.
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,10 +14,10 @@ use super::game_server::GameServer;
 
 /// The subprotocol with control messages (docs/relay-protocol.md#control-messages).
 const FLOW_PROTOCOL: &str = "rakwire.relay.1";
-/// How long an answer may take.
+/// The time limit for an answer.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The returning client; see the module.
 pub(super) struct ReturningClient {
     relay: SocketAddr,
     socket: WebSocket<TcpStream>,
@@ -33,14 +33,15 @@ impl ReturningClient {
         Ok(client)
     }
 
-    /// How long a packet takes to the server and back.
+    /// Measures a packet's round trip to the server.
     pub(super) fn round_trip(&mut self, packet: &[u8], server: &mut GameServer) -> Result<Duration> {
         let start = Instant::now();
         self.echo(packet, server)?;
         Ok(start.elapsed())
     }
 
-    /// Loses the connection; how long it takes from the first byte of another one until a packet has come back by it.
+    /// Drops the connection, and measures the time from the first byte of a new one until a packet has come back over
+    /// it.
     pub(super) fn come_back(&mut self, packet: &[u8], server: &mut GameServer) -> Result<Duration> {
         self.socket.get_ref().shutdown(Shutdown::Both)?;
         let start = Instant::now();
@@ -58,7 +59,7 @@ impl ReturningClient {
         self.wait(server, |message| matches!(message, Message::Binary(_))).map(drop)
     }
 
-    /// The next message of a kind. `server` runs in the same thread.
+    /// Waits for the next message of a kind. `server` runs in the same thread.
     fn wait(&mut self, server: &mut GameServer, is_it: impl Fn(&Message) -> bool) -> Result<Message> {
         let deadline = Instant::now() + LONGEST;
         while Instant::now() < deadline {
@@ -75,7 +76,7 @@ impl ReturningClient {
     }
 }
 
-/// A WebSocket that does not block once it is open.
+/// Opens a WebSocket that does not block afterwards.
 fn open(relay: SocketAddr, more: &str) -> Result<WebSocket<TcpStream>> {
     let stream = TcpStream::connect(relay)?;
     stream.set_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! The rows of the report. In each round every measurement of a group takes its turn, so that a machine that is slow for a
-//! while is slow for all that are compared.
+//! The rows of the report. In each round all measurements of a group take turns, so that a slow phase of the machine
+//! affects all of them.
 
 use anyhow::{Context, Result};
 
@@ -9,9 +9,9 @@ use super::socket::Calls;
 use super::table::Row;
 use crate::pairing::median;
 
-/// Bytes of the packets.
+/// The packet sizes in bytes.
 const SIZES: [usize; 2] = [100, 1_200];
-/// The shares, in percent, of what goes through the relay at most, or of what its clients can do without it if that is less.
+/// The loads in percent of the relay's maximum throughput, or of the direct throughput if that is less.
 const LOADS: [u32; 3] = [10, 50, 80];
 /// The goal for the added latency, in microseconds, and the load at which it counts.
 const ADDED_US: f64 = 1_000.0;
@@ -21,7 +21,7 @@ const IDLE_BYTES: f64 = 8_192.0;
 /// The goal for packets per second and core from UDP to UDP.
 const FRONT_PACKETS: f64 = 200_000.0;
 
-/// The goal for coming back to a flow, beyond a round trip, in microseconds.
+/// The goal for resuming a flow, in microseconds beyond a round trip.
 const RESUMED_US: f64 = 50_000.0;
 
 /// Measures everything.
@@ -35,8 +35,8 @@ pub(super) fn all(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The rows, and how many packets of the first size came back in a second, through the relay or without it, whichever is
-/// less.
+/// Returns the rows, and the echo rate for packets of the first size: through the relay or without it, whichever is
+/// lower.
 fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     let mut rows = Vec::new();
     let mut echoes = None;
@@ -63,7 +63,7 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     Ok((rows, echoes.context("there was no round")?))
 }
 
-/// From UDP to UDP.
+/// Measures the front, from UDP to UDP.
 fn front(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let kinds = [("udp_front_100b", Calls::Single), ("udp_front_bursts_100b", Calls::Bursts)];
     let mut found = kinds.map(|_| Vec::new());
@@ -82,7 +82,7 @@ fn front(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     Ok(kinds.into_iter().zip(found).map(row).collect())
 }
 
-/// What a way adds to the round trips of plain UDP, in microseconds.
+/// The latency that a path adds to round trips of plain UDP, in microseconds.
 #[derive(Default)]
 struct Added {
     p50: Vec<f64>,
@@ -125,7 +125,7 @@ fn latency(measure: &Measure, rounds: u32, echoes: f64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Memory of clients that are idle, and CPU time of those that play.
+/// Measures the memory of idle clients, and the CPU time of players.
 fn clients(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let (mut memory, mut echo_memory) = (Vec::new(), Vec::new());
     let (mut cpu, mut echo_cpu) = (Vec::new(), Vec::new());

@@ -8,15 +8,15 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::udp;
 
-/// Room for what one slot of a batch receives: the system may merge datagrams up to this length.
+/// The size of one slot of a batch: the system may merge datagrams up to this length.
 const SLOT: usize = 65_535;
 
-/// How datagrams leave.
+/// The system calls for sending datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
-    /// Each by a call of its own, as most programs send.
+    /// One call each, like most programs.
     Single,
-    /// As many as possible by one call, where the system can do so.
+    /// As many as possible per call, if the system supports it.
     Bursts,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Socket {
     state: UdpSocketState,
 }
 
-/// What one call receives.
+/// The buffers for one receive call.
 #[derive(Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -51,8 +51,8 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Sends datagrams that stand behind each other, each `size` bytes long except the last one. What finds the socket
-    /// full is lost, as on any network.
+    /// Sends consecutive datagrams, each `size` bytes long except the last one. Those that find the socket full are
+    /// lost, as on any network.
     pub(super) fn send(&self, to: SocketAddr, bytes: &[u8], size: usize, calls: Calls) -> Result<()> {
         let segments = match calls {
             Calls::Single => 1,
@@ -69,8 +69,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Receives by one call and hands over the sender, its datagrams behind each other, and the length of each but the last
-    /// one. False if there was nothing.
+    /// Receives with one call, and passes on the sender, its consecutive datagrams, and the length of each but the
+    /// last. Returns false if there were none.
     pub(super) fn receive(
         &self,
         batch: &mut Batch,

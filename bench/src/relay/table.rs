@@ -24,9 +24,9 @@ pub(super) struct Row {
     pub(super) unit: &'static str,
     pub(super) websocket_echo: Option<f64>,
     pub(super) ratio_to_websocket_echo: Option<f64>,
-    /// The same through websockify, to a server by TCP.
+    /// The same through websockify, to a TCP server.
     pub(super) websockify: Option<f64>,
-    /// The same without a relay: of a program that sends datagrams back, or for latencies of the game server itself.
+    /// The same without a relay: with a program that echoes datagrams, or for latencies with the game server itself.
     pub(super) udp: Option<f64>,
     /// Datagrams per second that one core sends and another receives.
     pub(super) udp_flood: Option<f64>,
@@ -97,13 +97,13 @@ impl Report {
             .with_context(|| format!("{} cannot be written", path.display()))
     }
 
-    /// The number of goals that are met, and of all goals.
+    /// Returns the number of goals that are met, and of all goals.
     pub(super) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().filter_map(|row| row.goal.as_ref());
         (all().filter(|goal| goal.met).count(), all().count())
     }
 
-    /// The rows as a Markdown table.
+    /// Formats the rows as a Markdown table.
     pub(super) fn table(&self) -> String {
         let header =
             ["row", "relay", "unit", "WebSocket echo", "ratio", "websockify", "UDP", "UDP flood", "goal"];
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_which_goals_are_missed() {
+    fn the_table_shows_missed_goals() {
         let row = Row::new("a", "µs", vec![2_000.0]).beside_udp([5.0]).below(1_000.0);
         let report = Report { rows: vec![row], ..Report::default() };
         let table = report.table();

@@ -1,5 +1,6 @@
-//! What the relay is compared with: a WebSocket server that sends every message back, each in a frame and a call of its own.
-//! It stands on the same crate as the relay, and does no UDP.
+//! The baseline for the relay: a WebSocket server that echoes every message, each with its own frame and call.
+//!
+//! It uses the same crate as the relay, and does no UDP.
 
 use std::net::Ipv4Addr;
 
@@ -27,7 +28,7 @@ async fn serve() -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     role::print_ready(listener.local_addr()?.port()).map_err(anyhow::Error::msg)?;
     let listener = listener.tap_io(|stream| {
-        // Without it the echo would only be slower.
+        // A failure would only make the echo slower.
         let _ = stream.set_nodelay(true);
     });
     let app = Router::new().route("/ws", any(upgrade));

@@ -1,5 +1,7 @@
-//! What operators put between browsers and servers today: websockify, which passes the bytes of WebSocket messages on to a
-//! server by TCP. That has no packets, so its client cuts the bytes that come back.
+//! The common alternative between browsers and servers: websockify, which forwards the bytes of WebSocket messages to a
+//! TCP server.
+//!
+//! TCP has no packets, so its client splits the returned bytes.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,7 +21,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts websockify before `target`, as one process with a thread for each client.
 pub(super) fn start(core: usize, target: SocketAddr) -> Result<Listening> {
-    // It announces no port, so it gets one that was free a moment before.
+    // It does not announce its port, so it is assigned one that was free a moment ago.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let mut command = Command::new(path());
     command.args(["--libserver", &address.to_string(), &target.to_string()]);
@@ -39,7 +41,7 @@ fn path() -> OsString {
     std::path::PathBuf::from(folder).join("websockify-peer").into_os_string()
 }
 
-/// A server that sends back what arrives by TCP, until it is dropped.
+/// A TCP server that echoes everything, until it is dropped.
 #[derive(Debug)]
 pub(super) struct TcpEcho {
     pub(super) address: SocketAddr,
@@ -67,7 +69,7 @@ impl TcpEcho {
 impl Drop for TcpEcho {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // The thread waits for a connection.
+        // Wakes the thread, which waits for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -78,7 +80,7 @@ fn echo(mut stream: &TcpStream) -> io::Result<u64> {
     io::copy(&mut reader, &mut stream)
 }
 
-/// A client whose packets all have the same size, so that they can be told apart in what comes back.
+/// A client with packets of one size, so that it can split the returned bytes.
 pub(super) struct StreamClient {
     socket: WebSocketClient,
     size: usize,

@@ -1,15 +1,15 @@
-//! How long the rest of a session takes.
+//! Estimates how long the rest of a session takes.
 
 use super::history::History;
 use super::step::Step;
 use crate::core_only::Effort;
 
-/// The runs for which steps tell how long they usually take.
+/// The number of runs that the usual durations of steps refer to.
 const USUAL_RUNS: u32 = 5;
-/// How many times as fast a quick measurement is.
+/// The speed-up of a quick measurement.
 const QUICK: f64 = 40.0;
 
-/// What the durations depend on.
+/// The inputs of the estimate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) effort: Effort,
@@ -17,7 +17,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The seconds that a step is expected to take: as long as last time, or as usual.
+    /// Returns the expected seconds of a step: as long as last time, or as usual.
     fn seconds(self, step: Step, history: &History) -> f64 {
         let usual = match self.effort {
             Effort::Full => step.usual_seconds() / f64::from(step.rounds(USUAL_RUNS)),
@@ -26,7 +26,7 @@ impl Estimate {
         f64::from(step.rounds(self.runs)) * history.seconds_per_round(step).unwrap_or(usual)
     }
 
-    /// What is measured next, and how long that and the rest take.
+    /// Formats the next step with its duration and that of the rest.
     pub(super) fn line(self, at: usize, steps: &[Step], history: &History) -> String {
         let rest = || steps.iter().skip(at);
         let seconds = |step: &Step| self.seconds(*step, history);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_long_last_time_is_expected_to_take_as_long_again() {
+    fn a_step_is_expected_to_take_as_long_as_last_time() {
         let full = Estimate { effort: Effort::Full, runs: 5 };
         let mut history = History::default();
         assert_eq!(full.seconds(Step::Idle, &history), Step::Idle.usual_seconds());

@@ -1,10 +1,10 @@
-//! What a row tells of the runs of its pairings.
+//! The figures of a row, computed from the runs of its pairings.
 
 use super::runner::Found;
 use crate::pairing::{Pairing, Run, Workload, median};
 use crate::report::{Best, Better, Entry, Row};
 
-/// What is computed from a run.
+/// A figure computed from a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Figure {
     MessagesPerSecond,
@@ -39,7 +39,7 @@ impl Figure {
         }
     }
 
-    /// The row with this figure of all pairings.
+    /// Returns the row with this figure of all pairings.
     pub(super) fn row(self, name: &str, found: &[Found], workload: &Workload) -> Row {
         let entries: Vec<Entry> = found.iter().map(|found| self.entry(found, workload)).collect();
         let ours = entries.iter().find(|entry| entry.pairing == Pairing::OURS);
@@ -60,7 +60,7 @@ impl Figure {
         }
     }
 
-    /// The best pairing of others.
+    /// Returns the best pairing without rakwire.
     fn best(self, entries: &[Entry]) -> Option<Best> {
         let foreign = entries.iter().filter(|entry| entry.pairing.is_foreign());
         let values =

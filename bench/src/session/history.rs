@@ -1,4 +1,4 @@
-//! What earlier sessions showed: how long the steps take, and which pairings do not end in time.
+//! The history of earlier sessions: the durations of steps, and the pairings that exceed their time limit.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::step::Step;
 use crate::pairing::Pairing;
 
-/// What earlier sessions showed.
+/// The history of earlier sessions.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct History {
-    /// Of each step, divided by how often it measures.
+    /// The seconds of each step, divided by its number of rounds.
     seconds_per_round: BTreeMap<String, f64>,
     /// The pairings of each step that took too long.
     too_long: BTreeMap<String, Vec<Pairing>>,
 }
 
 impl History {
-    /// Reads it; without a file nothing is known.
+    /// Reads the history, which is empty if there is no file.
     pub(super) fn read(path: &Path) -> Result<Self> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
@@ -47,7 +47,7 @@ impl History {
         self.seconds_per_round.insert(step.name().to_owned(), seconds / f64::from(step.rounds(runs)));
     }
 
-    /// Whether a pairing took too long in any step when that was last measured.
+    /// Returns whether a pairing took too long in its latest measurement of any step.
     pub(super) fn took_too_long(&self, pairing: Pairing) -> bool {
         self.too_long.values().any(|pairings| pairings.contains(&pairing))
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pairing_that_took_too_long_is_known_until_it_ends_in_time_there() {
+    fn a_slow_pairing_is_remembered_until_it_is_fast_again() {
         let mut history = History::default();
         history.record_pairing(Step::Loss1, Pairing::OURS, true);
         history.record_pairing(Step::Loss5, Pairing::OURS, false);

@@ -28,32 +28,32 @@ use crate::pairing::{Bench, Network};
 use crate::process::Cores;
 use crate::report::{Report, Row};
 
-/// How long a program has for one measurement.
+/// The time limit of a program in one measurement.
 const LIMIT: Duration = Duration::from_secs(45);
 const QUICK_LIMIT: Duration = Duration::from_secs(8);
 
 /// Measure everything and print a table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Measure every row once, small and with two peers, as a smoke test
+    /// Measure every row once, with little work and two peers, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// Measure only rows whose names contain one of these
+    /// Measure only rows with names that contain one of these
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Keep the rows of the report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
-    /// Go on with a session that was interrupted: measure the rows that the report does not have yet
+    /// Resume an interrupted session: measure the rows that the report lacks
     #[arg(long, conflicts_with = "keep")]
     resume: bool,
-    /// How many times each pairing is measured; the median counts
+    /// The number of measurements of each pairing; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Where the report goes
+    /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
     report: PathBuf,
-    /// Where the programs around other RakNet implementations are
+    /// The folder with the programs of the other RakNet implementations
     #[arg(long, value_name = "FOLDER", default_value = "target/interop/bin")]
     peers: PathBuf,
 }
@@ -67,7 +67,7 @@ impl Options {
         if self.quick { 1 } else { self.runs }
     }
 
-    /// Where durations and time limits of earlier sessions are.
+    /// Returns the path of the durations and time limits of earlier sessions.
     fn history(&self) -> PathBuf {
         self.report.with_extension("history.json")
     }
@@ -83,7 +83,7 @@ struct Session<'o> {
     options: &'o Options,
     runner: Runner,
     report: Report,
-    /// The report whose other rows are kept.
+    /// The report that provides the kept rows.
     earlier: Option<Report>,
 }
 
@@ -119,7 +119,7 @@ impl<'o> Session<'o> {
         Ok(())
     }
 
-    /// Measures the rows of one step and writes what there is so far.
+    /// Measures the rows of one step and writes the results so far.
     fn step(&mut self, step: Step) -> Result<()> {
         let began = Instant::now();
         let rows = rows_of(step, &mut self.runner).with_context(|| format!("{} failed", step.name()))?;
@@ -132,7 +132,7 @@ impl<'o> Session<'o> {
         self.with_kept_rows().write(&self.options.report)
     }
 
-    /// The report as it is now, with the rows that are kept.
+    /// Returns the current report, with the rows that are kept.
     fn with_kept_rows(&self) -> Report {
         let mut report = self.report.clone();
         if let Some(earlier) = &self.earlier {

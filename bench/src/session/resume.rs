@@ -1,11 +1,11 @@
-//! Whether a session that was interrupted can go on.
+//! Decides whether an interrupted session can be resumed.
 
 use anyhow::{Result, bail};
 
 use crate::report::{Environment, Report};
 
-/// The report of an interrupted session, if this program is part of the same session: the same commit without changes, the
-/// same start of the machine and the same number of runs.
+/// Returns the report of an interrupted session if this program belongs to the same session: the same commit without
+/// changes, the same boot and the same number of runs.
 pub(super) fn continued(report: Report, now: &Environment) -> Result<Report> {
     let before = &report.environment;
     if before.commit != now.commit {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_goes_on_with_the_same_commit_and_the_same_start_of_the_machine() {
+    fn a_session_resumes_with_the_same_commit_and_boot() {
         let now = environment("a", "1", 5);
         let mut before = report(now.clone());
         before.steps.insert("core".to_owned(), 1.0);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn another_session_does_not_go_on() {
+    fn a_different_session_is_not_resumed() {
         let now = environment("a", "1", 5);
         let refusal = |report| continued(report, &now).unwrap_err().to_string();
         assert!(refusal(report(environment("b", "1", 5))).contains("commit b, and this is a"));

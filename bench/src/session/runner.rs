@@ -1,4 +1,4 @@
-//! Measures a workload in pairings, each as long as it may take.
+//! Measures a workload in pairings, each with its time limit.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::core_only::Effort;
 use crate::pairing::{Bench, Pairing, Run, Workload, are_enough, median};
 use crate::process::TookTooLong;
 
-/// How long a pairing has that took too long before: in the last session, or in an earlier row of this one.
+/// The time limit of a pairing that took too long before, in the last session or in an earlier row of this one.
 const SHORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// A pairing and its runs, or why it has none.
+/// A pairing with its runs, or the reason why it has none.
 pub(super) type Found = (Pairing, Result<Vec<Run>>);
 
 pub(super) struct Runner {
@@ -23,25 +23,25 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// How many messages are sent.
+    /// Returns the number of messages to send.
     pub(super) fn count(&self, full: u32) -> u32 {
         if self.effort == Effort::Quick { (full / 50).max(1) } else { full }
     }
 
-    /// The pairings of these that are part of this session.
+    /// Returns those of the pairings that are part of this session.
     fn chosen(&self, pairings: impl IntoIterator<Item = Pairing>) -> Vec<Pairing> {
         let quick = |pairing: &Pairing| [pairing.client, pairing.server].iter().all(|peer| peer.is_quick());
         let chosen = |pairing: &Pairing| self.effort == Effort::Full || quick(pairing);
         pairings.into_iter().filter(chosen).collect()
     }
 
-    /// The settings for a pairing, with the time that it has.
+    /// Returns the settings for a pairing, with its time limit.
     fn bench_of(&self, pairing: Pairing) -> Bench {
         let again = self.history.took_too_long(pairing);
         self.bench.with_limit(if again { SHORT_LIMIT.min(self.bench.limit) } else { self.bench.limit })
     }
 
-    /// Measures a workload in rounds: in every round the `baseline` and each pairing once.
+    /// Measures a workload in rounds: each round runs the `baseline` and each pairing once.
     pub(super) fn rounds(
         &mut self,
         step: Step,
@@ -70,7 +70,7 @@ impl Runner {
         Ok(all.into_iter().map(|(found, taken)| self.recorded(step, found, taken)).collect())
     }
 
-    /// Measures a workload in one pairing after another, and the `baseline` before each.
+    /// Measures a workload in one pairing after another, with the `baseline` before each.
     pub(super) fn one_by_one(
         &mut self,
         step: Step,
@@ -88,7 +88,7 @@ impl Runner {
         Ok(all)
     }
 
-    /// Prints the result of a pairing and how long it took to measure it, and remembers whether that was too long.
+    /// Prints the result of a pairing and its duration, and remembers whether that was too long.
     fn recorded(&mut self, step: Step, (pairing, runs): Found, taken: Duration) -> Found {
         let again = self.history.took_too_long(pairing);
         let too_long = runs.as_ref().is_err_and(|error| error.is::<TookTooLong>());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pairing_that_took_too_long_has_less_time_the_next_time() {
+    fn a_slow_pairing_has_less_time_next_time() {
         let mut runner = runner();
         let slow = Pairing { client: Peer::TokioRaknet, server: Peer::TokioRaknet };
         let limit = |runner: &Runner, pairing| runner.bench_of(pairing).limit;

@@ -39,7 +39,7 @@ impl Step {
         Self::Idle,
     ];
 
-    /// The name that it has in messages and in the history.
+    /// Returns its name in messages and in the history.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Messages => "messages_100b",
@@ -60,7 +60,8 @@ impl Step {
         }
     }
 
-    /// How many seconds it takes with five runs on a machine with two cores, if no session has shown it.
+    /// Returns the seconds that it takes with five runs on a machine with two cores, used until a session has measured
+    /// it.
     pub(super) const fn usual_seconds(self) -> f64 {
         match self {
             Self::Messages => 290.0,
@@ -78,13 +79,13 @@ impl Step {
         }
     }
 
-    /// How often it measures in a session with this many runs.
+    /// Returns its number of rounds in a session with this many runs.
     pub(super) const fn rounds(self, runs: u32) -> u32 {
         match self {
             Self::Fairness | Self::Idle => 1,
-            // How fast a core wakes up varies more from run to run than what is compared.
+            // The wake-up time of a core varies more between runs than the compared values.
             Self::PingPong if runs > 1 => 4 * runs,
-            // Two servers are compared that cost nearly the same.
+            // The two servers that are compared cost nearly the same.
             Self::Shards if runs > 1 => 3 * runs,
             Self::Messages
             | Self::BulkLarge
@@ -102,7 +103,7 @@ impl Step {
         }
     }
 
-    /// The rows that it measures, without the numbers at the end of some.
+    /// Returns the rows that it measures, without the numbers at the end of some.
     const fn rows(self) -> &'static [&'static str] {
         match self {
             Self::Messages => &["messages_100b", "udp_flood", "udp_flood_batched"],
@@ -147,7 +148,7 @@ impl Step {
         }
     }
 
-    /// Whether one of its rows is selected; no selection means all.
+    /// Returns whether one of its rows is selected; an empty selection means all.
     pub(super) fn is_selected(self, only: &[String]) -> bool {
         let selects = |part: &String| self.rows().iter().any(|row| row.contains(part.as_str()));
         only.is_empty() || only.iter().any(selects)

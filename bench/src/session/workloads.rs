@@ -1,4 +1,4 @@
-//! The rows of pairings.
+//! The workloads of the rows of pairings.
 
 use anyhow::Result;
 
@@ -10,13 +10,13 @@ use crate::report::Row;
 use crate::spin::Spinners;
 use crate::udp_baseline::UdpBaseline;
 
-/// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, the datagram 4.
+/// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, and the datagram 4.
 const MESSAGES_PER_DATAGRAM: f64 = 13.0;
 /// Round trips of a run, and of one beside busy cores, where each may take milliseconds.
 const ROUND_TRIPS: u32 = 10_000;
 const BUSY_ROUND_TRIPS: u32 = 1_000;
-/// The pairings for heavy losses, at which the other ones need minutes: ours, ours to the two that keep up with it, and the
-/// best one of others at 5 %.
+/// The pairings for heavy losses; the other ones need minutes: rakwire alone, rakwire with the two that keep up, and
+/// the best other one at 5 %.
 const AT_HEAVY_LOSSES: [Pairing; 4] = [
     Pairing::OURS,
     Pairing { client: Peer::Rakwire, server: Peer::Cpp },
@@ -28,7 +28,7 @@ const fn loopback(pattern: Pattern, count: u32, size: usize) -> Workload {
     Workload { pattern, count, size, network: Network::Loopback }
 }
 
-/// Small messages, and the floods with which they are compared.
+/// Measures small messages, and the floods with which they are compared.
 pub(super) fn messages(runner: &mut Runner) -> Result<Vec<Row>> {
     let step = Step::Messages;
     let workload = loopback(Pattern::Blast, runner.count(100_000), 100);
@@ -41,7 +41,7 @@ pub(super) fn messages(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(baseline.flood_rows().into_iter().chain([row]).collect())
 }
 
-/// Large messages.
+/// Measures large messages.
 pub(super) fn bulk(runner: &mut Runner, step: Step, count: u32, size: usize) -> Result<Vec<Row>> {
     let workload = loopback(Pattern::Blast, count, size);
     let mut baseline = UdpBaseline::default();
@@ -66,7 +66,7 @@ pub(super) fn round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(UdpBaseline::round_trip_rows(own).chain([median, p99]).collect())
 }
 
-/// Our round trips and those of the UDP baseline, each beside a program on each core that always has something to do.
+/// Measures round trips of rakwire and of the UDP baseline, each beside a busy program on each core.
 pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     let step = Step::BusyPingPong;
     let count = runner.count(BUSY_ROUND_TRIPS);
@@ -80,12 +80,12 @@ pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
     Ok(UdpBaseline::round_trip_rows([("udp_pingpong_64b_busy", baseline.p50_us())]).chain([row]).collect())
 }
 
-/// Messages over a path with latency and few losses.
+/// Measures messages over a path with latency and few losses.
 pub(super) fn losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
     over_path(runner, step, network, &Pairing::all().collect::<Vec<_>>())
 }
 
-/// Messages over a path on which only some pairings end in time.
+/// Measures messages over a path on which only some pairings end in time.
 pub(super) fn heavy_losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
     over_path(runner, step, network, &AT_HEAVY_LOSSES)
 }

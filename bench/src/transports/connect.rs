@@ -1,4 +1,4 @@
-//! How long a page takes to connect, by each transport and by what the race of all chooses.
+//! Measures how long a page takes to connect, with each transport and with the race of all.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 /// Half of a round trip.
 pub(super) const LATENCY: Duration = Duration::from_millis(50);
-/// The longest time of 95 of 100 connections, where the transport is not forced.
+/// The goal for the 95th percentile, if the transport is not forced.
 const GOAL_MS: f64 = 1_000.0;
 const AUTO: &str = "auto";
-/// What is connected by, and whether UDP is blocked.
+/// The transports of the cases, and whether UDP is blocked.
 pub(super) const CASES: [(&str, bool); 5] =
     [(AUTO, false), (AUTO, true), ("webtransport", false), ("webrtc", false), ("websocket", false)];
 
@@ -29,7 +29,7 @@ pub(super) struct Row {
     udp_blocked: bool,
     p50_ms: f64,
     p95_ms: f64,
-    /// How many were open by each transport.
+    /// The number of connections by transport.
     by: BTreeMap<String, usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     goal: Option<Goal>,
@@ -43,7 +43,7 @@ struct Goal {
 }
 
 impl Row {
-    /// Reads what the script in the page's machine printed.
+    /// Parses the output of the script in the page's machine.
     pub(super) fn read(transport: &'static str, udp_blocked: bool, line: &str) -> Result<Self> {
         let connections: Vec<Opened> =
             serde_json::from_str(line).with_context(|| format!("not the result of a measurement: {line}"))?;
@@ -78,7 +78,7 @@ impl Row {
     }
 }
 
-/// The smallest of sorted values that so many of 100 are not above.
+/// Returns the p-th percentile of sorted values.
 fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_hundred_connections_five_may_take_longer() {
+    fn five_of_a_hundred_connections_may_take_longer() {
         let times: Vec<u32> = (906..=1_005).collect();
         let all = row(AUTO, &times);
         assert_eq!((all.p50_ms, all.p95_ms), (955.0, 1_000.0));

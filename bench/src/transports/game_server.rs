@@ -1,4 +1,4 @@
-//! The game server behind the relay: it sends messages back, counts what is sent to it, and sends as much as it can.
+//! The game server behind the relay: it echoes messages, counts those sent to it, and sends as fast as it can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rakwire_native::{Connection, Delivery, Endpoint, Message, Options};
 
-/// What the second byte of a message asks for; the script of the page has the same numbers. Any other one is sent back.
+/// The requests in the second byte of a message; the script of the page has the same numbers. Messages with any other
+/// byte are echoed.
 const COUNT: u8 = 1;
-/// The answer has the bytes that were counted, as a number of 32 bits, little-endian, behind two bytes.
+/// The answer is the number of counted bytes after two bytes: 32 bits, little-endian.
 const TELL: u8 = 2;
-/// The next two bytes are the number of milliseconds for which messages come, little-endian.
+/// The next two bytes are the duration of the download in milliseconds, little-endian.
 const DOWNLOAD: u8 = 3;
-/// Bytes of a message of a download.
+/// The size of a message of a download in bytes.
 const MESSAGE: usize = 1_200;
 const ID: u8 = 0xfe;
 

@@ -1,5 +1,5 @@
-//! The transports of the npm package over a path with latency and loss: what a page gets by each of them. Page and relay are
-//! on machines of their own.
+//! Compares the transports of the npm package over a path with latency and loss, with page and relay on separate
+//! machines.
 
 mod connect;
 pub(crate) mod game_server;
@@ -24,18 +24,18 @@ use crate::pairing::itself;
 use crate::path::Path;
 use crate::process::{Cores, Program};
 
-/// How long one measurement may take, with the start of a browser.
+/// The time limit of one measurement, including the start of a browser.
 const LONGEST: Duration = Duration::from_secs(300);
 /// Half of a round trip.
 const LATENCY: Duration = Duration::from_millis(25);
-/// What the path carries in each direction: as much as a slow line at home.
+/// The rate of the path in each direction, as of a slow home connection.
 const BITS_PER_SECOND: u64 = 20_000_000;
 const QUEUE: Duration = Duration::from_millis(50);
-/// How often a page connects in each way.
+/// The number of connections of a page in each case.
 const CONNECTIONS: u32 = 50;
 const QUICK_CONNECTIONS: u32 = 3;
 const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
-/// Over a WebSocket also with the loss recovery that there is over datagrams.
+/// The WebSocket is also measured with the loss recovery for datagrams.
 const TRANSPORTS: [(&str, Profile); 4] = [
     ("websocket", Profile::Carrier),
     ("websocket", Profile::Datagrams),
@@ -46,10 +46,10 @@ const TRANSPORTS: [(&str, Profile); 4] = [
 /// Measure the transports of the npm package over a path with latency and loss.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// One loss and a short time, to see that it works
+    /// Measure one loss rate briefly, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// How often each row is measured; the median counts
+    /// The number of measurements of each row; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Only rows with this loss, in percent
@@ -58,10 +58,10 @@ pub(crate) struct Options {
     /// Only rows of this transport
     #[arg(long, value_name = "NAME", value_parser = ["websocket", "webtransport", "webrtc"])]
     transport: Option<String>,
-    /// Only how long it takes to connect
+    /// Only the time to connect
     #[arg(long, conflicts_with_all = ["loss", "transport"])]
     connect: bool,
-    /// Where the report goes
+    /// The path of the report
     #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
     report: PathBuf,
 }
@@ -121,10 +121,10 @@ fn measure_connecting(options: &Options, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Connects so often over a path without losses, each time as a browser that has never been there.
+/// Connects this many times over a path without losses, each time with a fresh browser profile.
 fn measure_case(transport: &'static str, udp_blocked: bool, connections: u32) -> Result<connect::Row> {
     let cores = Cores::choose()?;
-    // Nobody reads what arrives at this port, and nobody says that nobody does.
+    // Datagrams to this port vanish without any error.
     let (far, (servers, silent)) =
         on_machine(FAR, || Ok((servers(cores.receiver)?, UdpSocket::bind((FAR, 0))?)))?;
     let (relay, connections) = (servers.relay.clone(), connections.to_string());
@@ -143,7 +143,7 @@ fn bottleneck() -> Option<Bottleneck> {
     Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE))
 }
 
-/// Measures in a browser of its own, over a path of its own.
+/// Measures with its own browser and path.
 fn measure(transport: &str, profile: Profile, loss: f64, seed: u64, millis: u32) -> Result<Measured> {
     let cores = Cores::choose()?;
     let (far, servers) = on_machine(FAR, || servers(cores.receiver))?;
@@ -157,7 +157,7 @@ fn measure(transport: &str, profile: Profile, loss: f64, seed: u64, millis: u32)
     serde_json::from_str(&line).with_context(|| format!("not the result of a measurement: {line}"))
 }
 
-/// A game server, and a relay before it.
+/// A game server with a relay in front of it.
 struct Servers {
     relay: String,
     _programs: [Program; 2],

@@ -1,4 +1,4 @@
-//! Two machines in one: network namespaces, each with a device whose packets a path carries to the other.
+//! Two machines in one: network namespaces, each with a device connected to the other by a path.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,17 +11,17 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::path::End;
 
-/// The machine of the page and that of the relay.
+/// The addresses of the page's machine and of the relay's.
 pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// What Ethernet carries.
+/// The MTU of Ethernet.
 const MTU: u16 = 1_500;
-/// Of TCP. Most systems have CUBIC, which behaves as Reno does at the losses and round trips of this path (RFC 9438 section
-/// 4.3), and which a namespace may not choose everywhere.
+/// The congestion control of TCP. Most systems use CUBIC, which behaves like Reno at the losses and round trips of this
+/// path (RFC 9438 section 4.3), and is not available in every namespace.
 const CONGESTION_CONTROL: &str = "reno";
 const DEVICE: &str = "path";
 
-/// The end of a path at one machine.
+/// The end of a path on one machine.
 pub(super) struct Device(SyncDevice);
 
 impl AsFd for Device {
@@ -40,7 +40,7 @@ impl End for Device {
     }
 }
 
-/// Starts programs on a machine of their own, which is there as long as they run. It has this address, and loopback.
+/// Starts programs on a separate machine, which exists as long as they run. It has this address, and loopback.
 pub(super) fn on_machine<R: Send>(
     address: Ipv4Addr,
     start: impl FnOnce() -> Result<R> + Send,

@@ -1,14 +1,14 @@
-//! How the page recovers from losses.
+//! The loss recovery of the page.
 
 use serde::Serialize;
 
-/// How losses are recovered from.
+/// The kind of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Profile {
-    /// As it suits what carries the datagrams.
+    /// The one that suits the carrier of the datagrams.
     Carrier,
-    /// As over datagrams, whatever carries them.
+    /// The one for datagrams, whatever the carrier is.
     Datagrams,
 }
 

@@ -10,20 +10,20 @@ use super::profile::Profile;
 use crate::pairing::median;
 use crate::report::Environment;
 
-/// What a page measured.
+/// The results measured by a page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Measured {
     /// Round trips of small messages, in milliseconds.
     p50_ms: f64,
     p99_ms: f64,
-    /// Small messages that did not come back.
+    /// The number of small messages without an echo.
     missing: u32,
-    /// Datagrams that the page took for lost meanwhile.
+    /// The number of datagrams that the page counted as lost meanwhile.
     resent: u64,
-    /// Megabits a second that the server got, and that the page got.
+    /// Megabits per second received by the server, and by the page.
     up_mbit: f64,
     down_mbit: f64,
-    /// The share of its datagrams that the page took for lost while it sent as much as it could.
+    /// The share of its datagrams that the page counted as lost while it sent as fast as it could.
     resent_share: f64,
 }
 
@@ -70,7 +70,7 @@ pub(super) const HEAD: &str = "| transport | as over | loss | up in Mbit/s | dow
 pub(super) struct Report {
     pub(super) environment: Environment,
     pub(super) rows: Vec<Row>,
-    /// How long it takes to connect.
+    /// The time to connect.
     pub(super) connecting: Vec<connect::Row>,
 }
 

@@ -1,24 +1,25 @@
-//! What an idle connection takes of a server's memory. The row `idle_memory` of `cargo xtask bench` measures the same with more
-//! connections; this finds a change that makes it worse before anybody measures.
+//! The memory of an idle connection in a server. The row `idle_memory` of `cargo xtask bench` measures the same with
+//! more connections; this test detects a regression earlier.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What an idle connection may take, in bytes. With the features that other crates of the workspace ask for, it takes about 130 more than
-/// in the benchmark.
+/// The limit for an idle connection in bytes. The features that other crates of the workspace enable add about 130 to
+/// the benchmark's value.
 const MOST: u64 = 1_700;
-/// Connections of a small server and of a large one. The difference has no part of what every server takes.
+/// The connections of a small and of a large server. The difference excludes the fixed cost of a server.
 const FEW: u64 = 1_250;
 const MANY: u64 = 4_250;
-/// How often both are measured. A buffer that was used once and is kept makes a measurement too high now and then, none too low.
+/// The number of measurements. A buffer that was used once and is kept sometimes makes a measurement too high, but
+/// never too low.
 const TIMES: usize = 3;
 
 /// A role of the benchmark program, until it is dropped.
 struct Role {
     child: Child,
     output: BufReader<ChildStdout>,
-    /// The program ends with its input.
+    /// The program ends when its input closes.
     _input: ChildStdin,
 }
 
@@ -37,7 +38,7 @@ impl Role {
         line.trim().to_owned()
     }
 
-    /// Its anonymous memory in bytes.
+    /// Returns its anonymous memory in bytes.
     fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -53,7 +54,7 @@ impl Drop for Role {
     }
 }
 
-/// The memory of a server with so many idle connections.
+/// Measures the memory of a server with this many idle connections.
 fn with_connections(count: u64) -> u64 {
     let count = count.to_string();
     let mut server = Role::start(&["peer", "echo", "--port", "0", "--connections", &count]);

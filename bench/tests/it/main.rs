@@ -1,5 +1,5 @@
 //! The programs of the benchmarks as tests.
 
-// What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
+// Clippy's exemption for `unwrap` in tests needs this attribute; without it helpers would not count as tests.
 #[cfg(test)]
 mod idle_memory;

@@ -1,5 +1,7 @@
-//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection; with the feature `secure` the
-//! connection is a secure one. Without the feature `messages` it is the smallest one that there is, for a few short messages.
+//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection.
+//!
+//! With the feature `secure` the connection is secure. Without the feature `messages` it is the smallest possible
+//! client, for a few short messages.
 
 #![no_std]
 #![no_main]
@@ -8,10 +10,10 @@ use rakwire::raknet::{Config, ConnectOptions, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_size::{address, entropy, now, receive, send};
 
-/// Blocks of memory, and bytes of the longest datagram.
+/// The number of memory blocks, and the longest datagram in bytes.
 const SIZES: (usize, usize) =
     if cfg!(feature = "messages") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
-/// The MTU of a client that has little memory.
+/// The MTU of a client with little memory.
 const SHORT_MTU: u16 = 576;
 
 static mut MEMORY: Resources<1, { SIZES.0 }, 64> = Resources::new();
@@ -21,7 +23,7 @@ static mut BUFFER: [u8; SIZES.1] = [0; SIZES.1];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else does.
+    // SAFETY: this runs once, and nothing else runs.
     let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
     let mut peer = Peer::new(memory, config());
     let mut connection = peer.connect_with(now(), address(), &options()).ok();

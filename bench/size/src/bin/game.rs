@@ -14,7 +14,7 @@ static mut BUFFER: [u8; MAX_PACKET] = [0; MAX_PACKET];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else does.
+    // SAFETY: this runs once, and nothing else runs.
     let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
     let mut peer = Peer::new(memory, Config::new(entropy()));
     let mut connection = peer.connect(now(), address()).ok();

@@ -16,7 +16,7 @@ static mut BUFFER: [u8; 1_024] = [0; 1_024];
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
     let (world, buffer) = (&raw mut WORLD, &raw mut BUFFER);
-    // SAFETY: this runs once, and nothing else does.
+    // SAFETY: this runs once, and nothing else runs.
     let (world, buffer) = unsafe { (&mut *world, &mut *buffer) };
     let (mut client, mut wanderer) = (Client::with_scope(Scope::Changes), Wanderer::default());
     client.handle_connected();
