@@ -1,4 +1,4 @@
-// Puts the example with a plain canvas into the template, so that there is one of it.
+// Copies the plain canvas example into the template, so that its source exists only once.
 
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -8,7 +8,7 @@ const TEMPLATE = new URL("template/", import.meta.url);
 const copy = (from, to, change = (text) => text) =>
   writeFileSync(new URL(to, TEMPLATE), change(readFileSync(new URL(from, EXAMPLES), "utf8")));
 
-// npm packs no symbolic links.
+// npm does not pack symbolic links.
 ["LICENSE-APACHE", "LICENSE-MIT"].forEach((file) => copyFileSync(new URL(`../../${file}`, import.meta.url), new URL(file, import.meta.url)));
 mkdirSync(new URL("src/", TEMPLATE), { recursive: true });
 ["net.ts", "steering.ts", "style.css"].forEach((file) => copy(file, `src/${file}`));

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Makes a project of the template: `npm create rakwire@latest my-game`.
+// Creates a project from the template: `npm create rakwire@latest my-game`.
 
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 
 const USAGE = "usage: create-rakwire FOLDER [--package FILE]\n  --package FILE   a packed rakwire, in place of the published one";
 
-/** One line says what is wrong. */
+/** Prints the error in one line, and exits. */
 function fail(message) {
   console.error(`create-rakwire: ${message}`);
   process.exit(2);
@@ -33,7 +33,7 @@ if (folder === undefined || positionals.length > 1) {
   fail(`name one folder for the project\n${USAGE}`);
 }
 if (values.package !== undefined && !existsSync(values.package)) {
-  fail(`there is no ${values.package}`);
+  fail(`${values.package} does not exist`);
 }
 const target = resolve(folder);
 try {
@@ -41,10 +41,10 @@ try {
     fail(`${folder} is not empty`);
   }
   cpSync(fileURLToPath(new URL("template", import.meta.url)), target, { recursive: true });
-  // npm packs no file of that name.
+  // npm does not pack files of that name.
   renameSync(join(target, "_gitignore"), join(target, ".gitignore"));
   const manifest = JSON.parse(readFileSync(join(target, "package.json"), "utf8"));
-  // What npm takes as a name.
+  // A valid package name.
   manifest.name = basename(target).toLowerCase().replace(/[^a-z0-9-]+/g, "-").replace(/^-+|-+$/g, "") || "my-game";
   if (values.package !== undefined) {
     manifest.dependencies.rakwire = `file:${resolve(values.package)}`;
@@ -53,4 +53,4 @@ try {
 } catch (error) {
   fail(error.message);
 }
-console.log(`${folder} is there. Next:\n\n  cd ${folder}\n  npm install\n  npm run dev\n\nREADME.md tells how to start a server for it.`);
+console.log(`${folder} is there. Next:\n\n  cd ${folder}\n  npm install\n  npm run dev\n\nREADME.md explains how to start a server for it.`);

@@ -1,4 +1,4 @@
-// The examples as they are built, in Chromium, with a real relay and a real server.
+// The built examples in Chromium, with a real relay and a real server.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -13,12 +13,12 @@ import { serve } from "../../wasm/tests/bundlers/serve.mjs";
 import { startEcho, startRelay } from "../../wasm/tests/support.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-/** Where a picture of each is left. */
+/** The folder for a picture of each. */
 const PICTURES = fileURLToPath(new URL("../../target/examples", import.meta.url));
 const ECHOES = 20;
-/** Nothing is fetched: what is not packed here must not be needed. */
+/** Offline: packages that are not packed here must not be needed. */
 const INSTALL = ["install", "--offline", "--no-audit", "--no-fund"];
-/** What npm says is printed only if it is an error. */
+/** npm's output is printed only if it is an error. */
 const QUIET = ["ignore", "ignore", "inherit"];
 
 before(() => {
@@ -26,7 +26,7 @@ before(() => {
   mkdirSync(PICTURES, { recursive: true });
 });
 
-/** Opens a page, which hears from a server, and leaves a picture of it. */
+/** Opens a page that receives echoes of a server, and saves a picture of it. */
 async function play(t, folder, path, picture) {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { echo: echo.address });
@@ -52,11 +52,11 @@ async function play(t, folder, path, picture) {
 }
 
 for (const example of ["canvas", "phaser", "pixi", "three"]) {
-  test(`${example}: the page hears from a server where its player is`, { timeout: 300_000 }, (t) =>
+  test(`${example}: the page receives its player's position from a server`, { timeout: 300_000 }, (t) =>
     play(t, `${HERE}dist`, `${example}/index.html`, example));
 }
 
-/** The file that `npm pack` makes of a package. */
+/** Packs a package with `npm pack`, and returns the file. */
 function pack(folder, destination) {
   const args = ["pack", "--json", "--pack-destination", destination];
   const [{ filename }] = JSON.parse(execFileSync("npm", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
@@ -64,8 +64,8 @@ function pack(folder, destination) {
 }
 
 /**
- * Takes the compiler and the bundler out of the project's package, and answers with their names: npm asks the registry about
- * every package that is listed, those that it does not install too.
+ * Removes the compiler and the bundler from the project's package, and returns their names. npm queries the registry
+ * for every listed package, even those that it does not install.
  */
 function withoutTools(project) {
   const file = join(project, "package.json");
@@ -75,7 +75,7 @@ function withoutTools(project) {
   return Object.keys(devDependencies);
 }
 
-/** A folder with `create-rakwire` as npm installs it. */
+/** Creates a folder with `create-rakwire` as npm installs it. */
 function installCreator(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-create-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -89,14 +89,14 @@ function installCreator(t) {
   return { folder, create };
 }
 
-test("a project of create-rakwire builds, and its page hears from a server", { timeout: 300_000 }, async (t) => {
+test("a project of create-rakwire builds and connects to a server", { timeout: 300_000 }, async (t) => {
   const { folder, create } = installCreator(t);
   const rakwire = pack(fileURLToPath(new URL("../../wasm", import.meta.url)), folder);
   assert.deepEqual(create("My Game", "--package", rakwire), { status: 0, stderr: "" });
   const project = join(folder, "My Game");
   const tools = withoutTools(project);
   execFileSync("npm", INSTALL, { cwd: project, stdio: QUIET });
-  // The compiler and the bundler of the examples stand in for those that npm would fetch.
+  // The compiler and the bundler of the examples replace those that npm would fetch.
   for (const tool of tools) {
     symlinkSync(join(HERE, "node_modules", tool), join(project, "node_modules", tool));
   }
@@ -106,7 +106,7 @@ test("a project of create-rakwire builds, and its page hears from a server", { t
   await play(t, join(project, "dist"), "index.html", "create");
 });
 
-test("create-rakwire says in a line what it cannot do", (t) => {
+test("create-rakwire reports each error in one line", (t) => {
   const { folder, create } = installCreator(t);
   const refused = [
     [[], /name one folder/],

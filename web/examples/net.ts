@@ -1,10 +1,10 @@
-/** The network of all examples: tells a server where the player is, and hears it back. */
+/** The network code of all examples: sends the player's position to a server and receives the echo. */
 
 import { connect, FIRST_FREE_ID, RakwireError } from "rakwire";
 import { ByteReader, ByteWriter } from "rakwire/codec";
 import { worker } from "rakwire/worker";
 
-/** A place on the stage; both numbers are 0 to 1. */
+/** A position on the stage; both numbers are 0 to 1. */
 export interface Place {
   readonly x: number;
   readonly y: number;
@@ -13,14 +13,14 @@ export interface Place {
 /** The first byte of our messages. */
 const PLACE = FIRST_FREE_ID;
 const SENDS_PER_SECOND = 30;
-/** The relay and its target, unless the page's address names others. */
+/** The relay and its target, unless the page's URL names others. */
 const options = new URLSearchParams(location.search);
 const RELAY = options.get("relay") ?? "ws://127.0.0.1:8080/ws";
 const TARGET = options.get("target") ?? "echo";
 
 const status = document.querySelector("#status") as HTMLElement;
 
-/** Connects, and tells the server again and again where the player is; `onEcho` gets what it has heard. */
+/** Connects, and sends the player's position repeatedly; `onEcho` is called with each echo. */
 export async function join(where: () => Place, onEcho: (place: Place) => void): Promise<void> {
   try {
     await using connection = await connect(RELAY, { target: TARGET, worker });
@@ -36,10 +36,10 @@ export async function join(where: () => Place, onEcho: (place: Place) => void): 
       const { x, y } = where();
       const message = new ByteWriter().u8(PLACE).f32(x).f32(y).finish();
       try {
-        // An old place is of no use, so it is neither sent again nor delivered late.
+        // An old position is useless, so it is neither resent nor delivered late.
         connection.send(message, { reliability: "unreliable-sequenced" });
       } catch (error) {
-        // Nor does it wait for room: the next place is newer.
+        // Nor does it wait for room: the next position is newer.
         if (!(error instanceof RakwireError) || error.code !== "queue-full") {
           throw error;
         }

@@ -1,8 +1,8 @@
-/** What moves the player: the pointer, or a circle while there is none. */
+/** The player's steering: by the pointer, or in a circle without one. */
 
 import type { Place } from "./net.js";
 
-/** Follows the pointer over an element. The function returns where the player is now. */
+/** Follows the pointer over an element. The returned function gives the current position of the player. */
 export function steering(element: HTMLElement): () => Place {
   let pointer: Place | undefined;
   element.addEventListener("pointermove", ({ clientX, clientY }) => {

@@ -6,7 +6,7 @@ export default defineConfig({
   base: "./",
   build: {
     target: "es2022",
-    // Phaser alone is larger than Vite thinks a chunk should be.
+    // Phaser alone exceeds Vite's limit for a chunk.
     chunkSizeWarningLimit: 2_000,
     rollupOptions: { input: Object.fromEntries(["index", ...PAGES].map((page) => [page, page === "index" ? "index.html" : `${page}/index.html`])) },
   },

@@ -8,7 +8,7 @@ export function element<T extends HTMLElement>(id: string, kind: new () => T): T
   return found;
 }
 
-/** A cell of a table with the name of its column, which stands before it on a phone. */
+/** Creates a table cell with the name of its column, which phones show before it. */
 export function labelled(label: string, className: string, text: string): HTMLElement {
   const cell = make("td", className, text);
   cell.dataset["label"] = label;

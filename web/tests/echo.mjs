@@ -1,10 +1,10 @@
-// Helpers to use the echo page.
+// Helpers for the echo page.
 
 import { UNANSWERED } from "./unanswered.mjs";
 
 export const byId = (page, id) => page.getByTestId(id);
 
-/** Clicks connect and waits for the result, again if the server has not answered in time. */
+/** Clicks connect and waits for the result; retries if the server did not answer in time. */
 export async function connectPage(page, { target, protocol } = {}) {
   if (target !== undefined) {
     await byId(page, "target").fill(target);
@@ -22,7 +22,7 @@ export async function connectPage(page, { target, protocol } = {}) {
   }
 }
 
-/** The state of the page and its text. */
+/** Returns the state of the page and its text. */
 export async function pageState(page) {
   const state = await byId(page, "page").getAttribute("data-state");
   return { state, text: await byId(page, "status").textContent() };

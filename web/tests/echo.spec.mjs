@@ -28,7 +28,7 @@ async function send(page, text) {
   await byId(page, "send").click();
 }
 
-/** Sends a text that may be lost until its echo is there, which is returned. */
+/** Sends a text, which may be lost, until its echo arrives, and returns the echo. */
 async function sendUntilEchoed(page, text) {
   for (let time = 0; time < 10; time++) {
     await send(page, text);
@@ -64,7 +64,7 @@ test("connects, sends and shows the echoes of our server", async (t) => {
   assert.equal((await connectPage(page)).state, "connected");
 });
 
-test("talks to a C++ server, in order and with split messages", async (t) => {
+test("exchanges ordered and split messages with a C++ server", async (t) => {
   const cpp = await startCpp(t);
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp" })).state, "connected");
@@ -80,7 +80,7 @@ test("talks to a C++ server, in order and with split messages", async (t) => {
   assert.match(entries[3].text, /131,073 bytes/);
 });
 
-test("talks to a C++ server with the protocol version of Bedrock", async (t) => {
+test("connects to a C++ server with Bedrock's protocol version", async (t) => {
   const cpp = await startCpp(t, "--protocol", "11");
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp", protocol: "11" })).state, "connected");
@@ -97,7 +97,7 @@ test("an unknown target shows the text of the relay", async (t) => {
 
 test("a server that is not running does not answer", async (t) => {
   const { page } = await open(t, { echo: "127.0.0.1:9" });
-  // The page itself clicks, since the time until it is told to may be long.
+  // The page itself clicks, since a command from the test may take long to arrive.
   const state = await page.evaluate(() => {
     document.querySelector("[data-testid=connect]").click();
     return document.body.dataset.state;
@@ -118,7 +118,7 @@ test("a relay that is killed closes the connection with a reason", async (t) => 
   const { page, relay } = await open(t, { echo: echo.address });
   assert.equal((await connectPage(page)).state, "connected");
   relay.stop();
-  // Over WebTransport it takes some seconds to notice, and then the page seeks its flow for half a minute.
+  // Over WebTransport it takes some seconds to notice, and then the page tries to resume its flow for half a minute.
   await page.waitForFunction(() => document.body.dataset.state === "closed", null, { timeout: 180_000 });
   assert.match((await pageState(page)).text, /connection to the relay lost \(code 1006\)/);
 });

@@ -1,4 +1,4 @@
-// A player that uses the page: presses keys, clicks, drags on the stick, and reads the state of the page.
+// A player that operates the page: presses keys, clicks, drags the stick, and reads the state of the page.
 
 import { installPilot } from "./pilot.mjs";
 import { UNANSWERED } from "./unanswered.mjs";
@@ -6,12 +6,12 @@ import { UNANSWERED } from "./unanswered.mjs";
 export const byId = (page, id) => page.getByTestId(id);
 
 const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
-/** Drags on the stick in window coordinates. */
+/** Drags of the stick in window coordinates. */
 const DRAGS = { north: [0, -1], west: [-1, 0], south: [0, 1], east: [1, 0] };
 const POLL_MS = 50;
 const LONGEST_MS = 180_000;
 const WALK_MS = 15_000;
-/** For how long one attempt of several waits for its effect. */
+/** The time that one of several attempts waits for its effect. */
 const TRY_MS = 10_000;
 /** The distance for breaking an object. */
 const NEAR = 1.6;
@@ -21,7 +21,10 @@ const RANGE = 1.3;
 const WALKED = 1;
 const THROWS = 40;
 
-/** Collects the round-trip times of a page: those of its connection, and those of the game, which the page itself handles. */
+/**
+ * Collects the round-trip times of a page: those of its connection, and those of the game, which the page itself
+ * handles.
+ */
 function installMeter() {
   const trips = { connection: [], game: [] };
   setInterval(() => {
@@ -66,7 +69,7 @@ export class Player {
     await this.#page.evaluate(installMeter);
   }
 
-  /** Clicks play until the game has started. A handshake may take too long where pages are drawn without a GPU. */
+  /** Clicks play until the game has started. A handshake may take too long if pages are drawn without a GPU. */
   async #connect() {
     for (let attempts = 3; (await this.state()) !== "playing"; attempts--) {
       await byId(this.#page, "play").click();
@@ -78,14 +81,14 @@ export class Player {
     }
   }
 
-  /** How the world comes, as the page says it. */
+  /** Returns the transfer mode of the world, as the page shows it. */
   async world() {
     const numbers = byId(this.#page, "numbers");
-    await this.until(() => /B\/s/.test(document.querySelector("#numbers").textContent), "says how the world comes");
+    await this.until(() => /B\/s/.test(document.querySelector("#numbers").textContent), "shows how the world is transferred");
     return numbers.textContent();
   }
 
-  /** What the page says of a secure connection; nothing of a plain one. */
+  /** Returns the page's description of a secure connection, empty for a plain one. */
   async lock() {
     const lock = byId(this.#page, "lock");
     return (await lock.isVisible()) ? lock.innerText() : "";
@@ -199,15 +202,18 @@ export class Player {
   }
 }
 
-/** How the world comes to the winner and to the loser, by what is tried. */
+/** The transfer modes of the winner and of the loser, by the kind of game. */
 const WAYS = { game: ["changes", "whole"], raknet: ["changes", "changes"], replication: ["replication", "replication"] };
 
-/** Plays a whole game, by a protocol or by replication: the first player throws at the second until it has lost. Returns a record of the game. */
+/**
+ * Plays a whole game with a protocol or with replication: the first player throws at the second until it has lost.
+ * Returns a record of the game.
+ */
 export async function fight(winner, loser, way, picture = async () => {}) {
   const transport = way === "game" ? "game" : "raknet";
   const record = { transport, hits: [], throws: 0 };
   const [ofWinner, ofLoser] = WAYS[way];
-  // One plays in a secure connection, the other in a plain one.
+  // One uses a secure connection, the other a plain one.
   await winner.join(transport, ofWinner, transport === "raknet");
   record.lock = await winner.lock();
   await loser.join(transport, ofLoser);
@@ -220,7 +226,7 @@ export async function fight(winner, loser, way, picture = async () => {}) {
     const held = await winner.gather();
     const { id } = await winner.me();
     if (record.holder === undefined) {
-      // The other player sees who holds it.
+      // The other player sees the object being held.
       const sees = ({ id, held }) => pilot.entity(id)?.holding === held;
       await loser.until(sees, "sees it held", { id, held });
       record.holder = id;

@@ -1,4 +1,4 @@
-// The built pages on a desktop and on a phone, in light and dark: everybody can read and use them, and nothing is cut off.
+// The built pages on a desktop and on a phone, in light and dark: they are accessible, and nothing is cut off.
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -17,10 +17,10 @@ const DEVICES = {
   phone: { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
 };
 
-/** The other players of a game, a long list of them. */
+/** The number of other players in a game, for a long list. */
 const OTHERS = 7;
 
-/** Waits until a page shows what it has to show. */
+/** Waits until a page shows its content. */
 const PAGES = {
   "index.html": (page) => page.locator('[data-ready="yes"]').waitFor(),
   "echo.html": (page) => page.getByTestId("connect").waitFor(),
@@ -28,7 +28,7 @@ const PAGES = {
   "servers.html": (page) => page.locator(".state.silent").waitFor(),
 };
 
-/** Elements whose text reaches over their own edge, or over that of the window. */
+/** Returns elements with text that exceeds their own edge or that of the window. */
 function cutOff() {
   const isShown = (element) => element.checkVisibility() && getComputedStyle(element).clipPath === "none";
   const texts = [...document.querySelectorAll("h1, h2, p, a, label, legend, td, th, dd, button, li")].filter(isShown);
@@ -39,12 +39,12 @@ function cutOff() {
   return texts.filter(isCut).map(({ outerHTML }) => outerHTML.slice(0, 120));
 }
 
-/** Whether the players' card has what it has in a game. Some may have lost by now. */
+/** Returns whether the players' card is filled as in a game. Some players may have lost by now. */
 function isCardFull() {
   return document.querySelectorAll("#players li").length > 2 && /B\/s/.test(document.querySelector("#numbers").textContent);
 }
 
-/** What lies over something else, of two that have a place in the window, or over the edge of that. */
+/** Returns visible elements that overlap another one, or exceed the edge of the window. */
 function overlapping() {
   const placed = [...document.querySelectorAll(".bar, .card, #stick, #grab")].filter((element) => element.checkVisibility());
   const boxes = placed.map((element) => [element, element.getBoundingClientRect()]);
@@ -54,7 +54,10 @@ function overlapping() {
   return found.map(([{ outerHTML }]) => outerHTML.slice(0, 120));
 }
 
-/** What lies over the own player, over its hearts or over its name, which are as high as another one and a half of its kind. */
+/**
+ * Returns elements that cover the own player, its hearts or its name, which reach up to two and a half times its
+ * height.
+ */
 function coveringTheOwnPlayer() {
   const { scene, player, screenOf } = window.snowfight;
   const own = scene.find(({ kind, owner }) => kind === "player" && owner === player);
@@ -77,7 +80,7 @@ for (const [device, options] of Object.entries(DEVICES)) {
       await page.waitForFunction(() => document.body.dataset.drawn === "yes");
       const player = new Player(page);
       await player.join("game");
-      await player.until(isCardFull, "shows others, and how the world comes");
+      await player.until(isCardFull, "shows others, and how the world is transferred");
       assert.deepEqual(await page.evaluate(coveringTheOwnPlayer), []);
       assert.deepEqual(await page.evaluate(overlapping), []);
       assert.deepEqual(await page.evaluate(cutOff), []);
@@ -105,7 +108,7 @@ for (const [device, options] of Object.entries(DEVICES)) {
   }
 }
 
-test("the help is that of the device", async (t) => {
+test("the help matches the device", async (t) => {
   const relay = await startRelay(t, { nobody: "127.0.0.1:1" }, "--serve", PAGE);
   for (const [device, expected] of [["desktop", [true, false]], ["phone", [false, true]]]) {
     const page = await openPage(t, DEVICES[device], SOFTWARE_WEBGL);
@@ -115,7 +118,7 @@ test("the help is that of the device", async (t) => {
   }
 });
 
-test("a list with a server that does not answer is not shown as good", async (t) => {
+test("a list with an unresponsive server is not shown as good", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { arena: `${echo.address},kind=raknet`, dead: "127.0.0.1:1,kind=raknet" }, "--serve", PAGE);
   const page = await openPage(t);

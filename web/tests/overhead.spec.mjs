@@ -1,4 +1,4 @@
-// The built page of overhead in Chromium, beside what the command-line tool says.
+// The built page of overhead in Chromium, compared with the command-line tool.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -29,12 +29,12 @@ async function enter(page, values) {
   }
 }
 
-test("the layouts of the page are those of the tool", () => {
+test("the page and the tool have the same layouts", () => {
   const printed = tool({ size: 1, count: 1, rate: 1, mtu: 1_492 }).rows.map(({ format, mode, layout }) => ({ format, mode, ...layout }));
   assert.deepEqual(JSON.parse(readFileSync(LAYOUTS, "utf8")), printed, "update layouts.json from `rakwire overhead 1 --json`");
 });
 
-test("the page says what the tool says, and its address keeps it", async (t) => {
+test("the page shows the tool's numbers and stores them in its URL", async (t) => {
   const page = await open(t);
   const all = [
     { size: 1, count: 1, rate: 1, mtu: 1_492 },
@@ -58,17 +58,17 @@ test("the page says what the tool says, and its address keeps it", async (t) => 
   assert.equal(first, String(tool(all[1]).rows[0].bytes));
 });
 
-test("what is no number of the range is told in place of a table", async (t) => {
+test("an input out of range replaces the table with an error", async (t) => {
   const page = await open(t);
-  for (const [name, value, told] of [
-    ["size", "0", /^Bytes of a message: a whole number from 1 to 16,777,216\.$/],
+  for (const [name, value, error] of [
+    ["size", "0", /^Bytes per message: a whole number from 1 to 16,777,216\.$/],
     ["mtu", "575", /^MTU .*: a whole number from 576 to 1,492\.$/],
     ["count", "1.5", /^Messages sent together/],
-    ["rate", "", /^Times a second/],
+    ["rate", "", /^Times per second/],
   ]) {
     const before = await page.getByTestId(name).inputValue();
     await enter(page, { [name]: value });
-    assert.match(await page.getByTestId("status").textContent(), told);
+    assert.match(await page.getByTestId("status").textContent(), error);
     assert.ok(await page.getByTestId("table").isHidden());
     await enter(page, { [name]: before });
     assert.ok(await page.getByTestId("table").isVisible());

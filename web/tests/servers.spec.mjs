@@ -26,7 +26,7 @@ async function shows(page, name, state) {
   return row(page, name).locator("td").allTextContents();
 }
 
-test("shows what the relay offers, and what the servers say of themselves", async (t) => {
+test("shows the relay's servers and their advertisements", async (t) => {
   const echo = await startEcho(t, "--advertise", "MCPE;§aSnow world;594;1.20.13;3;20;");
   const cpp = await startCpp(t);
   const { page } = await open(t, {
@@ -40,9 +40,9 @@ test("shows what the relay offers, and what the servers say of themselves", asyn
   assert.equal(await row(page, "arena").locator(".title").textContent(), "Snow world");
   await shows(page, "cpp", "online");
   assert.deepEqual(await shows(page, "other", "not known"), ["not known", "–", "–", "other", "–"]);
-  // A server that is late may have been thought offline for a moment.
-  const isTold = () => document.querySelector('[data-testid="status"]').textContent === "3 servers, 2 online.";
-  await page.waitForFunction(isTold, undefined, { timeout: LIMIT_MS });
+  // A slow server may have been considered offline for a moment.
+  const isComplete = () => document.querySelector('[data-testid="status"]').textContent === "3 servers, 2 online.";
+  await page.waitForFunction(isComplete, undefined, { timeout: LIMIT_MS });
 });
 
 test("notices a server that ends, and a relay that ends", async (t) => {

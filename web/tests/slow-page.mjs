@@ -1,6 +1,6 @@
-// Usage: slow-page.mjs URL PROTOCOL SNAPSHOTS BLOCKED_MS SECONDS. Two pages walk about in the running demo. The main thread of
-// the first one is blocked for so many of every 100 ms; the other one has the machine that is left. The outcome is one line
-// of JSON with what both have shown in these seconds.
+// Usage: slow-page.mjs URL PROTOCOL SNAPSHOTS BLOCKED_MS SECONDS. Two pages walk about in the running demo. The main
+// thread of the first one is blocked for BLOCKED_MS of every 100 ms; the other one has the rest of the machine. Prints
+// one line of JSON with the figures of both pages during these seconds.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -10,7 +10,7 @@ import { Player } from "./game.mjs";
 const EVERY_MS = 100;
 const SETTLE_MS = 3_000;
 const TICK_MS = 1_000 / 60;
-/** How often the age of what a page shows is taken. */
+/** The sampling interval for the age of the displayed state. */
 const SAMPLE_MS = 5;
 const DRAWN_COARSELY = { viewport: { width: 640, height: 480 }, reducedMotion: "reduce" };
 
@@ -89,7 +89,7 @@ async function open(browser, address) {
 
 const read = ({ page }) => page.evaluate(() => window.meter.read());
 
-/** The median and the 99th percentile, in milliseconds. */
+/** Returns the median and the 99th percentile, in milliseconds. */
 function percentiles(values) {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
@@ -97,7 +97,10 @@ function percentiles(values) {
   return { p50: round(at(0.5)), p99: round(at(0.99)) };
 }
 
-/** The ages of what a page showed between two moments. `began` is when the first tick would have been shown at the earliest. */
+/**
+ * Returns the ages of the displayed states between two moments. `began` is the earliest time at which the first tick
+ * could have been shown.
+ */
 function ages(shown, from, to, began) {
   const all = [];
   let index = 0;
@@ -129,7 +132,7 @@ function report(before, after, began) {
 }
 
 async function measure(browser, url, transport, scope, blockedMs, seconds) {
-  // What is measured is a page that runs its connection itself.
+  // A page that runs its connection in the main thread is measured.
   const address = new URL("?quality=low&worker=no", url).href;
   const [slow, other] = [await open(browser, address), await open(browser, address)];
   for (const player of [other, slow]) {
@@ -141,7 +144,7 @@ async function measure(browser, url, transport, scope, blockedMs, seconds) {
   const before = [await read(slow), await read(other)];
   await sleep(seconds * 1_000);
   const after = [await read(slow), await read(other)];
-  // The fastest snapshot of both pages tells when the server began: both have the clock of this machine.
+  // The fastest snapshot of both pages shows when the server began, since all have the clock of this machine.
   const began = Math.min(...after.flatMap(({ shown }) => shown.filter(([, time]) => time > 0).map(([at, time]) => at - time * TICK_MS)));
   return { slow: report(before[0], after[0], began), other: report(before[1], after[1], began), events: after[0].events + after[1].events };
 }

@@ -1,4 +1,4 @@
-// A slow machine joins the game all the same: the connection waits neither for what draws nor for the drawing.
+// A slow machine still joins the game: the connection waits neither for the drawing code nor for the drawing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,10 +8,10 @@ import { byId, Player } from "./game.mjs";
 import { startGame } from "./start-game.mjs";
 
 const SMALL = { viewport: { width: 360, height: 480 } };
-/** What draws comes in scripts of its own, once the game can be joined. */
+/** The drawing code is in separate scripts, which load once the game can be joined. */
 const DRAWING = /\/assets\/.*All-[^/]*\.js$/;
 
-test("a player joins before anything is there that draws", async (t) => {
+test("a player joins before the drawing code has loaded", async (t) => {
   const url = await startGame(t);
   const page = await openPage(t, SMALL, SOFTWARE_WEBGL);
   let [askFor, letCome] = [];
@@ -32,12 +32,12 @@ test("a player joins before anything is there that draws", async (t) => {
   assert.deepEqual(await states(), ["playing", "yes"]);
 });
 
-test("a player joins whose page draws two frames a second, and is told of that", async (t) => {
+test("a page that draws two frames a second joins and shows a notice", async (t) => {
   const url = await startGame(t);
   const page = await openPage(t, SMALL, SOFTWARE_WEBGL);
   await page.addInitScript(() => {
     const { requestAnimationFrame } = window;
-    // As much as drawing without a graphics card keeps the thread of the page.
+    // Blocks the page's thread for as long as drawing without a graphics card.
     const draws = (run) => (time) => {
       for (const end = performance.now() + 250; performance.now() < end; );
       run(time);

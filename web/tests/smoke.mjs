@@ -1,13 +1,15 @@
-// Usage: smoke.mjs URL METRICS FOLDER. Two pages play against each other in the running demo, once with each protocol and once
-// by replication. The outcome is one line of JSON, with what the relay tells at the URL of its metrics, and screenshots are saved
-// in the folder. `--ways=game,raknet` leaves out the others. With `--look` it only takes a screenshot of a game with bots.
+// Usage: smoke.mjs URL METRICS FOLDER [--look | --ways=WAY,…]. Two pages play against each other in the running demo,
+// once with each protocol and once with replication.
+//
+// Prints one line of JSON, including the relay's metrics, and saves screenshots in the folder. `--ways=game,raknet`
+// leaves out the others. `--look` only takes a screenshot of a game with bots.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { SOFTWARE_WEBGL, launch } from "./browser.mjs";
 import { Player, fight } from "./game.mjs";
 
-// Drawing is slow without a GPU, so the pages that play use a low quality.
+// Drawing is slow without a GPU, so the playing pages use a low quality.
 const CALM = { reducedMotion: "reduce" };
 const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
@@ -29,7 +31,7 @@ async function drive(browser, url, folder, outcome) {
     coarse.searchParams.set("quality", "low");
     const unnamed = new URL(coarse);
     unnamed.searchParams.delete("key");
-    // By replication the link does not name the server, so that its page takes any.
+    // With replication the link does not name the server, so its page accepts any.
     const winner = await open(browser, (way === "replication" ? unnamed : coarse).href, LARGE);
     const loser = await open(browser, coarse.href, SMALL);
     await winner.page.screenshot({ path: `${folder}/start.png` });
@@ -43,7 +45,7 @@ async function drive(browser, url, folder, outcome) {
   }
 }
 
-/** New players look at a running game, one by snapshots and one by replication. */
+/** New players watch a running game, one with snapshots and one with replication. */
 async function look(browser, url, folder, outcome) {
   const replicated = await open(browser, url, LARGE);
   await replicated.join("raknet", "replication");
@@ -59,12 +61,12 @@ async function look(browser, url, folder, outcome) {
   outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);
 }
 
-/** How many datagrams the relay has dropped since its start because a queue was full. */
+/** Returns how many datagrams the relay has dropped since its start because a queue was full. */
 async function queueFullDrops(metrics) {
   const text = await (await fetch(metrics)).text();
   const counts = [...text.matchAll(/^rakwire_relay_drops_total\{.*reason="queue_full".*\} (\d+)$/gm)].map(([, count]) => Number(count));
   if (counts.length === 0) {
-    throw new Error("the metrics of the relay do not tell of full queues");
+    throw new Error("the metrics of the relay lack the drops of full queues");
   }
   return counts.reduce((sum, count) => sum + count);
 }

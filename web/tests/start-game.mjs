@@ -1,4 +1,4 @@
-// A game whose page tests play.
+// A game for tests of its page.
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { program, start, startRelay } from "./support.mjs";
 
 const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
 
-/** The address of a game with so many bots, as a page of its relay. */
+/** Starts a game with this many bots, and returns its URL on its relay. */
 export async function startGame(t, bots = 1) {
   const path = join(dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`.")), "snowfight-server");
   const args = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0", "--bots", String(bots)];

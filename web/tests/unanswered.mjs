@@ -1,2 +1,2 @@
-/** What a page says when a server did not answer in time, as happens on a machine that does much else. */
+/** The page's messages for a server that did not answer in time, as happens on a busy machine. */
 export const UNANSWERED = /does not answer|has not answered|no connection within|cannot be reached/;

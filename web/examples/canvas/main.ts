@@ -1,4 +1,4 @@
-/** A plain canvas. */
+/** The example with a plain canvas. */
 
 import { join } from "../net.js";
 import type { Place } from "../net.js";

@@ -1,4 +1,4 @@
-/** Phaser. */
+/** The example with Phaser. */
 
 import * as Phaser from "phaser";
 

@@ -1,4 +1,4 @@
-/** PixiJS. */
+/** The example with PixiJS. */
 
 import { Application, Graphics } from "pixi.js";
 

@@ -1,4 +1,4 @@
-/** three.js. */
+/** The example with three.js. */
 
 import { BoxGeometry, Color, DirectionalLight, HemisphereLight, Mesh, MeshStandardMaterial, PerspectiveCamera, PlaneGeometry, Scene, TorusGeometry, WebGLRenderer } from "three";
 
@@ -7,7 +7,7 @@ import type { Place } from "../net.js";
 import { steering } from "../steering.js";
 
 const SIZE = { width: 640, height: 400 };
-/** The ground, in the units of the scene. */
+/** The size of the ground in units of the scene. */
 const GROUND = { width: 8, depth: 5 };
 
 const renderer = new WebGLRenderer({ antialias: true });

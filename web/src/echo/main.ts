@@ -73,7 +73,7 @@ function send(text: string): void {
   });
 }
 
-/** A random text, so that its echo verifies every byte. */
+/** Returns a random text, so that its echo verifies every byte. */
 function longText(): string {
   const random = crypto.getRandomValues(new Uint8Array(LONG_MESSAGE / 2));
   return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");

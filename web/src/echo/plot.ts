@@ -47,7 +47,7 @@ export class Plot {
     }
   }
 
-  /** The median of the messages in the plot, 0 if there is none. */
+  /** Returns the median of the messages in the plot, or 0 if there is none. */
   median(): number {
     const times = this.#samples.flatMap(({ message }) => message ?? []).sort((one, other) => one - other);
     return times[Math.floor(times.length / 2)] ?? 0;

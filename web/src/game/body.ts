@@ -11,7 +11,7 @@ export const RISE = 0.8;
 /** The additional height of a label above a held object, in units. */
 const LIFT: Readonly<Record<"tree" | "mushroom", number>> = { tree: 155, mushroom: 15 };
 
-/** Labels of other players this close to the own one, in tiles, are faint. */
+/** Labels of other players this close to the own player, in tiles, are faint. */
 const OVERLAP = { x: 1.2, y: 0.8 } as const;
 const FAINT = 0.25;
 
@@ -44,7 +44,10 @@ export class Body {
     layers.labels.addChild(this.#label);
   }
 
-  /** Draws the figure at a position. `held` is the object that it holds; `own` is the own player, whose label stays visible. */
+  /**
+   * Draws the figure at a position. `held` is the object that it holds; `own` marks the own player, the label of which
+   * stays visible.
+   */
   place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined, own: Figure | undefined): void {
     this.#shadow.position.set(x, -y);
     this.#body.position.set(x, -y - z * RISE);

@@ -44,7 +44,7 @@ export class Controls {
     this.#watchGrab();
   }
 
-  /** The pressed directions as bits, as in the messages. */
+  /** Returns the pressed directions as bits, as in the messages. */
   get movement(): number {
     let movement = this.#dragged;
     for (const code of this.#held) {
@@ -57,7 +57,7 @@ export class Controls {
     return this.#isGrabbing || [...BREAK].some((code) => this.#held.has(code));
   }
 
-  /** The last press since the previous call. */
+  /** Returns the last press since the previous call. */
   takePress(): Press | undefined {
     const press = this.#press;
     this.#press = undefined;

@@ -13,7 +13,7 @@ import type { Figure } from "./scene.js";
 const VIEW = 13;
 /** The height of a held object, in tiles. */
 const HOLD_HEIGHT = 1.3125;
-/** The part of the distance to the player that the camera moves in a frame; all of it with reduced motion. */
+/** The part of the distance to the player that the camera moves per frame; all of it with reduced motion. */
 const FOLLOW = REDUCED_MOTION ? 1 : 0.18;
 
 export interface Spot {
@@ -54,7 +54,7 @@ export class World {
     return new World(app);
   }
 
-  /** Draws the scene. `own` is the own player, `target` an object within reach. */
+  /** Draws the scene. `own` is the own player, and `target` an object within reach. */
   draw(scene: readonly Figure[], own: Figure | undefined, target: Figure | undefined): void {
     const present = new Set<number>();
     for (const figure of scene) {
@@ -77,18 +77,18 @@ export class World {
     return this.#quality.level;
   }
 
-  /** Whether drawing is slow, and was made coarser for that. */
+  /** Set if drawing is slow and was made coarser for that reason. */
   get isSlow(): boolean {
     return this.#quality.isSlow;
   }
 
-  /** The position on the ground at a point of the window. */
+  /** Returns the position on the ground at a point of the window. */
   groundAt(at: Spot): Spot {
     const { x, y } = this.#map.toLocal(at);
     return { x, y: -y };
   }
 
-  /** The point of the window at a position in the world. */
+  /** Returns the point of the window at a position in the world. */
   screenOf({ x, y, z = 0 }: { x: number; y: number; z?: number }): Spot {
     const at = this.#map.toGlobal({ x, y: -y - z * RISE });
     return { x: at.x, y: at.y };

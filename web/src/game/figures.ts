@@ -1,11 +1,11 @@
-/** The drawings of all kinds of figures, which figures of a kind share. */
+/** The drawings of all kinds of figures; figures of a kind share one. */
 
 import { GraphicsContext } from "pixi.js";
 
-/** Units per tile in drawings: PixiJS draws small curves with few vertices. */
+/** Units per tile in drawings, large because PixiJS draws small curves with few vertices. */
 export const UNITS = 100;
 
-/** Colours that differ in brightness too: they alternate between light and dark. */
+/** Colours that also differ in brightness: they alternate between light and dark. */
 const COLOURS = [0x1257c7, 0xf2b705, 0x8b1e3f, 0x56c3ea, 0x5b2a86, 0xf28c38, 0x0d6b4f, 0xf5a6c8] as const;
 
 export const colourOf = (owner: number): number => COLOURS[(owner - 1) % COLOURS.length] ?? COLOURS[0];
@@ -13,7 +13,7 @@ export const colourOf = (owner: number): number => COLOURS[(owner - 1) % COLOURS
 const INK = 0x1b2a38;
 const SNOW = 0xf7fbff;
 
-/** A shadow on the ground. */
+/** Creates a shadow on the ground. */
 const shadow = (width: number): GraphicsContext =>
   new GraphicsContext().ellipse(0, 0, width, width * 0.42).fill({ color: INK, alpha: 0.22 });
 

@@ -10,7 +10,7 @@ const SAND = [0xd9c9a3, 0xd3c197] as const;
 const WATER = 0x2f6f9f;
 const DEEP = 0x27618c;
 
-/** A pseudorandom number for a tile. */
+/** Returns a pseudorandom number for a tile. */
 const scatter = (x: number, y: number): number => Math.abs((x * 7_349) ^ (y * 9_151) ^ ((x * y) << 3));
 
 const pick = (colours: readonly number[], x: number, y: number): number => colours[scatter(x, y) % colours.length] ?? 0;

@@ -75,7 +75,7 @@ export class Hud {
     this.#setText(this.#hint, hint);
   }
 
-  /** Says that drawing is slow, and not the game. */
+  /** Shows that only the drawing is slow, not the game. */
   showSlowness(isSlow: boolean): void {
     this.#slow.hidden = !isSlow;
   }
@@ -89,9 +89,11 @@ export class Hud {
     }
   }
 
-  /** Shows how the world comes, what of it was shown in the last second, and the bytes of the connection. */
+  /**
+   * Shows how the world is transferred, how much of it was shown in the last second, and the bytes of the connection.
+   */
   showNumbers(roundTripMs: number | undefined, isReplicated: boolean, perSecond: { shown: number; bytes: number }, stats: ConnectionStats): void {
-    // That of the connection, and that of the game, in which the page's own frames take part.
+    // The round trip of the connection, and that of the game, which includes the page's own frames.
     const game = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
     const roundTrips = `${stats.roundTripMs.toFixed(0)} ms (game ${game})`;
     const world = isReplicated ? "Replication" : "Snapshots";

@@ -1,4 +1,4 @@
-/** The page of the game: joins, plays, and says how it ended. */
+/** The page of the game: joins, plays, and shows how the game ended. */
 
 import "./style.css";
 import type { ConnectionStats } from "rakwire";
@@ -20,20 +20,20 @@ const FRAME_MS = 1_000 / 60;
 /** The longest backlog that is simulated after a pause, the same as in the server (docs/game.md#timing). */
 const MAX_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
-/** How long a server may take to answer a join request. */
+/** The time limit for the server's answer to a join request. */
 const JOIN_TIMEOUT_MS = 15_000;
 /** The distance at which objects can be broken, in tiles. */
 const REACH = 2;
 /** The control that breaks objects loose: a key, or a button on touch screens. */
 const BREAK_KEY = matchMedia("(pointer: coarse)").matches ? "Break" : "Space";
-/** Where to aim above the feet of a player. */
+/** The aim above the feet of a player. */
 const CHEST = 0.65;
 
 const stage = element("stage", HTMLDivElement);
 const hud = new Hud();
 const controls = new Controls(stage);
 
-/** How the world comes, by the choice in the panel. */
+/** The transfer modes of the world, by the choice in the panel. */
 const UPDATES: Readonly<Record<string, WorldUpdates>> = {
   changes: WorldUpdates.Changes,
   whole: WorldUpdates.Whole,
@@ -57,7 +57,7 @@ const own = (): Figure | undefined =>
 
 const distance = (a: Figure, b: Figure): number => Math.hypot(a.x - b.x, a.y - b.y, a.z - b.z);
 
-/** The nearest object within reach that can be broken. */
+/** Returns the nearest object within reach that can be broken. */
 function withinReach(me: Figure | undefined): Figure | undefined {
   if (me === undefined || me.holding !== undefined) {
     return undefined;
@@ -68,7 +68,7 @@ function withinReach(me: Figure | undefined): Figure | undefined {
   return near.sort((a, b) => distance(a, me) - distance(b, me))[0];
 }
 
-/** The target of a press in the window: a player's chest, or the ground. */
+/** Returns the target of a press in the window: a player's chest, or the ground. */
 function aim(at: Spot): { x: number; y: number; z: number } | undefined {
   if (world === undefined || round === undefined) {
     return undefined;
@@ -262,7 +262,7 @@ async function start(): Promise<void> {
   });
   addEventListener("pagehide", () => round?.net?.close());
   await init();
-  // The game can be joined now. Where drawing takes long to begin, the connection is there before the picture.
+  // The game can be joined now. If drawing is slow to start, the connection exists before the picture.
   document.body.dataset["ready"] = "yes";
   setInterval(runFrames, FRAME_MS / 2);
   showNumbers({ shown: 0, bytes: 0 });

@@ -12,17 +12,19 @@ export type Transport = "game" | "raknet";
 
 /** The first byte of this game's messages in RakNet. */
 const MESSAGE_ID = 0x86;
-/** The first byte of what the server's replication sends (docs/plugins/replication.md#messages). */
+/** The first byte of the server's replication messages (docs/plugins/replication.md#messages). */
 const UPDATE_ID = 130;
-/** Drawing keeps the main thread busy, so the connection runs in a worker; `?worker=no` shows what it is like without. */
+/**
+ * Drawing keeps the main thread busy, so the connection runs in a worker; `?worker=no` disables that for comparison.
+ */
 const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 /** The relay's target for each protocol. */
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
-/** The hash of the server's key, by which a link to this page names the server. */
+/** The hash of the server's key, with which a link to this page identifies the server. */
 const NAMED_KEY = readNamedKey(new URLSearchParams(location.search).get("key"));
 
-/** Whom the server of a secure connection has shown to be, and whether that is whom the link of this page names. */
+/** The proven identity of the server of a secure connection, and whether the link of this page names it. */
 export interface SecureServer {
   server: KnownServer;
   isNamed: boolean;
@@ -40,7 +42,7 @@ export class Net {
   readonly #game: Game;
   readonly #connection: Connection;
   readonly #transport: Transport;
-  /** None if the connection is plain. */
+  /** `undefined` if the connection is plain. */
   readonly secure: SecureServer | undefined;
 
   private constructor(game: Game, { connection, secure }: Opened, transport: Transport, owner: NetOwner) {
@@ -91,7 +93,7 @@ export class Net {
       message.set(bytes, 1);
       this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
     } catch {
-      // The connection has ended, which it reports itself; or its queue is full, and actions are repeated.
+      // The connection has ended, and reports that itself; or its queue is full, and actions are repeated.
     }
   }
 
@@ -102,7 +104,7 @@ export class Net {
       try {
         this.#connection.send(answer, { reliability: "unreliable" });
       } catch {
-        // As with all other messages; a later answer says the same and more.
+        // As for all other messages; a later answer contains the same and more.
       }
     }
   }
@@ -137,7 +139,7 @@ interface Opened {
   secure: SecureServer | undefined;
 }
 
-/** What `key=` says, unless that is any server. */
+/** Returns the key hash in `key=`, unless that allows any server. */
 function readNamedKey(key: string | null): string | undefined {
   return key === null || key === "" || key === "any" ? undefined : key;
 }
@@ -151,7 +153,7 @@ async function openPlain(transport: Transport): Promise<Opened> {
   return { connection, secure: undefined };
 }
 
-/** Only pages that want a secure connection load what that needs. */
+/** Opens a secure connection. Only pages that need one load its code. */
 async function openSecure(): Promise<Opened> {
   const { connect: connectSecure } = await import("rakwire/secure");
   const options = { target: TARGETS.raknet, serverKey: NAMED_KEY ?? "any", ...(USES_WORKER && { worker }) };

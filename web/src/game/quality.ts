@@ -10,7 +10,7 @@ const IS_LOW = new URLSearchParams(location.search).get("quality") === "low";
 /** Antialiasing is expensive without a GPU, and cannot be switched off later. */
 export const ANTIALIAS = !IS_LOW;
 
-/** Frames per second and the part of the full resolution, from the finest level. */
+/** Frames per second and the fraction of the full resolution, from the finest level. */
 const LEVELS = [
   { fps: 60, part: 1 },
   { fps: 30, part: 1 },
@@ -21,13 +21,13 @@ const LEVELS = [
 ] as const;
 const REDUCED_MOTION_LEVEL = 2;
 const LOW_LEVEL = 3;
-/** From here on a player sees that drawing is slow. */
+/** From this level on the page reports that drawing is slow. */
 const SLOW_LEVEL = 4;
-/** How long a level is measured before it is changed. */
+/** The time for which a level is measured before it changes. */
 const TRIAL_MS = 2_000;
 /** The factor by which frames may take longer before the level is reduced. */
 const TOLERANCE = 1.6;
-/** Frames that take so long leave the main thread little time for the network, so that they are not measured for long. */
+/** Frames this long leave the main thread little time for the network, so they are measured only briefly. */
 const LONG_FRAME_MS = 200;
 const LONG_FRAMES = 3;
 
@@ -46,18 +46,18 @@ export class Quality {
     app.ticker.add(({ elapsedMS }) => this.#measure(elapsedMS));
   }
 
-  /** 0 is the finest. */
+  /** The level; 0 is the finest. */
   get level(): number {
     return this.#level;
   }
 
-  /** Whether the machine draws so slowly that a player should be told why. */
+  /** Set if the machine draws so slowly that the player should be informed. */
   get isSlow(): boolean {
     return this.#level >= SLOW_LEVEL;
   }
 
   #measure(elapsedMs: number): void {
-    // A hidden page draws nothing, and its first frame after that is no measure.
+    // A hidden page draws nothing, and its first frame after that is not representative.
     if (this.#wasHidden || document.hidden) {
       this.#wasHidden = document.hidden;
       this.#spent = 0;
@@ -81,7 +81,7 @@ export class Quality {
 
   #apply(): void {
     const { fps, part } = LEVELS[this.#level] ?? LEVELS[0];
-    // No limit means the refresh rate of the screen.
+    // Zero means the refresh rate of the screen.
     this.#app.ticker.maxFPS = this.#level === 0 ? 0 : fps;
     const { width, height } = this.#app.screen;
     this.#app.renderer.resize(width, height, FULL_RESOLUTION * part);

@@ -21,10 +21,10 @@ export interface Figure {
   breaking: number | undefined;
 }
 
-/** The limit for drawn hearts. */
+/** The maximum number of hearts to draw. */
 const MAX_HEARTS = 10;
 
-/** How many hearts to draw, and how many of them are full. */
+/** Returns how many hearts to draw, and how many of them are full. */
 export function hearts({ health, maxHealth }: Figure): { full: number; most: number } {
   const most = Math.min(maxHealth, MAX_HEARTS);
   return { full: Math.min(health, most), most };

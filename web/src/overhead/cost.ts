@@ -1,31 +1,31 @@
-/** What messages cost on the wire, as `rakwire overhead` computes it. */
+/** The size of messages on the wire, computed like `rakwire overhead`. */
 
 import layouts from "./layouts.json";
 
-/** IPv4 and UDP headers of a datagram, in bytes. */
+/** The size of the IPv4 and UDP headers of a datagram in bytes. */
 const IP_UDP = 28;
 
-/** One way to send a message, with its headers in bits: `rakwire overhead --json` prints these. */
+/** One way to send a message, with its headers in bits, from `rakwire overhead --json`. */
 export type Layout = (typeof layouts)[number];
 
 export interface Messages {
-  /** Bytes of each. */
+  /** The size of each message in bytes. */
   readonly size: number;
-  /** How many are sent together. */
+  /** The number of messages sent together. */
   readonly count: number;
-  /** With IP and UDP headers. */
+  /** Including IP and UDP headers. */
   readonly mtu: number;
 }
 
 export interface Cost {
   readonly datagrams: number;
-  /** With IP and UDP headers. */
+  /** Including IP and UDP headers. */
   readonly bytes: number;
 }
 
 export { layouts };
 
-/** Bytes of the longest message that is not split. */
+/** Returns the length in bytes of the longest message that is not split. */
 function longest(layout: Layout, mtu: number): number {
   return layout.longest_bytes ?? Math.floor((8 * (mtu - IP_UDP) - (layout.longest_beside_bits ?? 0)) / 8);
 }

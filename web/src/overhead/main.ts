@@ -1,4 +1,4 @@
-/** The page of overhead: a table that follows what is entered. The address of the page keeps it, so that it can be shared. */
+/** The page of overhead: a table that follows the inputs. The URL stores them, so that it can be shared. */
 
 import "../echo/style.css";
 import "./style.css";
@@ -15,7 +15,7 @@ const inputs = Object.fromEntries(FIELDS.map((name) => [name, element(name, HTML
 
 const NUMBERS = new Intl.NumberFormat("en");
 
-/** How much of the bytes is payload. */
+/** Creates a bar with the share of payload. */
 function bar(share: number): HTMLElement {
   const cell = labelled("Payload and overhead", "bar", "");
   const track = make("div", "track", "");
@@ -39,12 +39,12 @@ function row(layout: Layout, messages: Messages, rate: number): HTMLTableRowElem
     labelled("Bytes", "number", NUMBERS.format(bytes)),
     bar(payload / bytes),
     labelled("Overhead", "number", `${((100 * (bytes - payload)) / payload).toFixed(1)} %`),
-    labelled("Bytes a second", "number", NUMBERS.format(bytes * rate)),
+    labelled("Bytes per second", "number", NUMBERS.format(bytes * rate)),
   );
   return created;
 }
 
-/** The rows of a format under its name. */
+/** Groups the rows of a format under its name. */
 function group(format: string, rows: HTMLTableRowElement[]): HTMLTableSectionElement {
   const body = document.createElement("tbody");
   const title = document.createElement("tr");
@@ -79,11 +79,11 @@ function show(): void {
   }
   table.append(...groups);
   const payload = NUMBERS.format(messages.size * messages.count * value("rate"));
-  status.textContent = `${payload} bytes of payload a second.`;
+  status.textContent = `${payload} bytes of payload per second.`;
   history.replaceState(null, "", `#${new URLSearchParams(FIELDS.map((name) => [name, String(value(name))]))}`);
 }
 
-/** Takes over what the address says. */
+/** Restores the inputs from the URL. */
 function restore(): void {
   const entered = new URLSearchParams(location.hash.slice(1));
   for (const name of FIELDS) {

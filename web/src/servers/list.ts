@@ -1,4 +1,4 @@
-/** The list of servers as the relay sends it. */
+/** The list of servers in the form that the relay sends. */
 
 export interface Server {
   name: string;
@@ -20,7 +20,7 @@ function number(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
-/** Without the colours of Bedrock's titles, which are `§` and a character. */
+/** Removes the colours of Bedrock's titles, which are `§` and a character. */
 function plain(title: string): string {
   return title.replace(/§./gu, "");
 }

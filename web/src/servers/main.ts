@@ -1,4 +1,4 @@
-/** The page of servers: asks the relay for its list, again and again. */
+/** The page of servers, which polls the relay for its list. */
 
 import "../echo/style.css";
 import "./style.css";
@@ -62,7 +62,7 @@ function show(servers: Server[]): void {
   tell(silent === 0 ? "connected" : online === 0 ? "failed" : "partly", `${count}, ${online} online${gone}.`);
 }
 
-/** `partly` is neither good nor bad. */
+/** Shows a state; `partly` is neither good nor bad. */
 function tell(state: "connected" | "partly" | "failed", text: string): void {
   document.body.dataset["state"] = state;
   if (status.textContent !== text) {
