@@ -1,8 +1,9 @@
-//! What `rakwire-native` and `rakwire-relay` have in common: fragmentation of datagrams that are larger than the path, the
-//! [headers of the PROXY protocol](proxy), [files that only their owner may read](private_file), [paths from the network](is_portable_path()), and [text of others](printable()).
+//! Shared by `rakwire-native` and `rakwire-relay`: fragmentation of datagrams larger than the path, the [headers of the
+//! PROXY protocol](proxy), [files that only their owner may read](private_file), [paths from the
+//! network](is_portable_path()), and [text from others](printable()).
 //!
-//! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram but the probes of the
-//! handshake (docs/raknet.md#path-mtu).
+//! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram except the
+//! probes of the handshake (docs/raknet.md#path-mtu).
 
 #![forbid(unsafe_code)]
 
@@ -23,17 +24,19 @@ use rakwire::wire::offline::is_mtu_probe;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use self::linux::Unfragmented;
 
-/// The error of a datagram that is larger than the path and must not be fragmented. Of Linux it is another one on MIPS and SPARC.
+/// The error for a datagram that is larger than the path and must not be fragmented. On Linux it differs on MIPS and
+/// SPARC.
 #[cfg(unix)]
 const EMSGSIZE: i32 = rustix::io::Errno::MSGSIZE.raw_os_error();
 /// `WSAEMSGSIZE`.
 #[cfg(windows)]
 const EMSGSIZE: i32 = 10_040;
 
-/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
+/// The size in bytes of a datagram that every IPv6 path carries unfragmented, since its links take at least 1,280 bytes
+/// (RFC 8200 section 5).
 pub const ALWAYS_FITS: usize = 1_280 - 48;
 
-/// Bytes of the longest datagram that sockets take. Longer ones are of neither protocol.
+/// The length in bytes of the longest datagram that sockets accept. Longer ones belong to neither protocol.
 pub const LONGEST_DATAGRAM: usize = 2_048;
 
 /// Returns whether the system refused a datagram because it is too large for the path.
@@ -59,8 +62,10 @@ pub fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns the canonical form of an address from which something came: IPv4-mapped addresses become IPv4 addresses, the flow label is
-/// removed, and the interface of a link-local address remains.
+/// Returns the canonical form of the source address of a datagram.
+///
+/// IPv4-mapped addresses become IPv4 addresses, the flow label is removed, and the interface of a link-local address
+/// remains.
 ///
 /// ```
 /// use rakwire_udp::canonical;
@@ -80,10 +85,10 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns the state that quinn-udp needs for a socket, and lets this machine and routers fragment what leaves through it.
+/// Returns the state that quinn-udp needs for a socket, and allows this machine and routers to fragment its datagrams.
 ///
-/// quinn-udp forbids fragmentation, which only Linux can undo. So on other systems quinn-udp gets another socket of the same
-/// kind.
+/// quinn-udp forbids fragmentation, which can be undone only on Linux. On other systems quinn-udp is therefore given
+/// another socket of the same kind.
 ///
 /// # Errors
 /// Those of quinn-udp, and of the system for the other socket.
@@ -98,9 +103,11 @@ pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     UdpSocketState::new(UdpSockRef::from(&UdpSocket::bind(similar)?))
 }
 
-/// Returns the state that quinn-udp needs for a socket, and has the system not pass with each datagram the time of its arrival, for
-/// which quinn-udp asks: nothing reads it, and the older quinn-udp of quinn has no room for it beside addresses of IPv6, where both receive
-/// at one port.
+/// Returns the state that quinn-udp needs for a socket, and disables the arrival time of datagrams, which quinn-udp
+/// requests.
+///
+/// Nothing reads the time, and the older quinn-udp of quinn has no room for it beside IPv6 addresses if both receive at
+/// one port.
 ///
 /// # Errors
 /// Those of quinn-udp.
@@ -111,11 +118,10 @@ pub fn state_without_times(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     Ok(state)
 }
 
-/// Lets this machine and routers fragment what leaves through a socket. Other systems than Linux allow that unless they are asked
-/// not to.
+/// Allows this machine and routers to fragment the datagrams of a socket. Systems other than Linux allow it by default.
 ///
-/// Over IPv4 the path MTU that the system has learnt is ignored: routers fragment, and a forged ICMP message has no effect.
-/// Over IPv6 only the sender fragments, at the path MTU that it has learnt.
+/// Over IPv4 the learnt path MTU of the system is ignored: routers fragment, and a forged ICMP message has no effect.
+/// Over IPv6 only the sender fragments, at the learnt path MTU.
 pub fn allow_fragmentation(socket: &impl Descriptor) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     linux::forbid(socket, Unfragmented::Nothing);
@@ -123,7 +129,7 @@ pub fn allow_fragmentation(socket: &impl Descriptor) {
     let _ = socket;
 }
 
-/// Forbids fragmentation of everything, for QUIC at the same port (RFC 9000 section 14).
+/// Forbids fragmentation of all datagrams, for QUIC at the same port (RFC 9000 section 14).
 pub fn forbid_fragmentation(socket: &impl Descriptor) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     linux::forbid(socket, Unfragmented::Everything);
@@ -131,8 +137,10 @@ pub fn forbid_fragmentation(socket: &impl Descriptor) {
     let _ = socket;
 }
 
-/// Sends a datagram by `send`. If it is a probe of the MTU, routers may not fragment it, and the system refuses it if it is known to be
-/// too large for the path. Other systems than Linux send probes as all other datagrams.
+/// Sends a datagram with `send`.
+///
+/// If it is a probe of the MTU, routers may not fragment it, and the system refuses it if it is known to be too large
+/// for the path. Systems other than Linux send probes like all other datagrams.
 ///
 /// # Errors
 /// Those of `send`.
@@ -145,8 +153,8 @@ pub fn send_datagram<T>(
     if !is_mtu_probe(datagram) {
         return send();
     }
-    // The options are those of all datagrams of the socket. Few probes leave, and another task whose datagram leaves meanwhile
-    // sends it again if it is lost. Datagrams of the other family are not concerned.
+    // The options apply to all datagrams of the socket. Probes are rare, and a datagram that another task sends
+    // meanwhile is resent if it is lost. Datagrams of the other family are unaffected.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let is_ipv4 = to.ip().to_canonical().is_ipv4();
@@ -190,12 +198,12 @@ mod linux {
         Ipv4,
         /// Datagrams over IPv6.
         Ipv6,
-        /// All datagrams, and sizes above the path MTU that the system has learnt may be tried.
+        /// All datagrams; sizes above the learnt path MTU may be tried.
         Everything,
     }
 
     pub(super) fn leave_out_times(socket: &impl AsFd) {
-        // Without the option a datagram only takes the system longer.
+        // If this fails, datagrams only cost the system more time.
         let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &false);
     }
 
@@ -210,7 +218,7 @@ mod linux {
             Unfragmented::Ipv6 => Ipv6PathMtuDiscovery::DO,
             Unfragmented::Everything => Ipv6PathMtuDiscovery::PROBE,
         };
-        // A socket has the options of its family. Where one is missing, datagrams that are too large are lost.
+        // A socket has only the options of its family. If one is missing, datagrams that are too large are lost.
         let _ = set_ip_mtu_discover(socket, ipv4);
         let _ = set_ipv6_mtu_discover(socket, ipv6);
         let _ = setsockopt(socket, sockopt::Ipv6DontFrag, &(unfragmented == Unfragmented::Everything));
@@ -222,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_of_a_datagram_that_no_path_carries_says_so_and_others_do_not() {
+    fn only_the_error_of_an_oversized_datagram_is_recognised() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let send = |bytes| socket.send_to(&vec![0; bytes], socket.local_addr().unwrap());
         assert!(is_too_large(&send(65_508).unwrap_err()));

@@ -1,13 +1,13 @@
-//! Names of files that come from the network or go to another system: those that Windows gives another meaning are refused on every
-//! system, whichever directory they are in.
+//! Names of files that come from the network or go to another system. Names that Windows interprets differently are
+//! refused on every system, in any directory.
 
-/// Devices, with whatever extension (Microsoft, "Naming Files, Paths, and Namespaces").
+/// Device names, with any extension (Microsoft, "Naming Files, Paths, and Namespaces").
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
-/// Devices with a number.
+/// Device names that end in a number.
 const NUMBERED: [&str; 2] = ["COM", "LPT"];
 
-/// Returns whether a path with `/` between its names means the same file to every system, Windows included.
+/// Returns whether a path with `/` between its names refers to the same file on every system, including Windows.
 ///
 /// ```
 /// use rakwire_udp::is_portable_path;
@@ -20,7 +20,8 @@ pub fn is_portable_path(path: &str) -> bool {
     path.split('/').all(is_name)
 }
 
-/// Dots and spaces at the end are dropped by Windows, so that `.. ` is the directory above. What follows a colon is a part of a file.
+/// Windows drops dots and spaces at the end, so that `.. ` is the parent directory. A colon introduces a stream of a
+/// file.
 fn is_name(name: &str) -> bool {
     const OTHERS: [char; 8] = ['<', '>', ':', '"', '|', '?', '*', '\\'];
     let has_others = name.contains(|character: char| OTHERS.contains(&character) || character.is_control());
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_and_names_with_another_meaning_are_no_portable_paths() {
+    fn devices_and_ambiguous_names_are_not_portable() {
         for path in [
             "a",
             "maps/ice.json",

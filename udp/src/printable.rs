@@ -1,7 +1,8 @@
-//! Text of others in lines of a log, a report or a terminal.
+//! Text from others in lines of a log, a report or a terminal.
 
-/// Returns a text of others as it is safe to print: one line, in which control characters, characters without a shape and those that
-/// change the direction of what follows are escaped, and so are backslashes.
+/// Formats text from others as one line that is safe to print.
+///
+/// Backslashes, control characters, invisible characters and those that change the direction of the text are escaped.
 ///
 /// ```
 /// use rakwire_udp::printable;

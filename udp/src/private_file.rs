@@ -1,8 +1,8 @@
-//! Files that only their owner may read: keys, and what shows the traffic of others. The programs make all of them here.
+//! Files that only their owner may read: keys, and records of others' traffic. The programs create all of them here.
 //!
-//! Each has mode 0600 on Unix, whatever the umask. No link is followed, so that another user of a folder cannot have a file
-//! overwritten elsewhere, but those of `/dev`, such as `/dev/stdout`. What replaces a file comes in its place in one step, by a rename.
-//! Devices are written to as they are, and so are pipes of the user that the program runs as.
+//! Each has mode 0600 on Unix, whatever the umask. Links are not followed, so that another user of a folder cannot
+//! redirect a write, except those of `/dev`, such as `/dev/stdout`. An existing file is replaced in one step, by a
+//! rename. Devices, and pipes of the user that runs the program, are written to directly.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,18 +10,18 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many names are tried for a file that takes the place of another one.
+/// The number of names to try for a file that replaces another one.
 const ATTEMPTS: u32 = 16;
 
-/// Makes a file that is not there yet.
+/// Creates a file that must not exist yet.
 ///
 /// # Errors
-/// If something has this name, also a link that leads nowhere, or the file cannot be made.
+/// If the name is taken, even by a link that leads nowhere, or the file cannot be created.
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     private().create_new(true).open(path)
 }
 
-/// Makes a file that is not there yet, and that others may read, such as that of a public key.
+/// Creates a file that must not exist yet and that others may read, such as a public key.
 ///
 /// # Errors
 /// Those of [`create_new`].
@@ -29,10 +29,10 @@ pub fn create_new_public(path: impl AsRef<Path>) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Makes a file, in the place of one that has its name or of a link.
+/// Creates a file, replacing an existing file or link.
 ///
 /// # Errors
-/// If the file cannot be made, or what is there cannot be replaced.
+/// If the file cannot be created, or what exists cannot be replaced.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if let Some(stream) = open_stream(path)? {
@@ -43,7 +43,7 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file to write behind what it has, or makes it. Others may not read it from then on.
+/// Opens a file for appending, or creates it. From then on only its owner can read it.
 ///
 /// # Errors
 /// If it is a link, cannot be written, or belongs to another user.
@@ -55,7 +55,7 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = private();
     options.append(true).create(true);
     let file = open_at_place(&mut options, path)?;
-    // A file that was there has the permissions that it was made with.
+    // An existing file still has its original permissions.
     #[cfg(unix)]
     {
         let found = file.metadata()?;
@@ -67,10 +67,10 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Has a file that is there read by its owner alone from then on, without opening it.
+/// Makes an existing file readable by its owner alone, without opening it.
 ///
 /// # Errors
-/// If it is no file, or belongs to another user.
+/// If it is not a file, or belongs to another user.
 pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     let found = fs::symlink_metadata(path)?;
@@ -85,7 +85,7 @@ pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     Err(refusal(&found))
 }
 
-/// Writes a file in one step: a reader finds what was there before, or all of this.
+/// Writes a file in one step: a reader finds either the old or the new contents.
 ///
 /// # Errors
 /// Those of [`create`], and if the file cannot be written.
@@ -97,14 +97,14 @@ pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     let (mut file, temporary) = beside(path)?;
     let written = file.write_all(contents).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // The disk may be full. What is left is of no use.
+        // The disk may be full. The partial file is useless.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
     put(&temporary, path)
 }
 
-/// Returns whether every user of this machine can read a file. Where files have no such permissions, none can.
+/// Returns whether every user of this machine can read a file; false on systems without such permissions.
 #[must_use]
 pub fn is_exposed(path: impl AsRef<Path>) -> bool {
     #[cfg(unix)]
@@ -125,7 +125,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Opens a path to write, and no link that has its name.
+/// Opens a path for writing, without following a link.
 fn open_at_place(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
@@ -135,7 +135,7 @@ fn open_at_place(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a pipe or a device to write; `None` if the path is that of neither.
+/// Opens a pipe or a device for writing. Returns `None` if the path is neither.
 #[cfg(unix)]
 fn open_stream(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
@@ -147,12 +147,12 @@ fn open_stream(path: &Path) -> io::Result<Option<File>> {
     }
     let is_stream = |found: &fs::Metadata| !(found.is_file() || found.is_dir() || found.is_symlink());
     let Some(found) = fs::symlink_metadata(path).ok().filter(is_stream) else { return Ok(None) };
-    // Where it is not this user's, opening it could wait for ever.
+    // Opening another user's pipe could block forever.
     if !is_trusted_stream(&found) {
         return Err(refusal(&found));
     }
     let stream = open_at_place(&mut options, path)?;
-    // Something else may have come in its place.
+    // Another file may have replaced it.
     let found = stream.metadata()?;
     let is_trusted = is_stream(&found) && is_trusted_stream(&found);
     if is_trusted { Ok(Some(stream)) } else { Err(refusal(&found)) }
@@ -164,7 +164,7 @@ fn open_stream(path: &Path) -> io::Result<Option<File>> {
     if is_stream { OpenOptions::new().write(true).open(path).map(Some) } else { Ok(None) }
 }
 
-/// Whether what is written goes to a device, or to a pipe that no other user made.
+/// Returns whether it is a device, or a pipe that belongs to this user.
 #[cfg(unix)]
 fn is_trusted_stream(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
@@ -177,7 +177,7 @@ fn belongs_to_this_user(found: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
 }
 
-/// Why something is not written to.
+/// Returns why a file is not written to.
 fn refusal(found: &fs::Metadata) -> io::Error {
     #[cfg(unix)]
     let is_ours = belongs_to_this_user(found);
@@ -187,12 +187,12 @@ fn refusal(found: &fs::Metadata) -> io::Error {
         _ if !is_ours => "it belongs to another user",
         kind if kind.is_symlink() => "it is a symbolic link",
         kind if kind.is_dir() => "it is a directory",
-        _ => "it is no file",
+        _ => "it is not a file",
     };
     io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
 
-/// Makes a file with a name of its own beside another one.
+/// Creates a file with a unique name beside another one.
 fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -213,7 +213,7 @@ fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Gives a file its name.
+/// Renames the temporary file to its final name.
 fn put(temporary: &Path, path: &Path) -> io::Result<()> {
     let put = fs::rename(temporary, path);
     if put.is_err() {
@@ -233,13 +233,13 @@ mod tests {
         path
     }
 
-    /// How many files a folder has, those with temporary names included.
+    /// Counts the files of a folder, including those with temporary names.
     fn count(directory: &Path) -> usize {
         fs::read_dir(directory).unwrap().count()
     }
 
     #[test]
-    fn a_file_is_replaced_in_one_step_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_in_one_step_without_leftovers() {
         let directory = directory("replace");
         let path = directory.join("pid");
         for contents in [&b"1"[..], b"22"] {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"3334");
         assert_eq!(create_new(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(count(&directory), 1);
-        // A folder is no file, and stays.
+        // A folder is not a file, and stays.
         assert!(
             replace(&directory, b"").is_err() && create(&directory).is_err() && append(&directory).is_err()
         );
@@ -262,7 +262,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_owner_alone_can_read_each_of_them_and_no_link_is_followed() {
+    fn files_are_private_and_links_are_not_followed() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
 
         let directory = directory("links");
@@ -283,7 +283,7 @@ mod tests {
         assert!(append(at("append")).is_err() && create_new(at("new")).is_err());
         assert!(keep_private(at("append")).is_err());
         assert_eq!((mode(&precious), fs::read(&precious).unwrap()), (0o644, b"precious".to_vec()));
-        // One that was there is for its owner alone from then on.
+        // An existing file is readable by its owner alone from then on.
         append(&precious).unwrap();
         assert_eq!(mode(&precious), 0o600);
         fs::set_permissions(&precious, fs::Permissions::from_mode(0o644)).unwrap();
@@ -296,7 +296,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn devices_are_written_to_as_they_are() {
+    fn devices_are_written_to_directly() {
         for path in ["/dev/null", "/dev/stdout"] {
             create(path).unwrap();
             append(path).unwrap();
@@ -305,7 +305,7 @@ mod tests {
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
-    /// Makes a pipe, and opens it to read so that a writer does not wait.
+    /// Creates a pipe, and opens it for reading so that a writer does not block.
     #[cfg(unix)]
     fn pipe(path: &Path) -> File {
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -317,7 +317,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_is_written_to_and_no_link_to_one() {
+    fn a_pipe_is_written_to_but_not_through_a_link() {
         use std::io::Read as _;
 
         let directory = directory("pipes");
@@ -345,14 +345,14 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_belongs_to_another_user_is_not_written_to() {
+    fn files_of_another_user_are_not_written_to() {
         let found = fs::metadata("/dev/null").unwrap();
         assert!(is_trusted_stream(&found));
         let directory = directory("others");
         let (file, stream) = (directory.join("file"), directory.join("pipe"));
         fs::write(&file, "theirs").unwrap();
         let reader = pipe(&stream);
-        // Only the administrator can give a file away.
+        // Only the administrator can change the owner of a file.
         if rustix::process::geteuid().is_root() {
             for path in [&file, &stream] {
                 std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
@@ -370,14 +370,16 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_refused_with_what_it_is() {
+    fn other_kinds_of_files_are_refused_with_their_kind() {
         let directory = directory("kinds");
         let (link, stream) = (directory.join("link"), directory.join("pipe"));
         std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
         let reader = pipe(&stream);
-        for (path, reason) in
-            [(&directory, "it is a directory"), (&link, "it is a symbolic link"), (&stream, "it is no file")]
-        {
+        for (path, reason) in [
+            (&directory, "it is a directory"),
+            (&link, "it is a symbolic link"),
+            (&stream, "it is not a file"),
+        ] {
             assert_eq!(keep_private(path).unwrap_err().to_string(), reason);
         }
         drop(reader);

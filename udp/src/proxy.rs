@@ -1,7 +1,7 @@
-//! Headers of the PROXY protocol, version 2, with which a proxy tells the address of its client: at the beginning of a connection, or of
-//! a datagram.
+//! Headers of the PROXY protocol, version 2, in which a proxy passes on the address of its client, at the beginning of
+//! a connection or of a datagram.
 //!
-//! Section numbers are those of the specification of HAProxy (`proxy-protocol.txt`).
+//! Section numbers refer to HAProxy's specification (`proxy-protocol.txt`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,25 +13,25 @@ pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// The length of the fixed part in bytes: signature, version and command, family, length.
 const FIXED_LENGTH: usize = 16;
 
-/// The length in bytes of the longest header that is accepted. The addresses have at most 216 bytes, the rest are TLVs, of which a
-/// certificate's name is the longest in practice.
+/// The length in bytes of the longest accepted header. The addresses take at most 216 bytes; the rest are TLVs, of
+/// which the longest in practice is a certificate's name.
 pub const MAX_HEADER: usize = 2_048;
 
 /// A complete header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProxyHeader {
-    /// The client; `None` if the proxy speaks for itself, as in health checks, or of a family without addresses.
+    /// The client; `None` if the proxy speaks for itself, as in health checks, or if the family has no addresses.
     pub client: Option<SocketAddr>,
-    /// The length of the header in bytes: what follows belongs to the connection, or to the datagram.
+    /// The length of the header in bytes; the rest belongs to the connection, or to the datagram.
     pub length: usize,
 }
 
-/// The reason why bytes begin with no header.
+/// The reason why bytes are not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProxyHeaderError {
-    /// The first bytes are others.
+    /// The first bytes are different.
     #[error("no PROXY protocol version 2")]
     Signature,
     /// The version is not 2, or the command is neither LOCAL nor PROXY.
@@ -40,13 +40,13 @@ pub enum ProxyHeaderError {
     /// It would be longer than [`MAX_HEADER`].
     #[error("header longer than 2048 bytes")]
     TooLong,
-    /// There are fewer bytes than addresses of the family have.
+    /// There are fewer bytes than the addresses of the family take.
     #[error("length does not fit the family")]
     Length,
 }
 
 impl ProxyHeader {
-    /// Reads the header that bytes begin with; `None` while it is incomplete.
+    /// Reads the header at the beginning of bytes. Returns `None` while it is incomplete.
     ///
     /// ```
     /// use rakwire_udp::proxy::ProxyHeader;
@@ -59,7 +59,7 @@ impl ProxyHeader {
     /// ```
     ///
     /// # Errors
-    /// A [`ProxyHeaderError`] if the bytes are or become none.
+    /// A [`ProxyHeaderError`] if the bytes are not the beginning of a header.
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, ProxyHeaderError> {
         let seen = bytes.len().min(SIGNATURE.len());
         if bytes.get(..seen) != SIGNATURE.get(..seen) {
@@ -68,7 +68,7 @@ impl ProxyHeader {
         let Some(&[command, family, high, low]) = bytes.get(SIGNATURE.len()..FIXED_LENGTH) else {
             return Ok(None);
         };
-        // Version 2 in the high half; 0 is LOCAL and 1 is PROXY in the low one.
+        // Version 2 in the high half; in the low half 0 means LOCAL and 1 PROXY.
         if !matches!(command, 0x20 | 0x21) {
             return Err(ProxyHeaderError::Command);
         }
@@ -82,7 +82,7 @@ impl ProxyHeader {
     }
 }
 
-/// The source address: the source address and the destination address are followed by the two ports.
+/// Returns the source address; both addresses come first, followed by the two ports.
 fn source(family: u8, addresses: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     match family {
         // TCP and UDP over IPv4.
@@ -101,7 +101,7 @@ fn source(family: u8, addresses: &[u8]) -> Result<Option<SocketAddr>, ProxyHeade
             addresses.get(34..36).ok_or(ProxyHeaderError::Length)?;
             Ok(Some(address(Ipv6Addr::from(*ip).into(), high, low)))
         }
-        // Unspecified, and sockets of Unix.
+        // Unspecified, and Unix sockets.
         _ => Ok(None),
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_addresses_is_skipped() {
+    fn bytes_after_the_addresses_are_skipped() {
         let bytes = header(0x21, 0x11, &[&V4[..], &[0x04, 0, 3, 1, 2, 3]].concat());
         let parsed = ProxyHeader::read(&bytes).unwrap().unwrap();
         assert_eq!((parsed.client, parsed.length), ("203.0.113.9:4660".parse().ok(), bytes.len()));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn anything_else_is_rejected() {
         assert_eq!(ProxyHeader::read(b"GET / HTTP/1.1\r\n"), Err(ProxyHeaderError::Signature));
         assert_eq!(ProxyHeader::read(b"PROXY TCP4 1.2.3.4"), Err(ProxyHeaderError::Signature));
         assert_eq!(ProxyHeader::read(b"\r\n\r\n\0\r\nQUIX"), Err(ProxyHeaderError::Signature));
