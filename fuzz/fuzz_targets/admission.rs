@@ -1,4 +1,4 @@
-//! Clients who want to be let in by the relay, with tokens and without, in any order and at any time.
+//! Clients that request admission by the relay, with tokens and without, in any order and at any time.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! What a relay that knows a target's protocol makes of the datagrams of both ends.
+//! Datagrams of both ends through a relay that knows the target's protocol.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams of anybody to the data channels of the relay.
+//! Datagrams from anyone to the data channels of the relay.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Datagrams of a connection: what is read is written the same.
+//! Datagrams of a connection: reading and writing them gives the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Everything that can be done to two peers and to the path between them, against what they promise.
+//! All operations on two peers and on the path between them, checked against their guarantees.
 #![no_main]
 
 use rakwire_fuzz::targets;

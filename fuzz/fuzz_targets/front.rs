@@ -1,4 +1,4 @@
-//! Datagrams of anybody to a front of the relay, and of its server.
+//! Datagrams from anyone to a front of the relay, and from its server.
 #![no_main]
 
 use rakwire_fuzz::targets;

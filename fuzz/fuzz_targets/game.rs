@@ -1,5 +1,4 @@
-//! Everything that can be done to two peers of the Game Protocol and to the path between them, against what they
-//! promise.
+//! All operations on two peers of the Game Protocol and on the path between them, checked against their guarantees.
 #![no_main]
 
 use rakwire_fuzz::targets;

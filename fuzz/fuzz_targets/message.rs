@@ -1,4 +1,4 @@
-//! Each message of the game: what is unpacked is packed the same.
+//! Each message of the game: unpacking and packing it gives the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

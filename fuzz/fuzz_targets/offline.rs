@@ -1,4 +1,4 @@
-//! Messages outside of any connection, and those of RakNet itself inside one: what is read is written the same.
+//! Messages outside connections, and RakNet's own messages inside them: reading and writing them gives the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

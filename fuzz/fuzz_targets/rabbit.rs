@@ -1,4 +1,4 @@
-//! Packed values of every type: what is unpacked is packed the same.
+//! Packed values of every type: unpacking and packing them gives the same bytes.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! Everything that can be done to the flows of the relay, against what they promise.
+//! All operations on the flows of the relay, checked against their guarantees.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! A secure connection: fields of its handshake, its datagrams, and tokens, as they are and changed.
+//! A secure connection: the fields of its handshake, its datagrams and tokens, intact and modified.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,4 +1,4 @@
-//! A game of two, of whom one says anything: the other plays on.
+//! A game of two players, one of which sends anything: the other one keeps playing.
 #![no_main]
 
 use rakwire_fuzz::targets;

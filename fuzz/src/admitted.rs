@@ -1,5 +1,5 @@
-//! An admission to which anybody comes at any time: with tokens of its issuers and of others, whole and changed, from
-//! addresses that are banned, that share a network, or that a proxy names.
+//! Admission under arbitrary requests at arbitrary times: with tokens of its issuers and of others, intact and
+//! modified, from addresses that are banned, share a network, or are named by a proxy.
 
 mod clients;
 mod issuer;
@@ -26,28 +26,28 @@ use crate::config::{AddressLimits, Config, ForwardedHeader};
 use crate::steps::{Step, steps};
 use crate::time::Now;
 
-/// How many used tokens are remembered.
+/// The number of used tokens that are remembered.
 const USED_MAX: usize = 3;
-/// The time of the wall clock at the beginning, in seconds since 1970.
+/// The wall-clock time at the beginning, in seconds since 1970.
 const START: u64 = 1_700_000_000;
-/// How many new clients of one address may come at once, and one more each second.
+/// The burst of new clients per address; one more is allowed each second.
 const BURST: u32 = 8;
-/// What an address is told that comes more often.
+/// The refusal of an address that exceeds its rate.
 const TOO_FAST: &str = "too many new clients of your address";
-/// The longest that a used token is remembered if no clock moves.
+/// The longest time that a used token is remembered if the clocks do not change.
 const LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn here(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("admission").join(file)
 }
 
-/// What the input chooses of the configuration.
+/// The configuration that the input chooses.
 #[derive(Clone, Copy)]
 struct Rules {
     single_use: bool,
     header: ForwardedHeader,
     max_clients: usize,
-    /// Which issuers are trusted; if none is, nobody needs a token.
+    /// The trusted issuers; without any, no token is needed.
     trusted: [bool; 2],
 }
 
@@ -91,7 +91,7 @@ impl Rules {
     }
 }
 
-/// The targets of each configuration, without a look-up.
+/// Returns the targets of each configuration, without a look-up.
 fn targets(config: &Config) -> Targets {
     let mut targets = Targets::default();
     for (number, (name, settings)) in (1..).zip(&config.targets) {
@@ -101,13 +101,13 @@ fn targets(config: &Config) -> Targets {
     targets
 }
 
-/// The issuers of all inputs, as their keys take a while to read.
+/// Returns the issuers for all inputs, because reading their keys takes a while.
 fn issuers() -> &'static Issuers {
     static ISSUERS: OnceLock<Issuers> = OnceLock::new();
     ISSUERS.get_or_init(Issuers::new)
 }
 
-/// What comes from an address, each kind of which has a rate of its own.
+/// The kinds of arrivals from an address, each with its own rate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Arrival {
     Client,
@@ -121,7 +121,7 @@ impl Arrival {
         if request.is_deferred { Self::Deferred } else { Self::Client }
     }
 
-    /// What of the limits of clients it has.
+    /// Returns the multiple of the client limits that applies to it.
     const fn factor(self) -> u32 {
         match self {
             Self::Client => 1,
@@ -130,7 +130,7 @@ impl Arrival {
     }
 }
 
-/// A client with its slot.
+/// A client that holds a slot.
 struct Connected {
     _grant: Grant,
     ip: IpAddr,
@@ -142,11 +142,11 @@ struct World {
     now: Now,
     start: Instant,
     issued: Vec<Issued>,
-    /// Until when an id that has been used must not admit again.
+    /// The time until which a used token id must not admit again.
     lives: HashMap<String, Instant>,
     clients: Vec<Connected>,
     connections: Vec<(Share, IpAddr)>,
-    /// How many arrivals of an address were not refused for its rate.
+    /// The number of arrivals per address that were not refused for their rate.
     passed: HashMap<(Arrival, IpAddr), u32>,
 }
 
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Time passes, and somebody may set the clock of the system.
+    /// Advances the time; the system clock may be set as well.
     fn wait(&mut self, step: &Step<'_>) {
         let [seconds, minutes, ..] = step.bytes else { return };
         let time = Duration::from_secs(u64::from(*seconds) + 60 * u64::from(*minutes));
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// The configuration changes, and all clients stay.
+    /// Changes the configuration; all clients stay.
     fn reload(&mut self, step: &Step<'_>) {
         self.rules = Rules::new(step.bytes.first().copied().unwrap_or_default());
         let config = self.rules.config();
@@ -194,7 +194,7 @@ impl World {
         self.issued.push(issuers().issue(self.now.unix_seconds(), step.bytes));
     }
 
-    /// The request of a client, whose token is as it was issued or has been changed.
+    /// Sends the request of a client, with its token as issued or modified.
     fn request(&mut self, step: &Step<'_>) {
         let [from, token, change, at, ..] = step.bytes else { return };
         let client = SocketAddr::new(address(*from), 5);
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// A request of nothing but bytes.
+    /// Sends a request of arbitrary bytes.
     fn nonsense(&mut self, step: &Step<'_>) {
         let (query, protocols) = step.bytes.split_at(step.bytes.len() / 2);
         let mut headers = HeaderMap::new();
@@ -239,7 +239,7 @@ impl World {
         self.come(&request, &target, None, is_page);
     }
 
-    /// A client that wants a slot, perhaps from the page that may connect.
+    /// Requests a slot for a client, possibly from the allowed page.
     fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>, is_page: bool) {
         let ip = request.client.ip().to_canonical();
         match self.attempt(request) {
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    /// A client that does not take the slot that it could have, which leaves everything as it was.
+    /// Checks a client that does not take the slot that it could have; nothing may change.
     fn look(&mut self, request: &Request, token: Option<&Issued>) {
         let before = self.admission.usage();
         let Some(permission) = self.permission(request) else { return };
@@ -265,7 +265,7 @@ impl World {
         }
         let after = self.admission.usage();
         assert_eq!((after.slots, after.networks), (before.slots, before.networks));
-        // What has expired is forgotten.
+        // Expired tokens are forgotten.
         assert!(after.tokens <= before.tokens, "a token is used up");
     }
 
@@ -275,7 +275,7 @@ impl World {
 
     fn checked(&mut self, request: &Request) -> Result<Permission, Refusal> {
         let checked = self.admission.check(self.now, request);
-        // What is refused for its target has passed the rate.
+        // A request that is refused for its target has passed the rate limit.
         if let Ok(_) | Err(Refusal::Close(CloseReason::MissingTarget | CloseReason::UnknownTarget { .. })) =
             &checked
         {
@@ -290,7 +290,7 @@ impl World {
         candidate.take_slot().map_err(|candidate| candidate.excess().into())
     }
 
-    /// No address passes more often than its rate allows.
+    /// Checks that no address exceeds its rate.
     fn count(&mut self, arrival: Arrival, ip: IpAddr) {
         let ip = ip.to_canonical();
         if clients::is_exempt(ip) {
@@ -303,7 +303,7 @@ impl World {
         assert!(u64::from(*passed) <= allowed, "{passed} arrivals of {ip} have passed in place of {allowed}");
     }
 
-    /// An address is refused for a limit that it has reached.
+    /// Checks that an address that is refused has reached its limit.
     fn check_limit(&self, arrival: Arrival, text: &str, ip: IpAddr, are_shares_taken: bool) {
         assert!(!clients::is_exempt(ip), "{ip} has no limits");
         if text == TOO_FAST {
@@ -318,7 +318,7 @@ impl World {
         assert!(!clients::is_banned(ip), "{ip} is banned");
         assert_eq!(grant.target.name.as_str(), target);
         if self.rules.needs_token() {
-            let token = token.expect("a client without a valid token is let in");
+            let token = token.expect("a client without a valid token is admitted");
             assert_eq!(self.refusal(token, target, ip), None, "{:?}", token.claims);
             assert_eq!(grant.token.as_ref(), Some(&token.claims.jti));
             if self.rules.single_use {
@@ -332,7 +332,7 @@ impl World {
         Shares::of(self.clients.iter().map(|client| client.ip)).check(ip, 1);
     }
 
-    /// A token is used once in its life, by the clock that nobody sets.
+    /// Checks that a token is used only once in its lifetime, by the monotonic clock.
     fn use_up(&mut self, token: &Issued) {
         let until = UNIX_EPOCH + Duration::from_secs(token.claims.exp) + reference::LEEWAY;
         let life = until.duration_since(self.now.wall).unwrap_or_default().min(LIFE_MAX);
@@ -340,11 +340,11 @@ impl World {
         assert!(before.is_none_or(|end| end <= self.now.at), "'{}' is used twice", token.claims.jti);
     }
 
-    /// What a page is told has its reason.
+    /// Checks that the reason sent to a page is justified.
     fn on_closed(&self, reason: &CloseReason, ip: IpAddr, target: &str, token: Option<&Issued>) {
         match reason {
             CloseReason::TokenRefused(text) => {
-                assert!(self.rules.needs_token(), "nobody needs a token");
+                assert!(self.rules.needs_token(), "no token is needed");
                 self.check_reason(text, ip, target, token);
             }
             CloseReason::TooManyClients { .. } => {
@@ -366,7 +366,7 @@ impl World {
         let refusal = token.map(|token| self.refusal(token, target, ip));
         match text {
             "the token has been used" => {
-                let token = token.expect("a token that nobody has issued is said to have been used");
+                let token = token.expect("a token that was never issued counts as used");
                 assert!(self.lives.contains_key(&token.claims.jti), "it has not been used");
             }
             "too many tokens are in use; try again later" => {
@@ -376,13 +376,13 @@ impl World {
         }
     }
 
-    /// Why a token that was issued does not admit, apart from having been used.
+    /// Returns why an issued token does not admit, apart from having been used.
     fn refusal(&self, token: &Issued, target: &str, ip: IpAddr) -> Option<Refused> {
         let is_trusted = self.rules.trusted.get(token.issuer).is_some_and(|trusted| *trusted);
         reference::refusal(&token.claims, is_trusted, target, ip, self.now.unix_seconds())
     }
 
-    /// A connection of a proxy that names its client, or of the client itself.
+    /// Opens a connection of a proxy that names its client, or of the client itself.
     fn connect(&mut self, step: &Step<'_>) {
         let named = ProxyHeader::read(step.bytes).ok().flatten().and_then(|header| header.client);
         let ip = named.map_or_else(|| address(step.flags >> 3), |client| client.ip()).to_canonical();
@@ -409,7 +409,8 @@ impl World {
         }
     }
 
-    /// What a client writes before the line of a proxy changes nothing, and from elsewhere no line counts.
+    /// Checks that header lines before the proxy's line have no effect, and that lines from other addresses are
+    /// ignored.
     fn forward(&self, step: &Step<'_>) {
         let (evil, honest) = step.bytes.split_at(step.bytes.len() / 2);
         let name = match self.rules.header {
@@ -437,7 +438,7 @@ impl World {
         }
     }
 
-    /// A client or a connection ends.
+    /// Ends a client or a connection.
     fn leave(&mut self, step: &Step<'_>) {
         let Some(&which) = step.bytes.first() else { return };
         if step.flags & 8 == 0 && !self.clients.is_empty() {
@@ -447,7 +448,7 @@ impl World {
         }
     }
 
-    /// What is remembered is what is there.
+    /// Checks that the usage matches the clients and connections.
     fn check(&self) {
         let usage = self.admission.usage();
         assert_eq!(usage.slots, [self.clients.len(), self.connections.len()]);
@@ -458,8 +459,8 @@ impl World {
     }
 }
 
-/// Checks that no client without permission is admitted, that no token admits twice, that every refusal has its reason, and that nothing
-/// stays of clients that have left.
+/// Checks that no client is admitted without permission, that no token admits twice, that every refusal is justified,
+/// and that clients that have left leave nothing behind.
 pub fn requests(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options);

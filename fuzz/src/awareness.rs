@@ -1,4 +1,4 @@
-//! A flow of a relay whose client and server say anything.
+//! A flow of a relay with a client and a server that send anything.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crate::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Verdict};
 use crate::steps::steps;
 
-/// Bytes of a pong without its data, and of the longest data.
+/// The longest pong: its fixed part and the longest data, in bytes.
 const LONGEST_PONG: usize = 33 + 399;
-/// To this length a datagram is padded, if the input says so.
+/// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_472;
-/// The longest datagram of the handshake that passes.
+/// The longest handshake datagram that passes.
 const PAYLOAD_MAX: u16 = 1_000;
 
-/// What passes of a datagram; nothing is made up.
+/// Returns the part of a datagram that passes, checking that nothing was added.
 fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     let mut copy = datagram.to_vec();
     let passed = change.apply(&mut copy).to_vec();
@@ -22,7 +22,7 @@ fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
     passed
 }
 
-/// Before the server has answered, no more reaches it than the budget; what is answered is a pong.
+/// Checks that the server receives no more than the budget before it answers, and that every answer is a pong.
 pub fn flow(input: &[u8]) {
     let Some((first, input)) = input.split_first() else { return };
     let kind = ProtocolKind::ALL[usize::from(*first) % ProtocolKind::ALL.len()];
@@ -57,7 +57,7 @@ pub fn flow(input: &[u8]) {
             Verdict::Drop(_) => assert!(!was_open, "an open flow dropped {datagram:02x?}"),
         }
     }
-    // A budget fills up within eight seconds.
+    // A budget refills within eight seconds.
     assert!(datagrams <= 4 + seconds / 2 + 1, "{datagrams} datagrams in {seconds} s");
     assert!(bytes <= 4_000 + 500 * seconds, "{bytes} bytes in {seconds} s");
 }

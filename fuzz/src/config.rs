@@ -1,4 +1,4 @@
-//! What of the relay's configuration says whom it lets in.
+//! The admission part of the relay's configuration.
 
 #[path = "../../relay/src/config/error.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

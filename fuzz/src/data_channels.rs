@@ -1,4 +1,4 @@
-//! Datagrams of anybody on the port of the data channels.
+//! Datagrams from anyone to the port of the data channels.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,18 +12,18 @@ use sha1::Sha1;
 use crate::steps::steps;
 use crate::webrtc::{DatagramEvent, DatagramKind, Endpoint, Fingerprint, WebRtcCounters, WebRtcDropReason};
 
-/// The name and the number of the password in STUN, and how long what follows the other attributes is.
+/// The STUN attribute types of MESSAGE-INTEGRITY and FINGERPRINT, and the length of both attributes in bytes.
 const INTEGRITY: u16 = 0x0008;
 const FINGERPRINT: u16 = 0x8028;
 const TAIL: usize = 24 + 8;
 
-/// The user names of a check, in which the page has its own password.
+/// The USERNAME attribute of a check, in which the page includes its own password.
 const NAMES: &[u8; 36] = b"\0\x06\0\x20rakwire/p4ssw0rdOfThePage/0123:a";
 
-/// For how long a source that has answered is validated.
+/// The time for which a source that has answered is validated.
 const VALIDATED: Duration = Duration::from_secs(10);
 
-/// A check with these attributes, with the right sums and, if the page knows the password, the right one.
+/// Builds a check with these attributes and valid sums; the password is valid if it is the page's.
 fn check(attributes: &[u8], password: &str) -> Vec<u8> {
     let attributes = [NAMES, attributes].concat();
     let length = |more: usize| u16::try_from(attributes.len() + more).expect("a step is short").to_be_bytes();
@@ -43,13 +43,15 @@ fn source(flags: u8) -> SocketAddr {
     ([198, 51, 100, flags & 1], 1_000 + u16::from((flags >> 1) & 1)).into()
 }
 
-/// The answer of a page to a check of the relay.
+/// Builds a page's answer to a check of the relay.
 fn answer_to(challenge: &[u8]) -> Vec<u8> {
     [&[1, 1, 0, 0][..], challenge.get(4..20).expect("a header")].concat()
 }
 
-/// Only a source that has the password is replied to, with at most twice what it sent, and only one that has answered begins a session
-/// or reaches one at another port of its address; every datagram is counted.
+/// Checks the guarantees of the endpoint.
+///
+/// Only a source with the password is answered, with at most twice the bytes that it sent. Only a source that has
+/// answered a check begins a session, or reaches one at another port of its address. Every datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
     let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
@@ -57,9 +59,9 @@ pub fn datagrams(input: &[u8]) {
     let mut now = Instant::now();
     let mut endpoint =
         Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("any key will do");
-    // The half-open session of each source, and the one that has proved its address.
+    // The half-open session of each source, and the one with a validated address.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
-    // Until when each source is validated.
+    // The end of each source's validation.
     let mut validated = HashMap::<SocketAddr, Instant>::new();
     let (mut next, mut answered, mut challenged, mut dropped) = (0, 0, 0, 0);
     for step in steps(input) {
@@ -93,7 +95,7 @@ pub fn datagrams(input: &[u8]) {
                 }
             }
             DatagramEvent::Validated => panic!("an answer without a check"),
-            // The page of a session at the other port of this address has come here.
+            // The page of the session at the other port of this address has moved here.
             DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
                 let home = source(step.flags ^ 2);
                 let at_home = sessions.get_mut(&home).expect("a session elsewhere");

@@ -1,4 +1,4 @@
-//! What servers announce to the relay, which its admission resolves.
+//! The announcements of servers to the relay, which its admission resolves.
 
 #[path = "../../relay/src/discovery/announcement.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

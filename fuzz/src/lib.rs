@@ -1,5 +1,6 @@
-//! What the fuzz targets share with the tests of the core and of the game. A target for another protocol brings a model
-//! of its own, a line in `Cargo.toml`, and one in [`targets::ALL`].
+//! Shared by the fuzz targets and the tests of the core and of the game.
+//!
+//! A target for another protocol needs its own model, a line in `Cargo.toml`, and one in [`targets::ALL`].
 
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;

@@ -2,7 +2,7 @@
 
 use rakwire_udp::proxy::{MAX_HEADER, ProxyHeader};
 
-/// A header is read the same however its bytes arrive, and never is more taken than there is.
+/// Checks that a header is read the same however its bytes arrive, and never takes more bytes than there are.
 pub fn header(input: &[u8]) {
     let whole = ProxyHeader::read(input);
     if let Ok(Some(header)) = whole {

@@ -1,4 +1,4 @@
-//! The committed inputs, through the targets as ordinary functions: what was found once stays away.
+//! Runs the committed inputs through the targets as ordinary functions, so that fixed bugs stay fixed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,7 +14,7 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Runs a target over its inputs; returns how many they are.
+/// Runs a target over its inputs and returns their number.
 fn replay(name: &str, target: Target) -> usize {
     let path = here(&format!("corpus/{name}.tar.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -31,7 +31,7 @@ fn replay(name: &str, target: Target) -> usize {
 }
 
 #[test]
-fn every_promise_is_kept_on_every_input() {
+fn every_target_passes_on_every_input() {
     for (name, target) in targets::ALL {
         let count = replay(name, target);
         assert!(count > 10, "{name} has {count} inputs");

@@ -1,6 +1,6 @@
-//! An input as steps, of which each has some bytes.
+//! Splits an input into steps with some bytes each.
 
-/// A byte of flags, a byte with the length, and as many bytes.
+/// One step: a byte of flags, a byte with the length, and that many bytes.
 pub(crate) struct Step<'a> {
     pub(crate) flags: u8,
     pub(crate) bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! What each target does with an input. A broken promise ends the process, as a finding.
+//! The functions of the fuzz targets. A broken guarantee ends the process, as a finding.
 
 use crate::admitted;
 use crate::awareness as protocols;
@@ -10,7 +10,7 @@ use crate::relay::operations;
 use crate::snowfight as play;
 use crate::udp_front;
 
-/// What is run with an input.
+/// A function that runs with an input.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
@@ -37,50 +37,49 @@ fn hold(kept: model::Kept) {
     }
 }
 
-/// Clients who want to be let in by the relay, with tokens and without, in any order and at any time.
+/// Clients that request admission by the relay, with tokens and without, in any order and at any time.
 pub fn admission(bytes: &[u8]) {
     admitted::requests(bytes);
 }
 
-/// A flow whose client and server say anything to a relay that knows their protocol.
+/// A flow with a client and a server that send anything to a relay that knows their protocol.
 pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
 }
 
-/// Datagrams of anybody to the data channels of the relay.
+/// Datagrams from anyone to the data channels of the relay.
 pub fn data_channels(bytes: &[u8]) {
     channels::datagrams(bytes);
 }
 
-/// Datagrams of a connection: what is read is written the same.
+/// Datagrams of a connection: reading and writing them gives the same bytes.
 pub fn datagram(bytes: &[u8]) {
     hold(wire::datagram(bytes));
 }
 
-/// Everything that can be done to two peers and to the path between them, against what they promise.
+/// All operations on two peers and on the path between them, checked against their guarantees.
 pub fn endpoint(bytes: &[u8]) {
     if let Some(sequence) = Sequence::decode(bytes) {
         hold(world::run(&sequence).map(drop));
     }
 }
 
-/// Datagrams of anybody to a front of the relay, and of its server.
+/// Datagrams from anyone to a front of the relay, and from its server.
 pub fn front(bytes: &[u8]) {
     udp_front::datagrams(bytes);
 }
 
-/// Everything that can be done to two peers of the Game Protocol and to the path between them, against what they
-/// promise.
+/// All operations on two peers of the Game Protocol and on the path between them, checked against their guarantees.
 pub fn game(bytes: &[u8]) {
     hold(model::game::run(bytes).map(drop));
 }
 
-/// Each message of the game: what is unpacked is packed the same.
+/// Each message of the game: unpacking and packing it gives the same bytes.
 pub fn message(bytes: &[u8]) {
     hold(play::messages(bytes));
 }
 
-/// Messages outside of any connection, and those of RakNet itself inside one: what is read is written the same.
+/// Messages outside connections, and RakNet's own messages inside them: reading and writing them gives the same bytes.
 pub fn offline(bytes: &[u8]) {
     hold(wire::offline(bytes));
     hold(wire::control(bytes));
@@ -91,22 +90,22 @@ pub fn proxy(bytes: &[u8]) {
     proxied::header(bytes);
 }
 
-/// Packed values of every type: what is unpacked is packed the same.
+/// Packed values of every type: unpacking and packing them gives the same bytes.
 pub fn rabbit(bytes: &[u8]) {
     hold(values::values(bytes));
 }
 
-/// Everything that can be done to the flows of the relay, against what they promise.
+/// All operations on the flows of the relay, checked against their guarantees.
 pub fn relay(bytes: &[u8]) {
     hold(operations::run(bytes).map(drop));
 }
 
-/// A secure connection: fields of its handshake, its datagrams, and tokens, as they are and changed.
+/// A secure connection: the fields of its handshake, its datagrams and tokens, intact and modified.
 pub fn secure(bytes: &[u8]) {
     hold(model::secure::run(bytes));
 }
 
-/// A game of two, of whom one says anything: the other plays on.
+/// A game of two players, one of which sends anything: the other one keeps playing.
 pub fn snowfight(bytes: &[u8]) {
     hold(play::hostile_client(bytes));
 }

@@ -1,4 +1,4 @@
-//! A front whose clients and server say anything.
+//! A front with clients and a server that send anything.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,14 +20,14 @@ use crate::front::{
 use crate::steps::{Step, steps};
 use crate::time::Now;
 
-/// How many clients there may be.
+/// The maximum number of clients.
 const PLACES: usize = 2;
-/// The longest that a flow stays without a word of its client.
+/// The time after which a flow ends without a datagram of its client.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// To this length a datagram is padded, if the input says so.
+/// The length to which a datagram is padded if the input requests it.
 const PADDED: usize = 1_464;
 
-/// Lets in as many as there are places.
+/// Admits as many clients as there are places.
 struct Places {
     free: Arc<()>,
     proxy_protocol: bool,
@@ -79,12 +79,12 @@ impl Admit for Places {
     }
 }
 
-/// What the harness knows of a client.
+/// The harness's record of a client.
 #[derive(Default)]
 struct Client {
-    /// What the front asked it to send back.
+    /// The value that the front asked it to return.
     challenge: Option<u32>,
-    /// Bytes to it.
+    /// The number of bytes sent to it.
     sent: usize,
 }
 
@@ -107,7 +107,7 @@ fn message(message: &Offline<'_>) -> Vec<u8> {
 }
 
 impl World {
-    /// The key depends on the input, so that no input finds out a cookie.
+    /// The key depends on the input, so that no input can contain a valid cookie.
     fn new(options: u8, input: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         input.hash(&mut hasher);
@@ -128,7 +128,7 @@ impl World {
         while self.front.poll_closed().is_some() {}
     }
 
-    /// What a client that keeps to its protocol sends next.
+    /// Returns the next datagram of a client that follows its protocol.
     fn honest_client(&self, from: SocketAddr) -> Vec<u8> {
         let challenge = self.clients.get(&from).and_then(|client| client.challenge);
         match (self.protocol, challenge) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// What a server that keeps to its protocol answers.
+    /// Returns the answer of a server that follows its protocol.
     fn honest_server(&self, is_second: bool) -> Vec<u8> {
         match (self.protocol, is_second) {
             (FrontProtocol::RakNet, false) => {
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// What of `out` must not be.
+    /// Checks the datagrams in `out`.
     fn check(&mut self, out: &Transmits<'_>) {
         for (to, bytes, stride) in out.iter() {
             assert!(!bytes.is_empty() && stride > 0);
@@ -170,8 +170,11 @@ impl World {
                 To::Server(id) => {
                     let route = self.front.route(id);
                     let client = route.and_then(|route| self.clients.get(&route.client));
-                    // One that has ended since cannot be looked up.
-                    assert!(client.is_none_or(|client| client.challenge.is_some()), "nobody was challenged");
+                    // A flow that has ended since cannot be looked up.
+                    assert!(
+                        client.is_none_or(|client| client.challenge.is_some()),
+                        "the client was not challenged"
+                    );
                     self.flow = Some(id);
                 }
                 To::Client(client) => self.check_answer(client, bytes),
@@ -183,7 +186,7 @@ impl World {
     }
 
     fn check_answer(&mut self, client: SocketAddr, bytes: &[u8]) {
-        let known = self.clients.get_mut(&client).expect("a client that nobody knows");
+        let known = self.clients.get_mut(&client).expect("a client that never sent");
         known.sent += bytes.len();
         match self.protocol {
             FrontProtocol::RakNet => {
@@ -232,8 +235,8 @@ fn padded(step: &Step<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Nothing goes to the server for a client that has not been challenged, no more goes to a source than came from it before
-/// it was, and no flow outlives its time.
+/// Checks that the server receives nothing for a client that has not been challenged, that an unvalidated source
+/// receives no more than it sent, and that no flow outlives its time.
 pub fn datagrams(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options, input);

@@ -1,4 +1,4 @@
-//! What of the relay's data channels decides about datagrams of anybody.
+//! The part of the relay's data channels that decides about datagrams from anyone.
 
 #[path = "../../relay/src/webrtc/counters.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

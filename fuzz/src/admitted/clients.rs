@@ -1,15 +1,15 @@
-//! The addresses of clients, and what is known of them without the relay.
+//! The addresses of clients, and their expected limits.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address of the proxy that is trusted.
+/// The address of the trusted proxy.
 pub(super) const PROXY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The most clients of one address, and of one prefix.
+/// The maximum number of clients per address, and per prefix.
 pub(super) const PER_ADDRESS: u32 = 2;
 pub(super) const PER_PREFIX: u32 = 3;
 
-/// One of few addresses, among which some share a network.
+/// Returns one of a few addresses, some of which share a network.
 pub(super) fn address(number: u8) -> IpAddr {
     let v4 = |network: [u8; 3]| Ipv4Addr::new(network[0], network[1], network[2], number >> 4);
     match number & 7 {
@@ -23,7 +23,7 @@ pub(super) fn address(number: u8) -> IpAddr {
     }
 }
 
-/// Whether the file with bans has an address.
+/// Returns whether the ban file contains an address.
 pub(super) fn is_banned(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets().starts_with(&[203, 0, 113]),
@@ -31,12 +31,12 @@ pub(super) fn is_banned(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether an address has no limits.
+/// Returns whether an address is exempt from limits.
 pub(super) fn is_exempt(ip: IpAddr) -> bool {
     ip.is_loopback()
 }
 
-/// An address with only its first bits.
+/// Returns an address with only its first bits.
 fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() >> (32 - v4) << (32 - v4)).into(),
@@ -44,12 +44,12 @@ fn cut(ip: IpAddr, v4: u32, v6: u32) -> IpAddr {
     }
 }
 
-/// What one host has.
+/// Returns the address range of one host.
 pub(super) fn host(ip: IpAddr) -> IpAddr {
     cut(ip, 32, 64)
 }
 
-/// How many there are of each host and of each prefix.
+/// The number of clients per host and per prefix.
 pub(super) struct Shares {
     hosts: HashMap<IpAddr, u32>,
     prefixes: HashMap<IpAddr, u32>,
@@ -65,12 +65,12 @@ impl Shares {
         Self { hosts, prefixes }
     }
 
-    /// How many networks there are.
+    /// Returns the number of networks.
     pub(super) fn len(&self) -> usize {
         self.hosts.len() + self.prefixes.len()
     }
 
-    /// Whether an address, or its prefix, has its share, times `factor`.
+    /// Returns whether an address or its prefix has reached its share, times `factor`.
     pub(super) fn are_taken(&self, ip: IpAddr, factor: u32) -> bool {
         let of = |counts: &HashMap<IpAddr, u32>, network: IpAddr| {
             counts.get(&network).copied().unwrap_or_default()
@@ -79,7 +79,7 @@ impl Shares {
             || of(&self.prefixes, cut(ip, 24, 56)) >= factor * PER_PREFIX
     }
 
-    /// An address that has just come has no more than its share, times `factor`.
+    /// Checks that a newly arrived address does not exceed its share, times `factor`.
     pub(super) fn check(&self, ip: IpAddr, factor: u32) {
         if is_exempt(ip) {
             return;

@@ -1,14 +1,15 @@
-//! Tokens: those of issuers that the relay knows, of one that it does not know, and changed ones. The keys in `fuzz/admission` are
-//! no secrets: no relay but that of the fuzz target trusts them.
+//! Tokens of issuers that the relay knows, of one that it does not know, and modified ones.
+//!
+//! The keys in `fuzz/admission` are not secret: only the relay of the fuzz target trusts them.
 
 use crate::token::{Claims, SigningKey};
 
-/// A token, and what it says.
+/// A token and its claims.
 #[derive(Clone)]
 pub(super) struct Issued {
     pub(super) text: String,
     pub(super) claims: Claims,
-    /// Which of the issuers made it. The relay trusts the last one never.
+    /// The number of its issuer. The relay never trusts the last one.
     pub(super) issuer: usize,
 }
 
@@ -17,13 +18,13 @@ pub(super) struct Issuers([SigningKey; 3]);
 impl Issuers {
     pub(super) fn new() -> Self {
         let key = |text| SigningKey::from_text(text).expect("a key");
-        // The last one has another secret for the same algorithm as the first one.
+        // The last issuer has a different secret for the same algorithm as the first one.
         let untrusted = "hmac-sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let known = [include_str!("../../admission/secret.key"), include_str!("../../admission/issuer.key")];
         Self([key(known[0]), key(known[1]), key(untrusted)])
     }
 
-    /// A token whose claims are some bytes, by the clock at `now`. Ids come again.
+    /// Issues a token with claims derived from some bytes, by the clock at `now`. Ids repeat.
     pub(super) fn issue(&self, now: u64, bytes: &[u8]) -> Issued {
         let byte = |index: usize| bytes.get(index).copied().unwrap_or_default();
         let expires = match byte(0) >> 6 {
@@ -54,11 +55,11 @@ impl Issuers {
     }
 }
 
-/// Changes a character of a token; whether it is another one then.
+/// Changes a character of a token, and returns whether the token differs then.
 pub(super) fn change(text: &mut String, at: u8, by: u8) -> bool {
     let mut bytes = std::mem::take(text).into_bytes();
     let before = bytes.clone();
-    // The signature is longer than a byte can tell.
+    // The signature is longer than 255 bytes, so the position is scaled.
     let at = usize::from(at) * bytes.len() / 256;
     if let Some(byte) = bytes.get_mut(at) {
         *byte = 0x20 | (*byte ^ by) & 0x5F;

@@ -1,11 +1,11 @@
-//! What a token admits to, said a second time.
+//! A second, independent implementation of the admission by token.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::token::Claims;
 
-/// The longest time to its expiry that a token may have, and by how much clocks may differ: the defaults of the relay.
+/// The relay's defaults for the maximum lifetime of a token, and for the tolerated clock difference.
 const LIFETIME_MAX: u64 = 3_600;
 pub(super) const LEEWAY: Duration = Duration::from_secs(5);
 
