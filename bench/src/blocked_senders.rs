@@ -48,7 +48,7 @@ async fn compare(arguments: &Arguments) -> Result<()> {
     }
     let [idle, blocked] = medians.map(|mut times| median(&mut times));
     let wakes = beside.server.stats().sender_wakes - before;
-    println!("round trip beside nobody: {:.1} µs", idle.as_secs_f64() * 1e6);
+    println!("round trip without blocked senders: {:.1} µs", idle.as_secs_f64() * 1e6);
     println!(
         "round trip beside {} blocked senders: {:.1} µs",
         arguments.senders,

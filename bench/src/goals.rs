@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(met(vec![compared("pingpong_64b", 461.0, Better::Lower)]), [false, false]);
         let unmeasured = Row::new("loss_0_p99", f64::NAN, "µs", Better::Lower);
         let beside = Row::new("loss_5_p99", 1.0, "µs", Better::Lower);
-        assert_eq!(met(vec![unmeasured, beside]), [false], "what it is compared with has no value");
+        assert_eq!(met(vec![unmeasured, beside]), [false], "its reference has no value");
         let unpaired = Row::new("loss_0", 1e9, "", Better::Higher);
         assert_eq!(met(vec![unpaired]), [false], "a goal without a comparison is not met");
     }

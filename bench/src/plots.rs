@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_says_which_direction_is_better() {
+    fn a_title_shows_the_better_direction() {
         let charts = charts(&report(vec![row("idle_memory", 1.0)]));
         assert_eq!(charts[0].title(), "idle_memory, ns/message (lower is better)");
     }

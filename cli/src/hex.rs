@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_input_is_named() {
+    fn invalid_input_is_located() {
         assert_eq!(parse("84g"), Err("'g' (character 3) is not a hex digit".to_owned()));
         assert_eq!(parse("840"), Err("the number of hex digits is odd".to_owned()));
         assert_eq!(parse("80x4"), Err("'x' (character 3) is not a hex digit".to_owned()));

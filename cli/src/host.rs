@@ -24,7 +24,7 @@ pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure
         return Err(failure(&"port 0 is not valid"));
     }
     if addresses.iter().any(|address| address.ip().is_unspecified()) {
-        return Err(failure(&"no host has it"));
+        return Err(failure(&"it is not the address of a host"));
     }
     let (mut sorted, ipv6): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
     // A machine may lack IPv6 although names resolve to IPv6 addresses.

@@ -24,9 +24,7 @@ impl FromStr for TrustArgument {
         }
         let key = text.parse::<PublicKey>().map(ServerTrust::Key);
         let trust = key.or_else(|_| text.parse::<KeyHash>().map(ServerTrust::KeyHash));
-        trust
-            .map(Self)
-            .map_err(|_| "neither a public key nor a key hash, as keygen prints them, nor the word any")
+        trust.map(Self).map_err(|_| "not a public key or key hash as printed by keygen, nor the word any")
     }
 }
 

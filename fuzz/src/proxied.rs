@@ -7,7 +7,7 @@ pub fn header(input: &[u8]) {
     let whole = ProxyHeader::read(input);
     if let Ok(Some(header)) = whole {
         assert!(header.length <= input.len().min(MAX_HEADER), "{header:?}");
-        assert_eq!(ProxyHeader::read(&input[..header.length]), whole, "what follows changes nothing");
+        assert_eq!(ProxyHeader::read(&input[..header.length]), whole, "later bytes change nothing");
     }
     for end in 0..input.len() {
         match ProxyHeader::read(&input[..end]) {

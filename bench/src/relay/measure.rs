@@ -167,7 +167,9 @@ impl Measure {
         let count = self.idle_clients();
         let mut path = self.path(way, count)?;
         let server = path.server.take();
-        let Some(Listening { program, address }) = path.listening else { bail!("nobody keeps clients") };
+        let Some(Listening { program, address }) = path.listening else {
+            bail!("the path has no program to measure")
+        };
         let before = program.memory()?;
         let mut load = Load::new(websockets(address, count)?, server, SIZE);
         // Each client sends one packet and then falls silent: a client that has never played is not yet idle.
@@ -192,7 +194,7 @@ impl Measure {
             (Way::Websockify, Some(address), _) => streams(address, count, size)?,
             (Way::UdpEcho, Some(address), _) => direct(address, count)?,
             (_, _, Some(server)) => direct(server.local_addr()?, count)?,
-            (_, _, None) => bail!("there is nobody to send to"),
+            (_, _, None) => bail!("there is no address to send to"),
         };
         self.under_load(path.program(), &mut Load::new(clients, server, size), pace)
     }

@@ -29,7 +29,7 @@ impl ReturningClient {
         let mut client = Self { relay, socket: open(relay, "")?, secret: String::new() };
         let told = client.wait(server, |message| matches!(message, Message::Text(_)))?;
         let told: Value = serde_json::from_str(told.to_text()?)?;
-        told["resume"].as_str().context("the relay tells no secret")?.clone_into(&mut client.secret);
+        told["resume"].as_str().context("the relay sends no resume secret")?.clone_into(&mut client.secret);
         Ok(client)
     }
 

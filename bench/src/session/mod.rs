@@ -95,7 +95,7 @@ impl<'o> Session<'o> {
         let history = History::read(&options.history())?;
         let environment = environment::begin(options.runs())?;
         let report = if options.resume {
-            let report = Report::read(&options.report).context("there is no session to go on with")?;
+            let report = Report::read(&options.report).context("there is no session to resume")?;
             resume::continued(report, &environment)?
         } else {
             Report { environment, ..Report::default() }

@@ -50,7 +50,7 @@ pub(super) fn on_machine<R: Send>(
             unshare(CloneFlags::CLONE_NEWNET)
                 .context("network namespaces need root, as `unshare --map-root-user` gives it")?;
             let device = DeviceBuilder::new().name(DEVICE).mtu(MTU).build_sync();
-            let device = device.context("there is no device of the kind TUN")?;
+            let device = device.context("TUN devices are not available")?;
             device.set_nonblocking(true)?;
             std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", CONGESTION_CONTROL)?;
             ip(&["address", "add", &format!("{address}/24"), "dev", DEVICE])?;

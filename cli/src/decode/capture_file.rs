@@ -46,7 +46,7 @@ impl CaptureFile {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let mut file = BufReader::new(file);
         let mut header = [0; 24];
-        file.read_exact(&mut header).map_err(|_| "no capture in the format pcap".to_owned())?;
+        file.read_exact(&mut header).map_err(|_| "not a pcap capture".to_owned())?;
         let [magic @ .., _, _, _, _] = header.first_chunk::<8>().copied().unwrap_or_default();
         let (is_big_endian, nanos_per_unit) = match magic {
             [0xA1, 0xB2, 0xC3, 0xD4] => (true, 1_000),
@@ -58,7 +58,7 @@ impl CaptureFile {
                     "the capture is in pcapng format; convert it with `editcap -F pcap FILE NEW`".to_owned()
                 );
             }
-            _ => return Err("no capture in the format pcap".to_owned()),
+            _ => return Err("not a pcap capture".to_owned()),
         };
         let link = match number(is_big_endian, header.last_chunk().copied().unwrap_or_default()) {
             0 => Link::Loopback,

@@ -98,7 +98,7 @@ impl Player {
             }
         };
         let registered = tokio::time::timeout(timeout, registered).await;
-        registered.map_err(|_| failure(&"it is connected, and brings nobody together"))?;
+        registered.map_err(|_| failure(&"it is connected, but is not a facilitator"))?;
         let (opened, connections) = mpsc::unbounded_channel();
         let (told, outcomes) = mpsc::unbounded_channel();
         let only = is_forwarded.then_some(facilitator);

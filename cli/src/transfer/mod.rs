@@ -35,5 +35,5 @@ pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure 
 pub(crate) fn advised(error: &DirectoryError) -> String {
     let DirectoryError::Exceeds(_, limit) = error else { return error.to_string() };
     let option = if matches!(limit, DirectoryLimit::Bytes(_)) { "--max-bytes" } else { "--max-files" };
-    format!("{error}; allow more with {option}, or remove what is not needed there")
+    format!("{error}; allow more with {option}, or remove files that are not needed")
 }

@@ -148,7 +148,7 @@ fn invalid_arguments_are_reported_in_one_line() {
     fails(&["ping"], 2, "HOST:PORT");
     fails(&["ping", "127.0.0.1"], 2, "use HOST:PORT");
     fails(&["ping", "127.0.0.1:0"], 2, "port 0 is not valid");
-    fails(&["send", "0.0.0.0:1", "x"], 2, "no host has it");
+    fails(&["send", "0.0.0.0:1", "x"], 2, "it is not the address of a host");
     fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
     fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
     fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "use seconds");
@@ -288,7 +288,7 @@ fn each_address_of_a_name_is_tried() {
 
 /// The server speaks another version than the first that is tried.
 #[test]
-fn echo_and_send_speak_the_game_protocol() {
+fn echo_and_send_use_the_game_protocol() {
     let server = start_echo(&["--protocol", "game"]);
     let outcome = rakwire(&["send", &server.announced, "hello", "--protocol", "game"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
@@ -319,7 +319,7 @@ fn send_retries_with_the_version_that_the_server_names() {
 }
 
 #[test]
-fn echo_asks_for_cookies_under_load() {
+fn echo_requires_cookies_under_load() {
     let server = start_echo(&["--cookies-under-load", "1"]);
     // The second connection needs a cookie, and gets it.
     for _ in 0..2 {
@@ -490,7 +490,7 @@ async fn send_reports_a_missing_echo() {
             outcome.err.starts_with("error: ") && outcome.err.contains(&format!("no echo within {seconds} s"))
         })
     });
-    assert!(sending.await.expect("no panic"), "it never says so");
+    assert!(sending.await.expect("no panic"), "the error is never reported");
     let ended = tokio::time::timeout(support::DEADLINE, accepting).await;
     ended.expect("an end in time").expect("no panic");
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, Server, run, text};
 
-const MESSAGE: &str = "what nobody else may read";
+const MESSAGE: &str = "a private message";
 
 fn rakwire(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = run(Path::new(env!("CARGO_BIN_EXE_rakwire")), arguments, "");

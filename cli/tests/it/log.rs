@@ -67,7 +67,7 @@ fn a_file_that_is_not_a_log_is_reported_in_one_line() {
     fails(&["log", &missing], "missing");
     fails(&["log", &missing, "weather"], "weather");
     fails(&["echo", "--listen", "127.0.0.1:0", "--sqlite", "/nowhere/a.db"], "/nowhere/a.db");
-    assert!(!Path::new(&missing).exists(), "a reader makes no file");
+    assert!(!Path::new(&missing).exists(), "reading creates no file");
 }
 
 /// A log left by a program that has ended; to the writer a full disk looks the same.

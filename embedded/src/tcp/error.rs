@@ -18,7 +18,7 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoRoute => "there is no way to this address",
+            Self::NoRoute => "there is no route to this address",
             Self::Refused => "the server refuses connections",
             Self::NoAnswer => "the server does not answer",
         })
@@ -70,7 +70,7 @@ impl fmt::Display for DisconnectReason {
             Self::Local => "closed by this side",
             Self::Remote => "closed by the other side",
             Self::Lost => "the connection was lost",
-            Self::MessageTooLong => "the other side announced a message for which there is no room",
+            Self::MessageTooLong => "the other side announced a message that is too long for the memory",
         })
     }
 }

@@ -174,7 +174,7 @@ cases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pinged_by_cpp_and_python() {
+async fn cpp_and_python_clients_read_our_pongs() {
     for name in ["cpp", "python"] {
         assert!(be_pinged_by(name, b"a game").await.contains("a game"), "{name}");
     }
@@ -182,13 +182,13 @@ async fn pinged_by_cpp_and_python() {
 
 /// This peer expects the length of the data first, as its own server writes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pinged_by_rust_raknet() {
+async fn rust_raknet_reads_length_prefixed_pongs() {
     assert!(be_pinged_by("rust-raknet", b"\0\x06a game").await.contains("a game"));
 }
 
 /// The program `rakwire` detects the protocol version of a server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn send_to_foreign_servers() {
+async fn send_detects_the_version_of_foreign_servers() {
     for name in ["cpp", "python", "rust-raknet"] {
         let (_server, address) = start(name, 10);
         let address = address.to_string();

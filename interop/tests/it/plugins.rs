@@ -186,7 +186,7 @@ async fn both_report_a_silent_peer_to_each_other() {
     let gone = silent.guid;
     drop(silent);
     let message = format!("received {REMOTE_CONNECTION_LOST} {}", a.guid.0);
-    original.prints("ours tells that it fell silent", |line| line == message).await;
+    original.prints("ours reports its silence", |line| line == message).await;
     original.knows(&[]).await;
     until("ours receives a report of its silence", || !b.has_report(original.guid, gone)).await;
 }
@@ -222,7 +222,7 @@ async fn all_agree_that_they_are_ready() {
     until("ours are complete", || a.is_completed(START) && b.is_completed(START)).await;
     original.prints("the original is complete", |line| line == "event 1 completed").await;
     b.set(START, false);
-    original.prints("somebody is not ready", |line| line == "event 1 open").await;
+    original.prints("one is not ready", |line| line == "event 1 open").await;
     until("ours know too", || !a.is_completed(START)).await;
     b.set(START, true);
     original.prints("complete again", |line| line == "event 1 completed").await;
@@ -356,7 +356,7 @@ async fn ours_calls_and_signals_the_original() {
         original.prints(line, |printed| printed == line).await;
     }
     let mut unknown = None;
-    until("what the original does not know", || {
+    until("a function unknown to the original", || {
         unknown = ours.rpc4.with(|rpc4| rpc4.poll_unknown());
         unknown.is_some()
     })

@@ -49,10 +49,10 @@ async fn main(spawner: Spawner) {
     // While a station sleeps, the access point holds back its datagrams.
     unwrap!(controller.set_power_saving(PowerSaveMode::None));
     let station = StationConfig::default()
-        .with_ssid(expect!(WIFI.try_into().ok(), "RAKWIRE_WIFI is no name of a Wi-Fi"))
+        .with_ssid(expect!(WIFI.try_into().ok(), "RAKWIRE_WIFI is not a valid Wi-Fi name"))
         .with_authentication(AuthenticationMethodConfig::Wpa2Personal(expect!(
             WIFI_PASSWORD.try_into().ok(),
-            "RAKWIRE_WIFI_PASSWORD is no password of a Wi-Fi"
+            "RAKWIRE_WIFI_PASSWORD is not a valid Wi-Fi password"
         )));
     unwrap!(controller.set_config(&esp_radio::wifi::Config::Station(station)));
     // While the radio is on, its noise feeds the generator.
@@ -64,8 +64,7 @@ async fn main(spawner: Spawner) {
     let (stack, runner) = embassy_net::new(Interface::station(), config, resources, seed);
     spawner.spawn(unwrap!(network(runner)));
     spawner.spawn(unwrap!(wifi(controller)));
-    let server =
-        SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is no address with a port"));
+    let server = SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is not ADDRESS:PORT"));
     start(spawner, stack, entropy, server);
 }
 

@@ -63,8 +63,7 @@ async fn main(spawner: Spawner) {
     let (stack, runner) = embassy_net::new(device, config, RESOURCES.init(StackResources::new()), seed);
     spawner.spawn(unwrap!(network(runner)));
     spawner.spawn(unwrap!(wifi(control, stack)));
-    let server =
-        SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is no address with a port"));
+    let server = SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is not ADDRESS:PORT"));
     start(spawner, stack, entropy(), server);
 }
 

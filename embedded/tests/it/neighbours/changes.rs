@@ -61,7 +61,7 @@ fn an_absent_machine_is_reached_after_a_network_change() {
         assert!(client.handle.connect(absent).await.is_err());
         assert!(client.handle.unsent().backed_off > 0);
         let there = client.handle.connect(server.address).await;
-        assert!(there.is_err(), "there is no way to it");
+        assert!(there.is_err(), "there is no route to it");
         net.stack_of(1).set_config_v4(address(1, 0));
         let (here, _there) = tokio::join!(join(&client, server.address), server.handle.accept());
         assert_eq!(here.remote(), server.address);

@@ -134,7 +134,7 @@ fn a_client_keeps_its_port_after_its_datagrams_were_lost() {
 }
 
 #[test]
-fn an_unroutable_receiver_blocks_no_one_else() {
+fn an_unroutable_receiver_does_not_block_others() {
     run(async {
         let (_net, client, server) = ethernet();
         let far = ([192, 0, 2, 1], PORT).into();

@@ -72,8 +72,7 @@ async fn main(spawner: Spawner) {
     let (config, seed) = (embassy_net::Config::dhcpv4(Default::default()), u64::from_ne_bytes(seed));
     let (stack, runner) = embassy_net::new(device, config, RESOURCES.init(StackResources::new()), seed);
     spawner.spawn(unwrap!(network(runner)));
-    let server =
-        SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is no address with a port"));
+    let server = SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is not ADDRESS:PORT"));
     start(spawner, stack, entropy, server);
 }
 
