@@ -1,7 +1,7 @@
 //! Shares out the requests for hardware addresses; smoltcp sends one a second for all sockets of an interface.
 //!
-//! Datagrams for next hops with an unknown hardware address wait in their own socket. It holds datagrams for at most
-//! one next hop at a time, so that others never wait behind it for longer than [`MIN_TURN`].
+//! Datagrams for next hops that may have an unknown hardware address wait in a separate socket. At most one next hop
+//! owns that socket, so that another one never waits behind it for longer than [`MIN_TURN`].
 
 use core::time::Duration;
 
