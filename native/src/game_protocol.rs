@@ -29,7 +29,7 @@ use std::time::Duration;
 use rakwire::endpoint::Protocol;
 use rakwire_udp::canonical;
 
-use crate::keys::entropy;
+use crate::endpoint::entropy;
 
 pub use rakwire::game_protocol::{
     Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
@@ -151,6 +151,7 @@ pub async fn connect_with(
 /// Makes another attempt differ in its salt, and in the fate of its datagrams in a simulated network.
 fn vary(options: &mut Options) -> io::Result<()> {
     options.config.salt_key = GameProtocol::config(entropy()?).salt_key;
+    #[cfg(feature = "sim")]
     if let Some(simulation) = &mut options.simulate {
         simulation.seed = simulation.seed.wrapping_add(1);
     }

@@ -34,6 +34,8 @@
 //!
 //! None is on by default.
 //!
+//! - `secure`: secure connections of RakNet, connect tokens and files with keys: `secure`, `Options::secure`.
+//! - `sim`: a bad network between an endpoint and its socket, for tests: `Simulation`, `Options::simulate`.
 //! - `bytes`: `bytes::Bytes` from a received [`Message`], without a copy.
 //! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
 //! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
@@ -59,7 +61,6 @@ pub mod crash_report;
 pub mod endpoint;
 pub mod game_protocol;
 mod huge_pages;
-mod keys;
 mod outgoing;
 pub mod polled;
 #[cfg(feature = "port-mapping")]
@@ -76,6 +77,7 @@ pub mod tcp;
 mod unreachable;
 
 /// Keys, and whom to trust: what secure connections need.
+#[cfg(feature = "secure")]
 pub use rakwire::secure;
 
 /// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
@@ -83,24 +85,28 @@ pub use rakwire::codec;
 
 pub use addresses::{lookup, lookup_blocking};
 pub use clock::WallClock;
-#[cfg(feature = "key-log")]
-pub use keys::KeyLogFile;
-pub use keys::{
-    KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file, system_random,
-};
 pub use raknet::RakNet;
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;
+#[cfg(feature = "key-log")]
+pub use raknet::security::KeyLogFile;
+#[cfg(feature = "secure")]
+pub use raknet::security::{
+    KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file, system_random,
+};
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
     DropReason, Endpoint, EndpointStats, Guid, Incoming, Message, Options, OutOfBand, OutOfBandError,
     Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
-    SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, UsedTokenTable, id,
+    SendError, SetError, Unconnected, UnconnectedKind, id,
 };
+#[cfg(feature = "secure")]
+pub use raknet::{SecurePeer, Security, UsedTokenTable};
 /// The core, for what has no name here.
 pub use rakwire;
 pub use rakwire::{Chunks, Instant};
+#[cfg(feature = "sim")]
 pub use simulation::{Simulation, SimulationSyntaxError};
 
 #[cfg(doctest)]

@@ -56,8 +56,10 @@ const RELAY_MUST_NOT_USE: [&str; 5] =
 /// What only programs need: whoever uses the library should not have to build it.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
-/// What only some who use the library want, and get by a feature of that name.
-const NATIVE_MAY_USE_BY_FEATURE: [&str; 3] = ["bytes", "metrics", "tracing"];
+/// Crates that the library needs for its features alone.
+const NATIVE_MAY_USE_BY_FEATURE: [&str; 5] = ["bytes", "metrics", "rand_pcg", "tracing", "x25519-dalek"];
+/// The most crates that may be compiled for the library without its features, macros included.
+const NATIVE_MOST_CRATES: usize = 35;
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
@@ -111,6 +113,7 @@ pub fn edges(shell: &Shell) -> Result<()> {
     report(shell, "rakwire-native", &native, &beginning_with(&native, &NATIVE_MUST_NOT_USE))?;
     let plain = dependencies(shell, "rakwire-native", &[])?;
     report(shell, "rakwire-native", &plain, &beginning_with(&plain, &NATIVE_MAY_USE_BY_FEATURE))?;
+    bound(shell, "rakwire-native", &tree(shell, "rakwire-native", "normal", &[])?, NATIVE_MOST_CRATES)?;
     let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
     report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;
@@ -186,9 +189,26 @@ fn report(shell: &Shell, package: &str, all: &BTreeSet<String>, unwanted: &BTree
     Ok(())
 }
 
+/// Checks that a package is not compiled from more crates than this.
+fn bound(shell: &Shell, package: &str, all: &BTreeSet<String>, most: usize) -> Result<()> {
+    if all.len() > most {
+        bail!("{package} is compiled from {} crates by default, more than {most}", all.len());
+    }
+    shell.print(format_args!(
+        "{package}: {} crates are compiled for it by default, at most {most}",
+        all.len()
+    ));
+    Ok(())
+}
+
 /// The packages that end up in a build of this one, without itself and without macros that only run while compiling.
 fn dependencies(shell: &Shell, package: &str, more: &[&str]) -> Result<BTreeSet<String>> {
-    let args = ["tree", "--package", package, "--edges", "normal,no-proc-macro", "--prefix", "none"];
+    tree(shell, package, "normal,no-proc-macro", more)
+}
+
+/// The packages that a build of this one reaches by these edges, without itself.
+fn tree(shell: &Shell, package: &str, edges: &str, more: &[&str]) -> Result<BTreeSet<String>> {
+    let args = ["tree", "--package", package, "--edges", edges, "--prefix", "none"];
     let output = shell.cmd("cargo", args.into_iter().chain(more.iter().copied())).output()?;
     let mut names = parse_tree(&output.stdout);
     if !output.status.success() || !names.remove(package) {
@@ -283,5 +303,13 @@ heapless v0.9.3 (*)
         let shell = Shell::new().unwrap();
         let error = report(&shell, "rakwire", &names, &BTreeSet::from(["tokio-util"])).unwrap_err();
         assert_eq!(error.to_string(), "rakwire must not depend on tokio-util");
+    }
+
+    #[test]
+    fn more_crates_than_the_bound_are_an_error() {
+        let (shell, names) = (Shell::new().unwrap(), parse_tree(TREE));
+        assert!(bound(&shell, "rakwire", &names, 5).is_ok());
+        let error = bound(&shell, "rakwire", &names, 4).unwrap_err();
+        assert_eq!(error.to_string(), "rakwire is compiled from 5 crates by default, more than 4");
     }
 }

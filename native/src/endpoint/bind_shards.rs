@@ -206,7 +206,7 @@ impl<P: Protocol> Endpoint<P> {
         let shards = Shards::of(&all);
         let run = |((socket, shared), runtime): (_, &Handle)| {
             let _entered = runtime.enter();
-            Self::run(socket, shared, &shards, options.simulate)
+            Self::run(socket, shared, &shards, options.simulation())
         };
         Ok(sockets.into_iter().zip(all).zip(runtimes).map(run).collect())
     }

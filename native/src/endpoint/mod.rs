@@ -82,7 +82,7 @@ pub use rakwire::endpoint::{
 
 pub(crate) use self::connect::Watch;
 pub(crate) use self::hooks::BoxedHook;
-pub(crate) use self::options::config_of_one;
+pub(crate) use self::options::{config_of_one, entropy};
 pub(crate) use self::shared::Shared;
 pub(crate) use self::state::State;
 pub(crate) use self::wakes::retry;
@@ -198,7 +198,7 @@ impl<P: Protocol> Endpoint<P> {
     }
 
     fn start(socket: Socket, options: Options<P>, hook: BoxedHook<P>) -> Self {
-        let simulation = options.simulate;
+        let simulation = options.simulation();
         let shared = Arc::new(Shared::new(options, hook, Clock::start()));
         let shards = Shards::of(std::slice::from_ref(&shared));
         Self::run(socket, shared, &shards, simulation)

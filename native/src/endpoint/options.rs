@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ipnet::IpNet;
 use rakwire::endpoint::{Capacity, Protocol};
 
-use crate::keys::entropy;
 use crate::simulation::Simulation;
 
 /// The options of an endpoint: the configuration of the protocol, the memory, and the sizes of the queues.
@@ -84,7 +83,8 @@ pub struct Options<P: Protocol> {
     /// ```
     pub trusted_proxies: Vec<IpNet>,
     /// A bad network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
-    /// memory without a limit.
+    /// memory without a limit. With the feature `sim`.
+    #[cfg(feature = "sim")]
     pub simulate: Option<Simulation>,
 }
 
@@ -101,8 +101,21 @@ impl<P: Protocol> Options<P> {
             arrival_queue: 16 << 20,
             hears_unreachable: true,
             trusted_proxies: Vec::new(),
+            #[cfg(feature = "sim")]
             simulate: None,
         }
+    }
+
+    /// The network to simulate, if there is one.
+    #[cfg(feature = "sim")]
+    pub(crate) const fn simulation(&self) -> Option<Simulation> {
+        self.simulate
+    }
+
+    /// None, without the feature `sim`.
+    #[cfg(not(feature = "sim"))]
+    pub(crate) const fn simulation(&self) -> Option<Simulation> {
+        None
     }
 
     /// The defaults for an endpoint that accepts no connections.
@@ -133,6 +146,13 @@ impl<P: Protocol> Options<P> {
         options.capacity = Capacity::for_connections(connections);
         Ok(options)
     }
+}
+
+/// Returns random bytes of the system for the keys of a configuration.
+pub(crate) fn entropy() -> io::Result<[u8; 32]> {
+    let mut entropy = [0; 32];
+    getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(entropy)
 }
 
 /// How many endpoints this program has had.

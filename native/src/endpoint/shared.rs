@@ -54,7 +54,7 @@ impl<P: Protocol> Shared<P> {
         Self {
             hook: hook.id(),
             postponed: Postponed::default(),
-            io: Io::new(options.arrival_queue, options.simulate, clock, span.clone()),
+            io: Io::new(options.arrival_queue, options.simulation(), clock, span.clone()),
             hears_unreachable: options.hears_unreachable,
             state: Mutex::new(State::new(options, hook, span)),
             unconnected_room: Notify::new(),

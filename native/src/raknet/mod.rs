@@ -3,7 +3,8 @@
 //! The types are aliases of those in [`endpoint`](crate::endpoint). Only RakNet has pings, messages without a connection,
 //! passwords, bans, receipts, and the progress of large messages.
 
-mod security;
+#[cfg(feature = "secure")]
+pub(crate) mod security;
 mod unconnected;
 
 use std::net::SocketAddr;
@@ -14,12 +15,15 @@ pub use rakwire::raknet::{
     ConnectionId, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason, DropReason,
     FilterGroup, Guid, Hook, LineWriter, LogSink, MessageFilter, NetworkId, NetworkIdGenerator, OutOfBand,
     Outcome, PacketLogger, PcapWriter, PeerStats, PingScope, PongFraming, Priority, Progress, RakNet,
-    Receipt, Refusal, Reliability, SecurePeer, Security, SendError, SetError, Verdict, Waiting,
+    Receipt, Refusal, Reliability, SendError, SetError, Verdict, Waiting,
 };
+#[cfg(feature = "secure")]
+pub use rakwire::raknet::{SecurePeer, Security};
 pub use rakwire::wire::id;
 
 #[cfg(feature = "ring")]
 pub use self::security::RingCipher;
+#[cfg(feature = "secure")]
 pub use self::security::UsedTokenTable;
 pub use self::unconnected::{OutOfBandError, PingError};
 pub use crate::addresses::BindError;

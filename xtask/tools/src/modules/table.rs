@@ -147,7 +147,7 @@ const CORE: Crate = Crate {
 const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
-        Layer::apart(&["addresses", "clock", "huge_pages", "keys", "outgoing", "simulation", "unreachable"]),
+        Layer::apart(&["addresses", "clock", "huge_pages", "outgoing", "simulation", "unreachable"]),
         // For programs, whatever they do.
         Layer::apart(&["crash_report", "port_mapping"]),
         // What datagrams pass between the socket and the endpoint.
