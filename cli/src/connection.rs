@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use rakwire::endpoint::Protocol;
+use rakwire_extras::tcp;
 use rakwire_native::SendError;
 use rakwire_native::endpoint::{self, Message};
-use rakwire_native::{game_protocol, raknet, tcp};
+use rakwire_native::{game_protocol, raknet};
 
 /// The longest message over TCP in bytes, longer than `send` ever sends.
 pub(crate) const MAX_TCP_MESSAGE: u32 = 8 << 20;

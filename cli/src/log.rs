@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use rakwire_native::sqlite_log::{Query, Table};
+use rakwire_extras::sqlite_log::{Query, Table};
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, print};

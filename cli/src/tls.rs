@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-use rakwire_native::tcp::rustls::crypto::{CryptoProvider, ring};
-use rakwire_native::tcp::rustls::pki_types::pem::{Error, PemObject};
-use rakwire_native::tcp::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rakwire_native::tcp::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rakwire_extras::tcp::rustls::crypto::{CryptoProvider, ring};
+use rakwire_extras::tcp::rustls::pki_types::pem::{Error, PemObject};
+use rakwire_extras::tcp::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rakwire_extras::tcp::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::failure::Failure;
 

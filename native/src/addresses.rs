@@ -1,9 +1,10 @@
 //! Addresses: of servers from text, those of this machine, and why none could be bound.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use rakwire::split_zoned_host;
+use rakwire_udp::own_address_towards;
 
 /// Finds the addresses that `host:port` stands for. The host is a name or an address, which may have the name of an interface, as
 /// in `[fe80::1%eth0]:19132`; those functions of the standard library and of tokio that take text know only the number of one.
@@ -86,17 +87,6 @@ pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
     // A socket for IPv6 hears IPv4 too.
     let families = ELSEWHERE.into_iter().filter(|elsewhere| elsewhere.is_ipv4() || local.is_ipv6());
     families.filter_map(own_address_towards).map(|source| SocketAddr::new(source, local.port())).collect()
-}
-
-/// The address from which the system would send to another one; nothing is sent.
-pub(crate) fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
-    let unspecified: IpAddr = match elsewhere {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((unspecified, 0)).ok()?;
-    socket.connect((elsewhere, 9)).ok()?;
-    socket.local_addr().ok().map(|address| address.ip())
 }
 
 #[cfg(test)]

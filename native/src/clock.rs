@@ -4,26 +4,43 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rakwire::Instant;
 
-/// Converts between the system's monotonic clock and that of the core, whose epoch is the start of the endpoint.
+/// Converts between the system's monotonic clock and that of the core, whose epoch is one second before the clock was started.
+///
+/// Endpoints have one of their own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). It is for drivers that run parts of the
+/// core over something else, as `rakwire-extras` does over TCP.
+///
+/// ```
+/// use rakwire_native::Clock;
+///
+/// let clock = Clock::start();
+/// let (before, after) = (clock.now(), clock.now());
+/// assert!(before <= after && before.as_micros() >= 1_000_000);
+/// assert!(clock.deadline(before).is_some());
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     start: std::time::Instant,
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// Starts a clock.
+    #[must_use]
+    pub fn start() -> Self {
         // Starts at one second, so that no time is zero.
         let now = std::time::Instant::now();
         Self { start: now.checked_sub(Duration::from_secs(1)).unwrap_or(now) }
     }
 
-    pub(crate) fn now(&self) -> Instant {
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
         let micros = self.start.elapsed().as_micros();
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// The deadline of a tokio timer for `instant`; `None` if it is too far away.
-    pub(crate) fn deadline(&self, instant: Instant) -> Option<tokio::time::Instant> {
+    /// Returns the deadline of a tokio timer for `instant`; `None` if it is too far away.
+    #[must_use]
+    pub fn deadline(&self, instant: Instant) -> Option<tokio::time::Instant> {
         let since_start = Duration::from_micros(instant.as_micros());
         self.start.checked_add(since_start).map(tokio::time::Instant::from_std)
     }
@@ -65,6 +82,6 @@ pub(crate) fn unix_time() -> u64 {
 }
 
 /// The time of day now.
-pub(crate) fn since_1970() -> Duration {
+fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -42,11 +42,9 @@
 //! - `ring`: secure connections seal datagrams with the cipher of the crate `ring`, which is several times as fast:
 //!   `RingCipher`. `docs/secure.md` says what it does not erase.
 //! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
-//! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, and email of it.
-//! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.
-//! - `tcp`, `tls`: messages over TCP, with the same verbs, and over TLS by rustls.
-//! - `port-mapping`: `port_mapping`, ports that routers are asked to open, by PCP, NAT-PMP and UPnP.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack, Unpack)]` of the [`codec`]s.
+//!
+//! The crate `rakwire-extras` has messages over TCP, ports that routers open, a log in SQLite, and reports of panics.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
@@ -56,24 +54,16 @@
 mod addresses;
 mod arrivals;
 mod clock;
-#[cfg(feature = "crash-report")]
-pub mod crash_report;
 pub mod endpoint;
 pub mod game_protocol;
 mod huge_pages;
 mod outgoing;
 pub mod polled;
-#[cfg(feature = "port-mapping")]
-pub mod port_mapping;
 mod proxies;
 pub mod raknet;
 pub mod reconnect;
 mod simulation;
 mod socket;
-#[cfg(feature = "sqlite")]
-pub mod sqlite_log;
-#[cfg(feature = "tcp")]
-pub mod tcp;
 mod unreachable;
 
 /// Keys, and whom to trust: what secure connections need.
@@ -84,7 +74,7 @@ pub use rakwire::secure;
 pub use rakwire::codec;
 
 pub use addresses::{lookup, lookup_blocking};
-pub use clock::WallClock;
+pub use clock::{Clock, WallClock};
 pub use raknet::RakNet;
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;

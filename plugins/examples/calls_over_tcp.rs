@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rakwire::endpoint::{ConnectionId, PluginHost, Side};
+use rakwire_extras::tcp::{self, PluginConnection};
 use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet;
 use rakwire_native::raknet::{Delivery, RakNet};
-use rakwire_native::tcp::PluginConnection;
-use rakwire_native::{raknet, tcp};
 use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 
 /// The time limit of an answer.

@@ -16,7 +16,7 @@ pub use portable_path::is_portable_path;
 pub use printable::printable;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
@@ -83,6 +83,25 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
             None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
         },
     }
+}
+
+/// Returns the address from which the system would send to another one; nothing is sent.
+///
+/// ```
+/// use rakwire_udp::own_address_towards;
+///
+/// let loopback = "127.0.0.1".parse().unwrap();
+/// assert_eq!(own_address_towards(loopback), Some(loopback));
+/// ```
+#[must_use]
+pub fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
+    let unspecified: IpAddr = match elsewhere {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((unspecified, 0)).ok()?;
+    socket.connect((elsewhere, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 /// Returns the state that quinn-udp needs for a socket, and allows this machine and routers to fragment its datagrams.
@@ -247,7 +266,7 @@ mod tests {
         assert_eq!(form("127.0.0.1:5"), "127.0.0.1:5");
         assert_eq!(form("[::1]:5"), "[::1]:5");
         assert_eq!(form("[fe80::1%3]:5"), "[fe80::1%3]:5");
-        let labelled = SocketAddrV6::new(std::net::Ipv6Addr::LOCALHOST, 5, 0x000A_BCDE, 0);
+        let labelled = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 5, 0x000A_BCDE, 0);
         assert_eq!(canonical(labelled.into()), "[::1]:5".parse().unwrap());
     }
 }

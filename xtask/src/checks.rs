@@ -53,7 +53,7 @@ const CORE_MAY_USE: [&str; 36] = [
 /// The crates of a program's side that have no business on another one, as beginnings of names.
 const RELAY_MUST_NOT_USE: [&str; 5] =
     ["embassy", "rakwire-cli", "rakwire-embassy", "rakwire-native", "rakwire-wasm"];
-/// What only programs need: whoever uses the library should not have to build it.
+/// Crates for programs alone: users of the libraries should not have to build them.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
 /// Crates that the library needs for its features alone.
@@ -64,18 +64,26 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
-const OURS: [(&str, &[&str]); 18] = [
+const OURS: [(&str, &[&str]); 19] = [
     ("rakwire", &["rakwire-derive"]),
     ("rakwire-derive", &[]),
     ("snowfight", &["rakwire"]),
     ("snowfight-replication", &["rakwire", "rakwire-plugins", "snowfight"]),
     (
         "snowfight-server",
-        &["rakwire", "rakwire-native", "rakwire-plugins", "snowfight", "snowfight-replication"],
+        &[
+            "rakwire",
+            "rakwire-extras",
+            "rakwire-native",
+            "rakwire-plugins",
+            "snowfight",
+            "snowfight-replication",
+        ],
     ),
     ("snowfight-wasm", &["rakwire", "snowfight", "snowfight-replication"]),
     ("rakwire-native", &["rakwire", "rakwire-udp"]),
-    ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins", "rakwire-udp"]),
+    ("rakwire-extras", &["rakwire", "rakwire-native", "rakwire-udp"]),
+    ("rakwire-cli", &["rakwire", "rakwire-extras", "rakwire-native", "rakwire-plugins", "rakwire-udp"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
     ("rakwire-plugins", &["rakwire", "rakwire-native", "rakwire-udp"]),
@@ -114,6 +122,8 @@ pub fn edges(shell: &Shell) -> Result<()> {
     let plain = dependencies(shell, "rakwire-native", &[])?;
     report(shell, "rakwire-native", &plain, &beginning_with(&plain, &NATIVE_MAY_USE_BY_FEATURE))?;
     bound(shell, "rakwire-native", &tree(shell, "rakwire-native", "normal", &[])?, NATIVE_MOST_CRATES)?;
+    let extras = dependencies(shell, "rakwire-extras", &["--all-features"])?;
+    report(shell, "rakwire-extras", &extras, &beginning_with(&extras, &NATIVE_MUST_NOT_USE))?;
     let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
     report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use clap::Args;
 use rakwire::Instant;
 use rakwire::endpoint::{Direction, LineWriter, LogSink, PacketLogger, PcapWriter, Protocol};
+use rakwire_extras::sqlite_log::{DatagramLog, SqliteLog, SqliteOptions};
 use rakwire_native::WallClock;
 use rakwire_native::endpoint::{Endpoint, Options};
-use rakwire_native::sqlite_log::{DatagramLog, SqliteLog, SqliteOptions};
 use rakwire_udp::private_file;
 
 use crate::failure::Failure;

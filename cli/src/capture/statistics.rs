@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
+use rakwire_extras::sqlite_log::{Sample, SqliteLog};
 use rakwire_native::endpoint::{Connection, Endpoint};
-use rakwire_native::sqlite_log::{Sample, SqliteLog};
 
 use crate::failure::Failure;
 

@@ -1,6 +1,6 @@
 //! `rakwire echo --tcp`: echoes over TCP.
 
-use rakwire_native::tcp::{Endpoint, Options};
+use rakwire_extras::tcp::{Endpoint, Options};
 use tracing::info;
 
 use super::answer::{echo, start_logging};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
+use rakwire_extras::sqlite_log::Sample;
 use rakwire_native::endpoint::{Connection, Endpoint};
 use rakwire_native::secure::{PublicKey, ServerIdentity, TokenKeys, TokenVerifier};
-use rakwire_native::sqlite_log::Sample;
 use rakwire_native::{Capacity, CookiePolicy, SecurePeer, SetError, UsedTokenTable, game_protocol, raknet};
 use tracing::field::display;
 use tracing::info;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use rakwire_native::port_mapping::{MappedPort, PortMapping, PortMappingError};
+use rakwire_extras::port_mapping::{MappedPort, PortMapping, PortMappingError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

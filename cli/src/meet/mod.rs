@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rakwire_native::port_mapping::PortMappingOptions;
+use rakwire_extras::port_mapping::PortMappingOptions;
 use rakwire_native::raknet::{Connection, Delivery, Guid};
 
 use self::player::{FacilitatorAddress, Player};

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::endpoint::PluginHost;
+use rakwire_extras::port_mapping::{PortMapping, PortMappingOptions};
 use rakwire_native::UnconnectedKind;
 use rakwire_native::endpoint::{ConnectError, SharedHook};
-use rakwire_native::port_mapping::{PortMapping, PortMappingOptions};
 use rakwire_native::raknet::{
     ConnectFailure, ConnectOptions, Connection, Endpoint, Guid, Options, OutOfBand, RakNet,
 };

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use rakwire_native::tcp::{
+use rakwire_extras::tcp::{
     ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
 };
 

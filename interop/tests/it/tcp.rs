@@ -1,7 +1,7 @@
 //! TCP connections with the original's `PacketizedTCP` and `TCPInterface`, opened by either side.
 
+use rakwire_extras::tcp::{DisconnectReason, Endpoint, Framing, Options};
 use rakwire_native::Delivery;
-use rakwire_native::tcp::{DisconnectReason, Endpoint, Framing, Options};
 use serde_json::Value;
 
 use crate::support::{Server, TIME_LIMIT, peer, run, text};

@@ -404,7 +404,7 @@ enum Running {
 
 /// Lasts as long as the closure or the method.
 #[must_use]
-pub(crate) struct HookScope(());
+struct HookScope(());
 
 impl HookScope {
     fn enter(running: Running) -> Self {
@@ -413,7 +413,7 @@ impl HookScope {
     }
 
     /// Begins the closure of `SharedHook::with` on `lock`.
-    pub(crate) fn of_with<T>(lock: &T) -> Self {
+    fn of_with<T>(lock: &T) -> Self {
         Self::enter(Running::With(address(lock)))
     }
 
@@ -474,7 +474,7 @@ pub(crate) fn check(hook: Option<HookId>) {
 
 /// Panics inside the closure of `SharedHook::with` on the same `lock`, and inside a method of the hook behind it.
 #[track_caller]
-pub(crate) fn check_with<T>(lock: &T) {
+fn check_with<T>(lock: &T) {
     let at = address(lock);
     assert!(
         !is_running(|running| [Running::With(at), Running::SharedMethod(at)].contains(running)),

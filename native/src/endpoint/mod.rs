@@ -42,11 +42,11 @@
 mod admission;
 mod connection;
 mod driver;
-pub(crate) mod hooks;
+mod hooks;
 mod inbox;
 mod options;
 mod shared;
-pub(crate) mod spans;
+mod spans;
 mod state;
 mod stats;
 mod streams;

@@ -32,13 +32,11 @@ mod events {
         rations: Arc<Rations>,
     }
 
-    /// When to write again of failed calls of the system, and of clients over TCP that are not let in. All of them are counted.
+    /// When to write again of failed calls of the system. All of them are counted.
     #[derive(Debug, Default)]
     struct Rations {
         send: EventRation,
         receive: EventRation,
-        #[cfg(feature = "tcp")]
-        refusal: EventRation,
     }
 
     /// Admits an event in each [`INTERVAL`](Self::INTERVAL).
@@ -110,14 +108,6 @@ mod events {
         /// A connection that opened is closed at once.
         pub(crate) fn backlog_full(&self, remote: SocketAddr) {
             debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");
-        }
-
-        /// A client over TCP is not let in, the first one in a second.
-        #[cfg(feature = "tcp")]
-        pub(crate) fn refused(&self, now: Instant, remote: SocketAddr, reason: &dyn Display) {
-            if self.rations.refusal.take(now) {
-                debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused");
-            }
         }
 
         /// Datagrams could not be sent, the first ones in a second.
@@ -235,9 +225,6 @@ mod events {
         pub(crate) const fn advise(&self, _: &str) {}
 
         pub(crate) const fn backlog_full(&self, _: SocketAddr) {}
-
-        #[cfg(feature = "tcp")]
-        pub(crate) const fn refused(&self, _: Instant, _: SocketAddr, _: &dyn Display) {}
 
         pub(crate) const fn send_failed(&self, _: Instant, _: SocketAddr, _: &std::io::Error) {}
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rakwire::codec::rabbit::Text;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
 use rakwire::raknet::{Delivery, RakNet};
-use rakwire_native::tcp::{Connection, Endpoint, Message, Options, PluginConnection};
+use rakwire_extras::tcp::{Connection, Endpoint, Message, Options, PluginConnection};
 use rakwire_plugins::calls::{CallFailure, Function, Handler, Refusal, RemoteCalls};
 use tokio::task::JoinHandle;
 

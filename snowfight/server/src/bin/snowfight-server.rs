@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use rakwire_native::crash_report::{CrashEmail, CrashReports};
+use rakwire_extras::crash_report::{CrashEmail, CrashReports};
 use rakwire_native::{Simulation, create_key_file};
 use snowfight::server::Pacing;
 use snowfight_server::program::{self, Failure, Printer, print};

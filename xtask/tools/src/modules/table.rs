@@ -148,15 +148,11 @@ const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
         Layer::apart(&["addresses", "clock", "huge_pages", "outgoing", "simulation", "unreachable"]),
-        // For programs, whatever they do.
-        Layer::apart(&["crash_report", "port_mapping"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrivals", "proxies", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
-        Layer::apart(&["polled", "raknet", "game_protocol", "reconnect", "tcp"]),
-        // Which writes down what both protocols count.
-        Layer::together(&["sqlite_log"]),
+        Layer::apart(&["polled", "raknet", "game_protocol", "reconnect"]),
         Layer::together(&["crate"]),
     ],
     never: &[],
@@ -392,10 +388,11 @@ const FOREIGN: &[Foreign] = &[
 
 /// The crates whose files hold keys and the traffic of others, and the one module that makes them there. Files that a peer sends are no such
 /// files: a store of the plugins makes them.
-const PRIVATE: [(&str, &str); 9] = [
+const PRIVATE: [(&str, &str); 10] = [
     ("relay/src/lib.rs", PRIVATE_FILE),
     ("relay/src/main.rs", PRIVATE_FILE),
     ("native/src/lib.rs", PRIVATE_FILE),
+    ("native/extras/src/lib.rs", PRIVATE_FILE),
     ("cli/src/main.rs", PRIVATE_FILE),
     ("udp/src/lib.rs", "private_file"),
     ("plugins/src/lib.rs", "directory::store"),

@@ -1,0 +1,146 @@
+//! Reports by email.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use lettre::message::{Mailbox, header::ContentType};
+use lettre::{Message, SmtpTransport, Transport};
+
+use super::{CrashReports, MAX_EMAIL, cut};
+
+/// How long a server may take for each step.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The wait before the first repetition, and the longest: it doubles every time.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
+/// Why reports cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrashEmailError {
+    /// The server is no URL as in `smtps://user:password@example.com`.
+    #[error("the email server is not a URL as in smtps://user:password@example.com")]
+    Server,
+    /// An address is none.
+    #[error("{0:?} is not an email address, as in Server <server@example.com>")]
+    Address(String),
+    /// The report cannot be read, sent or marked as sent.
+    #[error("a crash report is not sent: {0}")]
+    Failed(String),
+}
+
+/// Where reports go to.
+///
+/// ```
+/// use rakwire_extras::crash_report::CrashEmail;
+///
+/// let email = CrashEmail::new("smtps://game:secret@example.com", "game@example.com", "us@example.com")?;
+/// assert!(!format!("{email:?}").contains("secret"));
+/// # Ok::<(), rakwire_extras::crash_report::CrashEmailError>(())
+/// ```
+#[derive(Clone)]
+pub struct CrashEmail {
+    transport: SmtpTransport,
+    from: Mailbox,
+    to: Mailbox,
+}
+
+/// Without the server, whose URL has the password.
+impl fmt::Debug for CrashEmail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to, transport: _ } = self;
+        f.debug_struct("CrashEmail").field("from", from).field("to", to).finish_non_exhaustive()
+    }
+}
+
+impl CrashEmail {
+    /// By the SMTP server at a URL: `smtps://user:password@host` with TLS, `smtp://host?tls=required` with STARTTLS, or
+    /// `smtp://host` in the clear, for a server on the same machine.
+    ///
+    /// # Errors
+    /// If the URL or an address is none.
+    pub fn new(server: &str, from: &str, to: &str) -> Result<Self, CrashEmailError> {
+        let transport = SmtpTransport::from_url(server).map_err(|_| CrashEmailError::Server)?;
+        let mailbox = |text: &str| text.parse().map_err(|_| CrashEmailError::Address(text.to_owned()));
+        Ok(Self {
+            transport: transport.timeout(Some(TIMEOUT)).build(),
+            from: mailbox(from)?,
+            to: mailbox(to)?,
+        })
+    }
+
+    /// Sends a report. It blocks the thread until the server has taken it.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the server does not take it.
+    pub fn send(&self, report: &Path) -> Result<(), CrashEmailError> {
+        let failed = |reason: &dyn fmt::Display| CrashEmailError::Failed(reason.to_string());
+        let text = fs::read_to_string(report).map_err(|error| failed(&error))?;
+        let text = cut(&text, MAX_EMAIL).to_owned();
+        let name = report.file_name().unwrap_or_default().to_string_lossy();
+        let message = Message::builder().from(self.from.clone()).to(self.to.clone());
+        let message = message.subject(format!("crash report {name}")).header(ContentType::TEXT_PLAIN);
+        let message = message.body(text).map_err(|error| failed(&error))?;
+        self.transport.send(&message).map_err(|error| failed(&error))?;
+        Ok(())
+    }
+}
+
+impl CrashReports {
+    /// Sends what is not sent yet, and every new report, in a thread that lives as long as the program. What fails is told to
+    /// `on_failure` and tried again after a minute, then ever later up to an hour, and at the next start.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn send_by(
+        &self,
+        email: CrashEmail,
+        on_failure: impl Fn(&CrashEmailError) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (listener, told) = sync_channel(1);
+        self.0.listen(listener);
+        let reports = self.clone();
+        let send = move || send_all(&reports, &email, &told, &on_failure);
+        std::thread::Builder::new().name("crash-email".to_owned()).spawn(send)?;
+        Ok(())
+    }
+}
+
+/// Until the reports have another listener.
+fn send_all(
+    reports: &CrashReports,
+    email: &CrashEmail,
+    told: &Receiver<()>,
+    on_failure: &dyn Fn(&CrashEmailError),
+) {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let heard = match send_unsent(reports, email) {
+            Ok(()) => {
+                wait = FIRST_WAIT;
+                told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            }
+            Err(error) => {
+                on_failure(&error);
+                let heard = told.recv_timeout(wait);
+                wait = (2 * wait).min(LONGEST_WAIT);
+                heard
+            }
+        };
+        if heard == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+    }
+}
+
+fn send_unsent(reports: &CrashReports, email: &CrashEmail) -> Result<(), CrashEmailError> {
+    let failed = |error: std::io::Error| CrashEmailError::Failed(error.to_string());
+    for report in reports.unsent().map_err(failed)? {
+        email.send(&report)?;
+        reports.mark_as_sent(&report).map_err(failed)?;
+    }
+    Ok(())
+}

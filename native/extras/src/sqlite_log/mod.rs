@@ -1,0 +1,163 @@
+//! A log of datagrams and statistics in an SQLite file (feature `sqlite`), and three ready queries.
+//!
+//! A thread of its own writes, many records in a transaction, so that an endpoint never waits for the disk. What it cannot
+//! write in time is counted instead, here and in the file. The log keeps the newest rows up to
+//! [`max_rows`](SqliteOptions::max_rows), and no bytes of datagrams unless it is told to.
+//!
+//! ```
+//! use rakwire_native::endpoint::{Endpoint, Options};
+//! use rakwire_native::raknet::{Delivery, PacketLogger, RakNet};
+//! use rakwire_extras::sqlite_log::{Query, SqliteLog, SqliteOptions};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = std::env::temp_dir().join(format!("rakwire-doc-{}.db", std::process::id()));
+//! let log = SqliteLog::open(&path, SqliteOptions::default())?;
+//! let datagrams = log.clone();
+//! let hook = move |local| PacketLogger(datagrams.datagrams::<RakNet>(local));
+//! let server = Endpoint::<RakNet>::bind_with_hook("127.0.0.1:0", Options::server(8)?, hook).await?;
+//!
+//! let client = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::client()?).await?;
+//! let connection = client.connect(server.local_addr()).await?;
+//! connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED).await?;
+//! let accepted = server.accept().await.ok_or("closed")?;
+//! assert!(accepted.recv().await.is_some());
+//!
+//! log.sample(server.local_addr(), None, &server.stats());
+//! if let Some(stats) = accepted.stats() {
+//!     log.sample(server.local_addr(), Some(accepted.remote()), &stats);
+//! }
+//! log.flush()?;
+//! let kinds = Query::Kinds.run(&path)?;
+//! assert_eq!(kinds.columns[0], "kind");
+//! assert!(kinds.rows.iter().any(|row| row[0] == "open connection request 1"));
+//! # std::fs::remove_file(&path)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod database;
+mod record;
+mod writer;
+
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+use rakwire::Instant;
+use rakwire::endpoint::{Direction, LogSink, Protocol};
+use rakwire_native::WallClock;
+
+use record::{Datagram, Record, Samples, describe, since_1970};
+use writer::{Progress, Writer};
+
+pub use database::{Query, SqliteLogError, Table};
+pub use record::Sample;
+
+/// What a log keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqliteOptions {
+    /// The rows that each table keeps; older ones are deleted. Default: 1,000,000, about 150 MB of datagrams.
+    pub max_rows: u64,
+    /// The records that may wait to be written. Default: 16,384.
+    pub queue: usize,
+    /// Whether the bytes of datagrams are kept. They contain what players say and, on connections that are not secure, passwords.
+    /// Default: no.
+    pub keep_bytes: bool,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { max_rows: 1_000_000, queue: 16_384, keep_bytes: false }
+    }
+}
+
+/// A log in an SQLite file. A clone is another handle of the same log; the thread that writes ends with the last of them.
+/// What waits then is still written if the program lives on, so [`flush`](Self::flush) before it ends.
+#[derive(Clone, Debug)]
+pub struct SqliteLog {
+    queue: SyncSender<Record>,
+    progress: Arc<Progress>,
+    keep_bytes: bool,
+}
+
+impl SqliteLog {
+    /// Opens a file, to write behind what it has, or makes it.
+    ///
+    /// # Errors
+    /// If the file cannot be written, is none of SQLite, or no thread can be started.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, SqliteLogError> {
+        let path = path.as_ref();
+        let database = database::open(path)?;
+        let (queue, records) = sync_channel(options.queue.max(1));
+        let progress = Arc::new(Progress::new(path));
+        let writer = Writer::new(database, Arc::clone(&progress), options.max_rows.max(1));
+        let spawned = std::thread::Builder::new().name("sqlite-log".to_owned()).spawn(|| writer.run(records));
+        spawned.map_err(|error| SqliteLogError::new(path, &error))?;
+        Ok(Self { queue, progress, keep_bytes: options.keep_bytes })
+    }
+
+    /// A sink for the datagrams of an endpoint at `local`, for a [`PacketLogger`](rakwire::endpoint::PacketLogger).
+    #[must_use]
+    pub fn datagrams<P: Protocol>(&self, local: SocketAddr) -> DatagramLog<P> {
+        DatagramLog { log: self.clone(), local, clock: WallClock::default(), protocol: PhantomData }
+    }
+
+    /// Writes counters and measurements as they are now: those of a connection with `remote`, or without one those of the
+    /// endpoint at `local`.
+    pub fn sample(&self, local: SocketAddr, remote: Option<SocketAddr>, stats: &impl Sample) {
+        self.write(Record::Samples(Samples { at: since_1970(), local, remote, values: stats.values() }));
+    }
+
+    /// The records that were not written: the queue was full, or the log has failed.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.progress.missed()
+    }
+
+    /// Waits until everything is in the file that was recorded before. It blocks the thread.
+    ///
+    /// # Errors
+    /// Why the log has failed, if it has: no record after that is written.
+    pub fn flush(&self) -> Result<(), SqliteLogError> {
+        let (done, flushed) = sync_channel(1);
+        // The thread ends only with the last sender, or after a panic, of which its failure would tell.
+        if self.queue.send(Record::Flush(done)).is_ok() {
+            let _ = flushed.recv();
+        }
+        self.progress.failure().map_or(Ok(()), Err)
+    }
+
+    fn write(&self, record: Record) {
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(record) {
+            self.progress.miss();
+        }
+    }
+}
+
+/// Writes the datagrams of an endpoint into a [`SqliteLog`].
+#[derive(Debug)]
+pub struct DatagramLog<P> {
+    log: SqliteLog,
+    local: SocketAddr,
+    clock: WallClock,
+    protocol: PhantomData<P>,
+}
+
+impl<P: Protocol> LogSink for DatagramLog<P> {
+    fn record(&mut self, at: Instant, direction: Direction, remote: SocketAddr, datagram: &[u8]) {
+        self.log.write(Record::Datagram(Datagram {
+            at: self.clock.convert(at),
+            local: self.local,
+            remote,
+            direction,
+            kind: P::kind(datagram),
+            description: describe::<P>(datagram),
+            length: u32::try_from(datagram.len()).unwrap_or(u32::MAX),
+            bytes: self.log.keep_bytes.then(|| datagram.into()),
+        }));
+    }
+}

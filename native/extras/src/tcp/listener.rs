@@ -1,0 +1,429 @@
+//! Accepts the connections that others open, as far as there are places: so many in all, for each address, and for each network.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rakwire::endpoint::{ClientLimits, Origin, Side};
+use rakwire_native::Clock;
+use rakwire_udp::canonical;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use super::connection::{Connection, Counter, Opened, Shared};
+use super::options::Options;
+use super::spans::EndpointSpan;
+use super::stream::{configure, start};
+
+/// How long a process without a free descriptor waits for one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The counters of an endpoint since it was bound.
+///
+/// ```
+/// use rakwire_extras::tcp::{Endpoint, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
+/// let first = client.connect(server.local_addr()).await?;
+/// let second = client.connect(server.local_addr()).await?;
+/// second.closed().await; // there is one place
+/// assert_eq!(server.stats().refused, 1);
+/// # drop(first);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Connections that are open, or being opened or closed by others.
+    pub incoming: usize,
+    /// Connections of others that were closed at once, since there were [`max_incoming`](super::Options::max_incoming).
+    pub refused: u64,
+    /// Connections of others that were closed at once, since their address had
+    /// [`max_per_address`](super::Options::max_per_address).
+    pub refused_by_address: u64,
+    /// Connections of others that were closed at once, since their network had
+    /// [`max_per_network`](super::Options::max_per_network).
+    pub refused_by_network: u64,
+    /// Handshakes of TLS that failed or took too long.
+    pub handshakes_failed: u64,
+    /// Calls in which the system could not accept a connection, mostly because the process has no descriptor left.
+    pub accept_failures: u64,
+}
+
+/// What the tasks of an endpoint need.
+#[derive(Debug)]
+pub(super) struct EndpointState {
+    pub(super) options: Options,
+    pub(super) counters: EndpointCounters,
+    pub(super) span: EndpointSpan,
+    clock: Clock,
+    connections: Mutex<Vec<Weak<Shared>>>,
+    is_closed: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EndpointCounters {
+    pub(super) refused: Counter,
+    pub(super) refused_by_address: Counter,
+    pub(super) refused_by_network: Counter,
+    pub(super) accept_failures: Counter,
+    #[cfg(feature = "tls")]
+    pub(super) handshakes_failed: Counter,
+}
+
+impl EndpointState {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            counters: EndpointCounters::default(),
+            span: EndpointSpan::new(),
+            clock: Clock::start(),
+            connections: Mutex::default(),
+            is_closed: watch::Sender::new(false),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.is_closed.borrow()
+    }
+
+    /// Waits until the endpoint accepts nothing any more.
+    pub(super) async fn closed(&self) {
+        // It cannot fail: the sender lives as long as this.
+        let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
+    }
+
+    pub(super) fn stop(&self) {
+        self.is_closed.send_replace(true);
+    }
+
+    /// Remembers a connection, to close it with the endpoint.
+    pub(super) fn register(&self, shared: &Arc<Shared>) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Amortised: what has ended is forgotten whenever the list would grow.
+        if connections.len() == connections.capacity() {
+            connections.retain(|connection| connection.strong_count() > 0);
+        }
+        connections.push(Arc::downgrade(shared));
+        drop(connections);
+        if self.is_closed() {
+            shared.close();
+        }
+    }
+
+    pub(super) fn connections(&self) -> Vec<Arc<Shared>> {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// A place for a connection that others opened. It is free once the connection has ended and has been accepted.
+type SharedPlace = Arc<Place>;
+
+/// A connection that waits to be accepted.
+#[derive(Debug)]
+pub(super) struct Unaccepted {
+    pub(super) connection: Connection,
+    _place: SharedPlace,
+}
+
+/// Lets others connect until the endpoint closes.
+pub(super) async fn listen(
+    listener: TcpListener,
+    places: Arc<Places>,
+    queue: mpsc::UnboundedSender<Unaccepted>,
+    state: Arc<EndpointState>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = state.closed() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, remote) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                state.counters.accept_failures.add(1);
+                if !is_of_client(&error) {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                continue;
+            }
+        };
+        match places.take(remote) {
+            Ok(place) => {
+                configure(&stream, state.options.timeout);
+                open(stream, canonical(remote), Arc::new(place), queue.clone(), &state);
+            }
+            Err(reason) => refuse(remote, reason, &state),
+        }
+    }
+    drop(listener);
+    state.span.closed();
+}
+
+/// Counts a client whose connection is closed at once.
+fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
+    let (counter, reason) = match reason {
+        NoPlace::Full => (&state.counters.refused, "too many connections"),
+        NoPlace::FullForAddress => {
+            (&state.counters.refused_by_address, "too many connections of its address")
+        }
+        NoPlace::FullForNetwork => {
+            (&state.counters.refused_by_network, "too many connections of its network")
+        }
+    };
+    counter.add(1);
+    state.span.refused(state.clock.now(), canonical(remote), &reason);
+}
+
+/// Whether an error is about one client that was gone before it was accepted, and so concerns no other client.
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Opens a connection on a stream, behind the handshake of TLS if there is one.
+fn open(
+    stream: TcpStream,
+    remote: SocketAddr,
+    place: SharedPlace,
+    queue: mpsc::UnboundedSender<Unaccepted>,
+    state: &Arc<EndpointState>,
+) {
+    #[cfg(feature = "tls")]
+    if let Some(config) = state.options.tls.clone() {
+        let state = state.clone();
+        tokio::spawn(async move {
+            let handshake = tokio_rustls::TlsAcceptor::from(config).accept(stream);
+            let stream = tokio::select! {
+                biased;
+                () = state.closed() => return,
+                stream = tokio::time::timeout(state.options.handshake_timeout, handshake) => stream,
+            };
+            match stream {
+                Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &state),
+                Ok(Err(_)) | Err(_) => {
+                    state.counters.handshakes_failed.add(1);
+                    state.span.refused(state.clock.now(), remote, &"no handshake of TLS");
+                }
+            }
+        });
+        return;
+    }
+    enqueue(stream, remote, place, &queue, state);
+}
+
+fn enqueue(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    remote: SocketAddr,
+    place: SharedPlace,
+    queue: &mpsc::UnboundedSender<Unaccepted>,
+    state: &Arc<EndpointState>,
+) {
+    let span = state.span.connection(remote, Side::Server);
+    let opened = Opened { remote, span, first_message_timeout: state.options.first_message_timeout };
+    let shared = start(stream, opened, &state.options, place.clone());
+    state.register(&shared);
+    // Nobody accepts any more if it cannot be queued, and the connection ends with its only handle.
+    let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoPlace {
+    /// All are taken.
+    Full,
+    /// The address has as many as one may have.
+    FullForAddress,
+    /// The network has as many as one may have.
+    FullForNetwork,
+}
+
+/// The places of an endpoint.
+#[derive(Debug)]
+pub(super) struct Places {
+    max: usize,
+    limits: ClientLimits,
+    taken: Mutex<Taken>,
+}
+
+/// What is taken; an address or a network without a place is in no table, so that they have no more entries than there are
+/// places.
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_address: HashMap<u128, usize>,
+    by_network: HashMap<u128, usize>,
+}
+
+/// A place, which is free again once this is dropped.
+#[derive(Debug)]
+struct Place {
+    places: Arc<Places>,
+    /// There is none if the client has an address without limits.
+    origin: Option<Origin>,
+}
+
+impl Places {
+    pub(super) fn new(options: &Options) -> Arc<Self> {
+        let max_incoming = u16::try_from(options.max_incoming).unwrap_or(u16::MAX);
+        let limits = ClientLimits::new(max_incoming, options.max_per_address, options.max_per_network);
+        Arc::new(Self { max: options.max_incoming, limits, taken: Mutex::default() })
+    }
+
+    /// Takes a place for a client.
+    fn take(self: &Arc<Self>, client: SocketAddr) -> Result<Place, NoPlace> {
+        let origin = Origin::of(client.ip());
+        let mut taken = self.lock();
+        if taken.all >= self.max {
+            return Err(NoPlace::Full);
+        }
+        if let Some(origin) = origin {
+            if is_full(&taken.by_address, origin.address, self.limits.address) {
+                return Err(NoPlace::FullForAddress);
+            }
+            if is_full(&taken.by_network, origin.network, self.limits.network) {
+                return Err(NoPlace::FullForNetwork);
+            }
+            *taken.by_address.entry(origin.address).or_default() += 1;
+            *taken.by_network.entry(origin.network).or_default() += 1;
+        }
+        taken.all += 1;
+        drop(taken);
+        Ok(Place { places: Arc::clone(self), origin })
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.lock().all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a part of the clients has as many places as it may have. The highest limit is none.
+fn is_full(taken: &HashMap<u128, usize>, part: u128, limit: u16) -> bool {
+    limit < u16::MAX && taken.get(&part).is_some_and(|taken| *taken >= usize::from(limit.max(1)))
+}
+
+fn leave(taken: &mut HashMap<u128, usize>, part: u128) {
+    if let Some(of_part) = taken.get_mut(&part) {
+        *of_part = of_part.saturating_sub(1);
+        if *of_part == 0 {
+            taken.remove(&part);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.lock();
+        taken.all = taken.all.saturating_sub(1);
+        if let Some(origin) = self.origin {
+            leave(&mut taken.by_address, origin.address);
+            leave(&mut taken.by_network, origin.network);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(ip: &str) -> SocketAddr {
+        SocketAddr::new(ip.parse().expect("an address"), 19_132)
+    }
+
+    fn places(max: usize, per_address: Option<u16>, per_network: Option<u16>) -> Arc<Places> {
+        let mut options = Options::server(max);
+        (options.max_per_address, options.max_per_network) = (per_address, per_network);
+        Places::new(&options)
+    }
+
+    impl Places {
+        fn entries(&self) -> (usize, usize) {
+            let taken = self.lock();
+            (taken.by_address.len(), taken.by_network.len())
+        }
+    }
+
+    #[test]
+    fn an_address_has_its_share_whatever_its_form() {
+        let places = places(10, Some(2), None);
+        for (one, same, other) in [
+            ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+            ("2001:db8::1", "2001:db8::ffff:0:0:2", "2001:db8:0:1::1"),
+        ] {
+            let kept = [places.take(client(one)), places.take(client(same))];
+            assert!(kept.iter().all(Result::is_ok));
+            for ip in [one, same] {
+                assert_eq!(places.take(client(ip)).err(), Some(NoPlace::FullForAddress), "{ip}");
+            }
+            assert!(places.take(client(other)).is_ok());
+            drop(kept);
+            assert!(places.take(client(same)).is_ok(), "free again");
+        }
+        assert_eq!((places.taken(), places.entries()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn a_network_has_its_share_whatever_its_addresses() {
+        let places = places(10, None, Some(2));
+        for (members, other) in [
+            (["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"], "192.0.3.1"),
+            (["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"], "2001:db8:1::1"),
+        ] {
+            let [first, second, third] = members;
+            let kept = [first, second].map(|ip| places.take(client(ip)).expect("a place"));
+            assert_eq!(places.take(client(third)).err(), Some(NoPlace::FullForNetwork), "{third}");
+            assert!(places.take(client(other)).is_ok());
+            drop(kept);
+            assert!(places.take(client(third)).is_ok(), "free again");
+        }
+        assert_eq!((places.taken(), places.entries()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn by_default_others_have_a_quarter_of_the_places_or_an_eighth() {
+        let places = places(16, None, None);
+        let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a place")).collect();
+        assert_eq!(places.take(client("192.0.2.1")).err(), Some(NoPlace::FullForAddress));
+        let neighbours = ["192.0.2.2", "192.0.2.3"].map(|ip| places.take(client(ip)).expect("a place"));
+        assert_eq!(places.take(client("192.0.2.4")).err(), Some(NoPlace::FullForNetwork));
+        assert!(places.take(client("198.51.100.1")).is_ok());
+        drop((taken, neighbours));
+    }
+
+    #[test]
+    fn addresses_of_the_operator_have_all_places() {
+        let places = places(40, Some(1), Some(1));
+        let local = ["127.0.0.1", "10.1.2.3", "fd00::1", "::1"];
+        let kept: Vec<_> = local.iter().cycle().take(40).map(|ip| places.take(client(ip))).collect();
+        assert!(kept.iter().all(Result::is_ok));
+        assert_eq!(places.take(client("127.0.0.1")).err(), Some(NoPlace::Full));
+    }
+
+    #[test]
+    fn all_together_have_no_more_than_there_are() {
+        let places = places(2, None, None);
+        let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
+        assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
+        assert_eq!((places.taken(), places.entries()), (2, (2, 1)));
+        drop(kept);
+        assert_eq!(places.taken(), 0);
+    }
+
+    #[test]
+    fn every_address_has_a_place() {
+        assert!(places(1, Some(0), Some(0)).take(client("192.0.2.1")).is_ok());
+    }
+}

@@ -1,0 +1,286 @@
+//! Plugins on connections over TCP.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Injected, MessageSender, Plugin, SendError, Side, Verdict};
+use rakwire::raknet::{self, Delivery, Guid, RakNet, Receipt};
+use rakwire_native::Clock;
+use rakwire_native::endpoint::SharedHook;
+use tokio::sync::Notify;
+
+use super::connection::{Connection, DisconnectReason, Message};
+use super::options::Framing;
+
+/// The connection, as its plugin knows it.
+const ID: ConnectionId = ConnectionId::without_peer(0);
+
+/// How long a plugin waits that has more to do than it could, most often because its messages found no room: otherwise each
+/// message that arrives would have it try all of them again.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// A plugin was to be attached to a connection without messages: its framing is [`Framing::Stream`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a stream of bytes has no messages for a plugin; both sides need Framing::Packets")]
+pub struct NoMessages;
+
+/// A connection over TCP with a plugin, which has it for itself: its messages are those of a connection to one peer.
+///
+/// The plugin acts while the application waits in [`recv`](Self::recv), so a program that expects no messages of its own waits
+/// there all the same. A plugin that knows peers by their GUIDs gets [`Guid::UNASSIGNED`] here, since nothing on the wire says
+/// more. Clones are handles of the same connection.
+///
+/// ```
+/// use rakwire::endpoint::{ConnectionId, MessageIds, Plugin, Protocol, Side, Verdict};
+/// use rakwire::{Chunks, Instant};
+/// use rakwire_native::Delivery;
+/// use rakwire_extras::tcp::{Endpoint, Options, PluginConnection};
+///
+/// /// Counts the messages of the id 0x85, and keeps them from the application.
+/// #[derive(Default)]
+/// struct Counter(u32);
+///
+/// impl<P: Protocol> Plugin<P> for Counter {
+///     fn message_ids(&self) -> MessageIds {
+///         MessageIds::of(&[0x85])
+///     }
+///
+///     fn on_message(&mut self, _: Instant, _: ConnectionId, _: P::Delivery, _: &dyn Chunks) -> Verdict {
+///         self.0 += 1;
+///         Verdict::Drop
+///     }
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
+/// let here = client.connect(server.local_addr()).await?;
+/// let there = server.accept().await.ok_or("the server is closed")?;
+/// let there = PluginConnection::new(there, Side::Server, Counter::default())?;
+///
+/// here.send(b"\x85", Delivery::RELIABLE_ORDERED).await?;
+/// here.send(b"\x86hello", Delivery::RELIABLE_ORDERED).await?;
+/// assert_eq!(there.recv().await.ok_or("the client is gone")?.bytes, b"\x86hello");
+/// assert_eq!(there.with(|counter| counter.0), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct PluginConnection<T> {
+    connection: Connection,
+    attached: Arc<Attached<T>>,
+}
+
+/// What all handles share.
+#[derive(Debug)]
+struct Attached<T> {
+    plugin: SharedHook<T>,
+    /// Before this time the plugin is not asked again to send.
+    retry_at: Mutex<Option<Instant>>,
+    clock: Clock,
+    /// The application has changed the plugin.
+    changed: Notify,
+    /// The plugin was notified that the connection has ended.
+    is_ended: AtomicBool,
+}
+
+impl<T> Clone for PluginConnection<T> {
+    fn clone(&self) -> Self {
+        Self { connection: self.connection.clone(), attached: Arc::clone(&self.attached) }
+    }
+}
+
+impl<T: Plugin<RakNet>> PluginConnection<T> {
+    /// Attaches a plugin to a connection that `side` has opened. Everything is received by the connection that this returns.
+    ///
+    /// # Errors
+    /// [`NoMessages`].
+    pub fn new(connection: Connection, side: Side, mut plugin: T) -> Result<Self, NoMessages> {
+        if connection.framing() == Framing::Stream {
+            return Err(NoMessages);
+        }
+        let clock = Clock::start();
+        plugin.on_connected(clock.now(), ID, connection.remote(), Guid::UNASSIGNED, side);
+        let attached = Attached {
+            plugin: SharedHook::new(plugin),
+            retry_at: Mutex::new(None),
+            clock,
+            changed: Notify::new(),
+            is_ended: AtomicBool::new(false),
+        };
+        Ok(Self { connection, attached: Arc::new(attached) })
+    }
+
+    /// The connection as its plugin knows it, whom calls are made to.
+    #[must_use]
+    pub const fn id(&self) -> ConnectionId {
+        ID
+    }
+
+    /// The connection without its plugin: to close it, and for its counters. What is received by it the plugin does not see.
+    #[must_use]
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Reads or changes the plugin, and has it send what that made it want to send. The closure must not wait for messages.
+    ///
+    /// # Panics
+    /// When the closure uses this connection, or an endpoint or a connection over UDP: they might wait for the closure, and the
+    /// closure for them.
+    #[track_caller]
+    pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let result = self.attached.plugin.with(change);
+        *self.retry_at() = None;
+        self.attached.changed.notify_one();
+        result
+    }
+
+    /// Waits until `poll` returns something, such as the next event of the plugin. It is asked at once and whenever the plugin may have
+    /// changed, which it does while another task waits in [`recv`](Self::recv). If the future is dropped, nothing is taken.
+    pub async fn next<R>(&self, poll: impl FnMut(&mut T) -> Option<R>) -> R {
+        self.attached.plugin.next(poll).await
+    }
+
+    /// As [`Connection::send`], if the plugin lets the message pass.
+    ///
+    /// # Errors
+    /// Those of [`Connection::send`], and [`SendError::Filtered`] when the plugin drops the message.
+    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        if self.refuses(message, delivery) {
+            return Err(SendError::Filtered);
+        }
+        self.connection.send(message, delivery).await
+    }
+
+    /// As [`Connection::recv`]: the next message that is the application's. The plugin acts meanwhile. If the future is dropped
+    /// earlier, no message is lost.
+    pub async fn recv(&self) -> Option<Message> {
+        loop {
+            let due = self.update();
+            if let Some(message) = self.injected() {
+                return Some(message);
+            }
+            let received = tokio::select! {
+                received = self.connection.recv() => received,
+                () = self.attached.changed.notified() => continue,
+                () = self.sleep_until(due) => continue,
+            };
+            match received {
+                Some(message) if self.passes(&message) => return Some(message),
+                Some(_) => {}
+                None => {
+                    self.end();
+                    return self.injected();
+                }
+            }
+        }
+    }
+
+    /// The plugin, whose methods lock it.
+    fn plugin(&self) -> SharedHook<T> {
+        self.attached.plugin.clone()
+    }
+
+    fn retry_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.attached.retry_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the plugin send. Returns when it wants to do so next.
+    fn update(&self) -> Option<Instant> {
+        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
+        let mut due = plugin_due(&plugin)?;
+        // Of several handles one at a time asks the plugin.
+        let mut retry_at = self.retry_at();
+        if retry_at.map_or(due, |retry_at| due.max(retry_at)) <= now {
+            Plugin::<RakNet>::update(&mut plugin, now, &mut Sender(&self.connection));
+            due = plugin_due(&plugin)?;
+            *retry_at = (due <= now).then_some(now + RETRY);
+        }
+        Some(retry_at.map_or(due, |retry_at| due.max(retry_at)))
+    }
+
+    async fn sleep_until(&self, due: Option<Instant>) {
+        match due.and_then(|due| self.attached.clock.deadline(due)) {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn refuses(&self, message: &[u8], delivery: Delivery) -> bool {
+        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
+        Plugin::<RakNet>::watches_all(&plugin)
+            && Plugin::<RakNet>::on_send(&mut plugin, now, ID, message, delivery) == Verdict::Drop
+    }
+
+    /// Shows the plugin a message if it is one of its own.
+    fn passes(&self, message: &Message) -> bool {
+        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
+        let first = message.bytes.first().copied().unwrap_or(0);
+        let is_shown =
+            Plugin::<RakNet>::watches_all(&plugin) || Plugin::<RakNet>::message_ids(&plugin).contains(first);
+        let bytes = message.bytes.as_slice();
+        !is_shown
+            || Plugin::<RakNet>::on_message(&mut plugin, now, ID, message.delivery, &bytes) == Verdict::Pass
+    }
+
+    /// The next message of the plugin for the application. Those that are empty or for another connection are dropped.
+    fn injected(&self) -> Option<Message> {
+        let mut plugin = self.plugin();
+        loop {
+            let (mut is_offered, mut message) = (false, None);
+            Plugin::<RakNet>::inject(&mut plugin, Some(ID), &mut |injected: Injected<'_, RakNet>| {
+                is_offered = true;
+                let is_told = injected.id == ID && !injected.message.is_empty();
+                message = is_told
+                    .then(|| Message { bytes: injected.message.to_vec(), delivery: injected.delivery });
+                true
+            });
+            if message.is_some() || !is_offered {
+                return message;
+            }
+        }
+    }
+
+    /// Notifies the plugin once that the connection has ended.
+    fn end(&self) {
+        if !self.attached.is_ended.swap(true, Ordering::Relaxed) {
+            let reason = self.connection.closed_reason().map_or(raknet::DisconnectReason::Local, of_raknet);
+            Plugin::<RakNet>::on_disconnected(&mut self.plugin(), self.attached.clock.now(), ID, reason);
+        }
+    }
+}
+
+/// When the plugin wants to send next.
+fn plugin_due<T: Plugin<RakNet>>(plugin: &SharedHook<T>) -> Option<Instant> {
+    Plugin::<RakNet>::poll_timeout(plugin)
+}
+
+/// The reason that says most nearly the same of a connection of RakNet.
+const fn of_raknet(reason: DisconnectReason) -> raknet::DisconnectReason {
+    match reason {
+        DisconnectReason::Local => raknet::DisconnectReason::Local,
+        DisconnectReason::Remote => raknet::DisconnectReason::Remote,
+        DisconnectReason::TimedOut | DisconnectReason::NoFirstMessage | DisconnectReason::Lost(_) => {
+            raknet::DisconnectReason::Lost
+        }
+        DisconnectReason::MessageTooLong(_) => raknet::DisconnectReason::MessageTooLarge,
+    }
+}
+
+/// Sends for the plugin.
+struct Sender<'c>(&'c Connection);
+
+impl MessageSender<RakNet> for Sender<'_> {
+    fn send(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        if id == ID { self.0.try_send(message, delivery) } else { Err(SendError::NotConnected) }
+    }
+}

@@ -1,0 +1,285 @@
+//! The stream of a connection: how its socket is opened, and the task that reads and writes it, with TLS or without.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire::codec::frames;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{sleep, timeout};
+
+use super::connection::{DisconnectReason, Opened, Phase, Queued, READ_BUFFER, Shared};
+use super::options::{Framing, Options};
+
+/// The least time after which the system asks whether the other machine is there: it counts whole seconds.
+const MIN_PROBE: Duration = Duration::from_secs(1);
+
+/// Why a connection could not be opened.
+pub type ConnectError = rakwire_native::endpoint::ConnectError<ConnectFailure>;
+
+/// Why an attempt to open a connection failed.
+///
+/// ```
+/// use std::io::ErrorKind;
+/// use rakwire_extras::tcp::{ConnectError, ConnectFailure, Endpoint, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let closed = "127.0.0.1:1".parse()?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
+/// let refused = ConnectFailure::Socket(ErrorKind::ConnectionRefused);
+/// assert_eq!(client.connect(closed).await.err(), Some(ConnectError::Failed(refused)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectFailure {
+    /// The server has not answered within [`connect_timeout`](super::ConnectOptions::connect_timeout), or its TLS has not.
+    #[error("the server does not answer")]
+    NoAnswer,
+    /// The system says why: mostly that the server refuses connections, or that there is no way to it.
+    #[error("{0}")]
+    Socket(ErrorKind),
+    /// TLS does not trust the server, or has nothing in common with it. The text is that of rustls.
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+/// Lets small messages leave at once, and the system notice that the other machine is gone. What a system does not know of
+/// it is not an error: messages pass all the same.
+pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
+    let _ = stream.set_nodelay(true);
+    // Asked after half of the time and twice more in the other half.
+    let keepalive = TcpKeepalive::new()
+        .with_time((timeout / 2).max(MIN_PROBE))
+        .with_interval((timeout / 4).max(MIN_PROBE));
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+    let keepalive = keepalive.with_retries(2);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}
+
+/// Connects a socket of the address `local` to a server.
+pub(super) async fn dial(local: SocketAddr, remote: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if remote.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let chooses = local.ip().is_unspecified() && local.port() == 0;
+    if !chooses && local.is_ipv4() == remote.is_ipv4() {
+        socket.set_reuseaddr(true)?;
+        socket.bind(local)?;
+    }
+    socket.connect(remote).await
+}
+
+/// The failure for an error of the system or of TLS.
+pub(super) fn failure(error: &io::Error) -> ConnectFailure {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>()) {
+        return ConnectFailure::Tls(tls.to_string());
+    }
+    ConnectFailure::Socket(error.kind())
+}
+
+/// Starts the task of a connection over a stream. The task keeps `kept` until the connection has ended.
+pub(super) fn start<K: Send + 'static>(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    opened: Opened,
+    options: &Options,
+    kept: K,
+) -> Arc<Shared> {
+    let (received, receive_queue) = mpsc::unbounded_channel();
+    let (send_queue, queued) = mpsc::unbounded_channel();
+    let Opened { remote, span, first_message_timeout } = opened;
+    span.connected();
+    let shared = Arc::new(Shared::new(options, remote, span, receive_queue, send_queue));
+    let of_task = shared.clone();
+    tokio::spawn(async move {
+        let reason = tokio::select! {
+            reason = run(stream, received.clone(), queued, &of_task) => reason,
+            () = first_message_deadline(first_message_timeout, &of_task) => DisconnectReason::NoFirstMessage,
+        };
+        of_task.end(reason);
+        // Whoever receives learns that this was all when the reason is known.
+        drop((received, kept));
+    });
+    shared
+}
+
+/// Reads and writes until one of them ends the connection. The stream is closed when this returns.
+async fn run(
+    stream: impl AsyncRead + AsyncWrite,
+    receive_queue: mpsc::UnboundedSender<Queued>,
+    send_queue: mpsc::UnboundedReceiver<Queued>,
+    shared: &Shared,
+) -> DisconnectReason {
+    let (reader, writer) = tokio::io::split(stream);
+    tokio::pin!(reader, writer);
+    let read = read(reader, receive_queue, shared);
+    tokio::pin!(read);
+    let reason = tokio::select! {
+        reason = &mut read => reason,
+        written = write(writer, send_queue, shared) => match written {
+            Err(reason) => reason,
+            Ok(()) => {
+                // The system would reset the connection, and lose what is under way to the other side, if bytes were unread.
+                let _ = timeout(shared.options.close_timeout, read).await;
+                DisconnectReason::Local
+            }
+        },
+        () = close_deadline(shared) => DisconnectReason::Local,
+    };
+    match shared.phase() {
+        Phase::Closing => DisconnectReason::Local,
+        Phase::Open | Phase::Ended(_) => reason,
+    }
+}
+
+/// When a connection is over by which no message has passed.
+async fn first_message_deadline(limit: Duration, shared: &Shared) {
+    sleep(limit).await;
+    let stats = shared.counters.read();
+    if stats.messages_received > 0 || stats.messages_sent > 0 || shared.phase() != Phase::Open {
+        std::future::pending().await
+    }
+}
+
+/// When a connection that this side has closed has to be over.
+async fn close_deadline(shared: &Shared) {
+    shared.closing().await;
+    sleep(shared.options.close_timeout).await;
+}
+
+/// The memory that is taken for a message before any of it has arrived.
+const ANNOUNCED: usize = 64 << 10;
+
+/// Reads until the stream ends, and returns why it did.
+async fn read(
+    reader: impl AsyncRead + Unpin,
+    receive_queue: mpsc::UnboundedSender<Queued>,
+    shared: &Shared,
+) -> DisconnectReason {
+    let mut reader = BufReader::with_capacity(READ_BUFFER, reader);
+    loop {
+        match read_message(&mut reader, &receive_queue, shared).await {
+            Ok(true) => {}
+            Ok(false) => return DisconnectReason::Remote,
+            Err(reason) => return reason,
+        }
+    }
+}
+
+/// Reads a message and queues it; `false` if the stream ends before its first byte.
+async fn read_message(
+    reader: &mut BufReader<impl AsyncRead + Unpin>,
+    receive_queue: &mpsc::UnboundedSender<Queued>,
+    shared: &Shared,
+) -> Result<bool, DisconnectReason> {
+    let available = reader.fill_buf().await.map_err(|error| lost(&error))?.len();
+    if available == 0 {
+        return Ok(false);
+    }
+    let len = match shared.options.framing {
+        Framing::Packets => announced_len(reader, shared).await?,
+        Framing::Stream => available,
+    };
+    let room = room_for(len, shared).await;
+    let mut bytes = Vec::with_capacity(len.min(ANNOUNCED));
+    let read = reader.take(len as u64).read_to_end(&mut bytes).await.map_err(|error| lost(&error))?;
+    if read < len {
+        return Err(DisconnectReason::Lost(ErrorKind::UnexpectedEof));
+    }
+    shared.counters.messages_received.add(1);
+    shared.counters.bytes_received.add(len as u64);
+    match room {
+        // Nobody receives any more if it cannot be queued.
+        Some(room) => drop(receive_queue.send(Queued { bytes, room })),
+        None => shared.counters.messages_dropped.add(1),
+    }
+    Ok(true)
+}
+
+/// The length of the message that begins here.
+async fn announced_len(
+    reader: &mut BufReader<impl AsyncRead + Unpin>,
+    shared: &Shared,
+) -> Result<usize, DisconnectReason> {
+    let mut header = [0; frames::HEADER_LEN];
+    reader.read_exact(&mut header).await.map_err(|error| lost(&error))?;
+    let len = frames::message_len(header);
+    if len > shared.options.max_message {
+        return Err(DisconnectReason::MessageTooLong(len));
+    }
+    usize::try_from(len).map_err(|_| DisconnectReason::MessageTooLong(len))
+}
+
+/// Room in the queue, for which TCP lets the other side wait; `None` if this side closes the connection first.
+async fn room_for(len: usize, shared: &Shared) -> Option<OwnedSemaphorePermit> {
+    tokio::select! {
+        biased;
+        room = shared.receive_room.take(len) => room,
+        () = shared.closing() => None,
+    }
+}
+
+fn lost(error: &io::Error) -> DisconnectReason {
+    DisconnectReason::Lost(error.kind())
+}
+
+/// How much leaves in one call, if messages are short.
+const BATCH: usize = 64 << 10;
+
+/// Writes what is queued, until nothing more can be queued, and says so to the other side.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut send_queue: mpsc::UnboundedReceiver<Queued>,
+    shared: &Shared,
+) -> Result<(), DisconnectReason> {
+    let limit = shared.options.timeout;
+    let header = match shared.options.framing {
+        Framing::Packets => frames::HEADER_LEN,
+        Framing::Stream => 0,
+    };
+    while let Some(first) = send_queue.recv().await {
+        // The room of the messages is free once they are written.
+        let (mut bytes, mut rooms, mut messages) = (first.bytes, vec![first.room], 1);
+        while bytes.len() < BATCH {
+            let Ok(Queued { bytes: next, room }) = send_queue.try_recv() else { break };
+            bytes.extend_from_slice(&next);
+            rooms.push(room);
+            messages += 1;
+        }
+        write_all(&mut writer, &bytes, limit).await?;
+        shared.counters.messages_sent.add(messages);
+        shared.counters.bytes_sent.add(bytes.len() as u64 - messages * header as u64);
+        drop(rooms);
+    }
+    progress(limit, writer.shutdown()).await
+}
+
+/// Writes all bytes, each call within the time limit.
+async fn write_all(
+    writer: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    limit: Duration,
+) -> Result<(), DisconnectReason> {
+    while !bytes.is_empty() {
+        let written = progress(limit, writer.write(bytes)).await?;
+        if written == 0 {
+            return Err(DisconnectReason::Lost(ErrorKind::WriteZero));
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    // TLS keeps back what the system has not taken.
+    progress(limit, writer.flush()).await
+}
+
+async fn progress<T>(
+    limit: Duration,
+    call: impl Future<Output = io::Result<T>>,
+) -> Result<T, DisconnectReason> {
+    let result = timeout(limit, call).await.map_err(|_| DisconnectReason::TimedOut)?;
+    result.map_err(|error| DisconnectReason::Lost(error.kind()))
+}

@@ -1,0 +1,53 @@
+//! The example `either`, whose client takes TCP where UDP does not pass.
+
+use std::net::UdpSocket;
+
+use rakwire_extras::tcp;
+use rakwire_native::{Delivery, raknet};
+
+use self::either::Connection;
+use super::{endpoint, soon};
+
+#[path = "../../../examples/either.rs"]
+#[expect(dead_code, reason = "the test has no command line")]
+mod either;
+
+/// A server over TCP, at whose port nobody answers over UDP.
+async fn without_udp() -> (UdpSocket, tcp::Endpoint) {
+    loop {
+        let over_tcp = endpoint(tcp::Options::server(1)).await;
+        // Another test may have that port.
+        if let Ok(silent) = UdpSocket::bind(over_tcp.local_addr()) {
+            return (silent, over_tcp);
+        }
+    }
+}
+
+async fn is_echoed(connection: &Connection) {
+    connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED).await.expect("open");
+    assert_eq!(connection.recv().await.expect("open").bytes, b"\x86hello");
+    connection.disconnect().await;
+}
+
+#[tokio::test]
+async fn a_client_takes_tcp_where_udp_does_not_pass() {
+    let options = raknet::Options::server(1).expect("entropy");
+    let over_udp = raknet::Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let (_silent, over_tcp) = without_udp().await;
+    let (udp, tcp) = (over_udp.local_addr(), over_tcp.local_addr());
+    let client = async {
+        let connection = either::connect(udp).await.expect("a place");
+        assert!(matches!(connection, Connection::Udp(_)));
+        is_echoed(&connection).await;
+        let connection = either::connect(tcp).await.expect("a place");
+        assert!(matches!(connection, Connection::Tcp(_)));
+        is_echoed(&connection).await;
+    };
+    soon(async {
+        tokio::select! {
+            ended = either::serve(over_udp, over_tcp) => panic!("it serves on: {ended:?}"),
+            () = client => {}
+        }
+    })
+    .await;
+}
