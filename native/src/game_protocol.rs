@@ -37,7 +37,7 @@ pub use rakwire::game_protocol::{
     ResendInterval, SendError, Verdict,
 };
 
-pub use crate::addresses::BindError;
+pub use crate::host::BindError;
 
 /// A UDP socket with the Game Protocol.
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;

@@ -51,15 +51,13 @@
 // Only `huge_pages` has any, one call that advises the kernel.
 #![deny(unsafe_code)]
 
-mod addresses;
 mod arrivals;
-mod clock;
 pub mod endpoint;
 pub mod game_protocol;
+mod host;
 mod huge_pages;
 mod outgoing;
 pub mod polled;
-mod proxies;
 pub mod raknet;
 pub mod reconnect;
 mod simulation;
@@ -73,8 +71,7 @@ pub use rakwire::secure;
 /// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
 pub use rakwire::codec;
 
-pub use addresses::{lookup, lookup_blocking};
-pub use clock::{Clock, WallClock};
+pub use host::{Clock, WallClock, lookup, lookup_blocking};
 pub use raknet::RakNet;
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;

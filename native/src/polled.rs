@@ -53,11 +53,10 @@ use rakwire::endpoint::{
 use rakwire::{Instant, Machine};
 use rakwire_udp::{LONGEST_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
 
-use crate::addresses::{BindError, own_addresses};
-use crate::clock::{Clock, unix_time};
+use crate::arrivals::Proxies;
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
+use crate::host::{BindError, Clock, own_addresses, unix_time};
 use crate::huge_pages;
-use crate::proxies::Proxies;
 use crate::socket::bound;
 use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
 

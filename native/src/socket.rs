@@ -17,8 +17,7 @@ use rakwire_udp::{ALWAYS_FITS, LONGEST_DATAGRAM, canonical, fragmenting_state, r
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
-use crate::addresses::BindError;
-use crate::clock::Clock;
+use crate::host::{BindError, Clock};
 #[cfg(target_os = "linux")]
 use crate::outgoing::send_many;
 use crate::outgoing::{Outgoing, Transmit, Transmits};

@@ -11,8 +11,7 @@ use super::hooks::BoxedHook;
 use super::options::Options;
 use super::shared::Shared;
 use super::{Endpoint, Shards};
-use crate::addresses::BindError;
-use crate::clock::Clock;
+use crate::host::{BindError, Clock};
 use crate::socket::Socket;
 
 /// The runtime of the caller, once for each endpoint.

@@ -259,9 +259,9 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::super::spans::EndpointSpan;
+    use super::super::telemetry::EndpointSpan;
     use super::*;
-    use crate::clock::Clock;
+    use crate::host::Clock;
 
     #[tokio::test]
     async fn what_waits_for_the_system_counts_as_composed() {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use rakwire::endpoint::{ConnectionId, Outcome, Progress, Protocol, Receipt};
 
-use super::spans::ConnectionSpan;
+use super::telemetry::ConnectionSpan;
 use super::wakes::{WakerId, Wakers};
 
 /// The bytes that each message is charged in addition to its own.

@@ -46,10 +46,8 @@ mod hooks;
 mod inbox;
 mod options;
 mod shared;
-mod spans;
 mod state;
-mod stats;
-mod streams;
+mod telemetry;
 mod unconnected;
 mod wakes;
 
@@ -60,19 +58,16 @@ use rakwire::Instant;
 use rakwire::endpoint::SendError;
 use tokio::net::ToSocketAddrs;
 
-use crate::addresses::{BindError, own_addresses};
-use crate::clock::Clock;
+use crate::host::{BindError, Clock, own_addresses};
 use crate::simulation::Simulation;
 use crate::socket::Socket;
 
-pub use self::accept::{Incoming, TryAcceptError};
-pub use self::connect::ConnectError;
-pub use self::connection::{Connection, TryRecvError};
+pub use self::connect::{ConnectError, Incoming, TryAcceptError};
+pub use self::connection::{Connection, MessageSink, Messages, TryRecvError};
 pub use self::hooks::SharedHook;
 pub use self::inbox::Message;
 pub use self::options::Options;
-pub use self::stats::EndpointStats;
-pub use self::streams::{MessageSink, Messages};
+pub use self::telemetry::EndpointStats;
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::{
@@ -429,6 +424,5 @@ impl<P: Protocol> Shards<P> {
 }
 
 // Behind the methods above, so that the page of `Endpoint` begins with `bind`.
-mod accept;
 mod bind_shards;
 mod connect;

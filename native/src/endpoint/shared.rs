@@ -12,12 +12,11 @@ use tokio::sync::{Notify, watch};
 
 use super::hooks::{self, BoxedHook, HookId};
 use super::options::Options;
-use super::spans::EndpointSpan;
 use super::state::{Next, State};
-use super::stats::EndpointStats;
+use super::telemetry::{EndpointSpan, EndpointStats};
 use super::wakes::Signal;
 use crate::arrivals::{ArrivalQueue, Reader};
-use crate::clock::Clock;
+use crate::host::Clock;
 use crate::outgoing::Outgoing;
 use crate::simulation::Simulation;
 use crate::socket::{RecvBatch, Socket};

@@ -17,15 +17,13 @@ use super::admission::{
 use super::hooks::BoxedHook;
 use super::inbox::{Inbox, Inboxes, Message, Phase};
 use super::options::{Options, config_of_one};
-use super::spans::EndpointSpan;
-use super::stats::Meters;
+use super::telemetry::{EndpointSpan, Meters};
 use super::unconnected::{Pings, Pong, Requests, Unconnected, UnconnectedKind, UnconnectedQueue};
 use super::wakes::{BlockedSenders, PendingWake};
-use crate::arrivals::ArrivalQueue;
-use crate::clock::{Clock, unix_time};
+use crate::arrivals::{ArrivalQueue, Proxies};
+use crate::host::{Clock, unix_time};
 use crate::huge_pages;
 use crate::outgoing::Outgoing;
-use crate::proxies::Proxies;
 use crate::socket::{DirectSend, RecvBatch};
 
 /// The protocol, and the dispatch of its events.

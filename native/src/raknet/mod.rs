@@ -26,8 +26,8 @@ pub use self::security::RingCipher;
 #[cfg(feature = "secure")]
 pub use self::security::UsedTokenTable;
 pub use self::unconnected::{OutOfBandError, PingError};
-pub use crate::addresses::BindError;
 pub use crate::endpoint::UnconnectedKind;
+pub use crate::host::BindError;
 
 /// A UDP socket with RakNet.
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;

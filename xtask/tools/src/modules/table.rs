@@ -147,9 +147,9 @@ const CORE: Crate = Crate {
 const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
-        Layer::apart(&["addresses", "clock", "huge_pages", "outgoing", "simulation", "unreachable"]),
+        Layer::apart(&["host", "huge_pages", "outgoing", "simulation", "unreachable"]),
         // What datagrams pass between the socket and the endpoint.
-        Layer::together(&["arrivals", "proxies", "socket"]),
+        Layer::together(&["arrivals", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
         Layer::apart(&["polled", "raknet", "game_protocol", "reconnect"]),
