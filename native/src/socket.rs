@@ -409,56 +409,87 @@ impl Buffers {
 /// At most so many leave at once: an acknowledgement that is due goes before the message.
 const DATAGRAMS: usize = 2;
 
-/// Has the first message after an arrival leave at once, because it may be the answer for which the other peer waits. What was
-/// due before goes first, and may leave the message to the driver. Further messages are sent by the driver, so that many leave
-/// in few calls.
+/// The way by which the next datagram of an endpoint leaves, decided under the lock of the protocol.
+///
+/// ```text
+///              one datagram arrives, and the driver has nothing composed
+///   ┌────────┐ ────────────────────────────────────────────────────────▶ ┌────────┐
+///   │ Driver │                                                           │ Inline │ ─┐ another one
+///   └────────┘ ◀──────────────────────────────────────────────────────── └────────┘ ◀┘ arrives
+///       ▲        a message leaves, the driver runs, or the socket changes      │
+///       │                                                                      │ the system refuses
+///       │                           ┌──────┐                                   │ a datagram
+///       └────────────────────────── │ Held │ ◀─────────────────────────────────┘
+///             the driver runs       └──────┘
+/// ```
+///
+/// The first message after an arrival leaves inline, in the task that sends it, because it may be the answer for which the peer
+/// waits. Datagrams that are due before the message go first, and may leave the message to the driver. Further messages are sent
+/// by the driver, so that many leave in few calls: it collects them in [`Outgoing`], and one call takes a single datagram,
+/// segments of one length to one address, or on Linux datagrams to many addresses (`send_many`).
 #[derive(Debug)]
-pub(crate) struct DirectSend {
-    /// The socket, from an arrival to the next message or to the next run of the driver, whichever is first. The tasks own it.
-    socket: Weak<Socket>,
-    buffer: Box<[u8]>,
-    /// The datagram in the buffer that the driver has to send.
-    unsent: Option<(SocketAddr, usize)>,
+enum Way {
+    /// The driver sends it at its next run.
+    Driver,
+    /// The task that sends the next message sends it at once through this socket, which the tasks of the endpoint own.
+    Inline(Weak<Socket>),
+    /// The driver sends it behind the datagram in the buffer, which the system has refused.
+    Held { to: SocketAddr, size: usize },
 }
 
-impl DirectSend {
+/// The [`Way`] of an endpoint, and the buffer of datagrams that leave inline.
+#[derive(Debug)]
+pub(crate) struct WayOut {
+    way: Way,
+    buffer: Box<[u8]>,
+}
+
+impl WayOut {
     /// For datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
-        Self { socket: Weak::new(), buffer: vec![0; max_datagram].into(), unsent: None }
+        Self { way: Way::Driver, buffer: vec![0; max_datagram].into() }
     }
 
-    /// Lets the next message leave through this socket, if no datagram is left that it would overtake. The driver must have none
-    /// left either.
-    pub(crate) fn allow(&mut self, socket: &Arc<Socket>) {
-        if self.unsent.is_none() {
-            self.socket = Arc::downgrade(socket);
+    /// Lets the next message leave through this socket, if no datagram is held that it would overtake. The driver must have none
+    /// composed either.
+    pub(crate) fn allow_inline(&mut self, socket: &Arc<Socket>) {
+        match self.way {
+            Way::Driver | Way::Inline(_) => self.way = Way::Inline(Arc::downgrade(socket)),
+            Way::Held { .. } => {}
         }
     }
 
-    /// Has the next message wait for the driver.
-    pub(crate) fn forbid(&mut self) {
-        self.socket = Weak::new();
+    /// Has the next message wait for the driver, since the socket has changed.
+    pub(crate) fn forbid_inline(&mut self) {
+        match self.way {
+            Way::Inline(_) => self.way = Way::Driver,
+            Way::Driver | Way::Held { .. } => {}
+        }
     }
 
-    /// Sends the datagrams that `compose` writes, if the next message may leave now. What the system does not take, the driver
-    /// sends.
-    pub(crate) fn send(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
-        let Some(socket) = std::mem::take(&mut self.socket).upgrade() else { return };
+    /// Sends the datagrams that `compose` writes, if the next message may leave inline. A datagram that the system refuses is held
+    /// for the driver.
+    pub(crate) fn send_inline(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
+        let Way::Inline(socket) = &self.way else { return };
+        let socket = socket.upgrade();
+        self.way = Way::Driver;
+        let Some(socket) = socket else { return };
         for _ in 0..DATAGRAMS {
             let Some((to, size)) = compose(&mut self.buffer) else { return };
             let bytes = self.buffer.get(..size).unwrap_or(&self.buffer);
             if socket.try_send(&Transmit { to, size, count: 1, bytes }).is_err() {
-                self.unsent = Some((to, size));
+                self.way = Way::Held { to, size };
                 return;
             }
         }
     }
 
-    /// Gives what is unsent to the driver, which sends everything else.
+    /// Has the driver send everything from now on, and first the datagram that is held.
     pub(crate) fn hand_over(&mut self, outgoing: &mut Outgoing) {
-        self.forbid();
-        let Some((to, size)) = self.unsent.take() else { return };
-        outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer));
+        match std::mem::replace(&mut self.way, Way::Driver) {
+            Way::Driver | Way::Inline(_) => {}
+            Way::Held { to, size } => outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer)),
+        }
     }
 }
 
@@ -531,31 +562,82 @@ mod tests {
         }
     }
 
-    fn is_allowed(direct: &mut DirectSend) -> bool {
+    fn is_allowed(way_out: &mut WayOut) -> bool {
         let mut is_allowed = false;
-        direct.send(|_| {
+        way_out.send_inline(|_| {
             is_allowed = true;
             None
         });
         is_allowed
     }
 
+    /// Something that changes the way of the next datagram.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Step {
+        Arrival,
+        SocketChange,
+        Message,
+        RefusedMessage,
+        DriverRun,
+    }
+
+    fn name(way_out: &WayOut) -> &'static str {
+        match way_out.way {
+            Way::Driver => "driver",
+            Way::Inline(_) => "inline",
+            Way::Held { .. } => "held",
+        }
+    }
+
+    #[tokio::test]
+    async fn each_step_leads_from_each_way_where_the_diagram_says() {
+        use Step::{Arrival, DriverRun, Message, RefusedMessage, SocketChange};
+
+        let (socket, nowhere) = (socket().await, ([127, 0, 0, 1], 0).into());
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let there = receiver.local_addr().expect("it is bound");
+        let take = |way_out: &mut WayOut, step: Step| match step {
+            Arrival => way_out.allow_inline(&socket),
+            SocketChange => way_out.forbid_inline(),
+            Message => way_out.send_inline(compose(there)),
+            RefusedMessage => way_out.send_inline(compose(nowhere)),
+            DriverRun => way_out.hand_over(&mut Outgoing::new(8)),
+        };
+        let ways: [(&str, &[Step]); 3] =
+            [("driver", &[]), ("inline", &[Arrival]), ("held", &[Arrival, RefusedMessage])];
+        for (from, steps) in ways {
+            for step in [Arrival, SocketChange, Message, RefusedMessage, DriverRun] {
+                let mut way_out = WayOut::new(8);
+                steps.iter().for_each(|step| take(&mut way_out, *step));
+                assert_eq!(name(&way_out), from);
+                take(&mut way_out, step);
+                let to = match (from, step) {
+                    ("driver" | "inline", Arrival) => "inline",
+                    ("inline", RefusedMessage) => "held",
+                    ("held", Arrival | SocketChange | Message | RefusedMessage) => "held",
+                    _ => "driver",
+                };
+                assert_eq!(name(&way_out), to, "{step:?} from {from}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_datagram_that_the_system_refuses_is_left_to_the_driver() {
         let nowhere = ([127, 0, 0, 1], 0).into();
-        let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
-        direct.allow(&socket);
-        direct.send(compose(nowhere));
-        direct.allow(&socket);
-        assert!(!is_allowed(&mut direct), "nothing overtakes it, or takes its place");
-        direct.hand_over(&mut outgoing);
+        let (mut way_out, mut outgoing, socket) = (WayOut::new(8), Outgoing::new(8), socket().await);
+        way_out.allow_inline(&socket);
+        way_out.send_inline(compose(nowhere));
+        way_out.allow_inline(&socket);
+        assert!(!is_allowed(&mut way_out), "nothing overtakes it, or takes its place");
+        way_out.hand_over(&mut outgoing);
         let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
         assert!(outgoing.transmits(1).eq(left));
         outgoing.clear();
-        direct.hand_over(&mut outgoing);
+        way_out.hand_over(&mut outgoing);
         assert!(outgoing.is_empty(), "it is handed over once");
-        direct.allow(&socket);
-        assert!(is_allowed(&mut direct));
+        way_out.allow_inline(&socket);
+        assert!(is_allowed(&mut way_out));
     }
 
     #[tokio::test]
@@ -563,29 +645,29 @@ mod tests {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let to = receiver.local_addr().expect("it is bound");
-        let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
-        assert!(!is_allowed(&mut direct), "nothing has arrived");
-        direct.allow(&socket);
-        direct.send(compose(to));
+        let (mut way_out, mut outgoing, socket) = (WayOut::new(8), Outgoing::new(8), socket().await);
+        assert!(!is_allowed(&mut way_out), "nothing has arrived");
+        way_out.allow_inline(&socket);
+        way_out.send_inline(compose(to));
         for _ in 0..DATAGRAMS {
             assert_eq!(receiver.recv(&mut [0; 8]).expect("a datagram"), 3);
         }
         receiver.set_nonblocking(true).expect("a socket of this system");
         assert!(receiver.recv(&mut [0; 8]).is_err(), "the others are left to the driver");
-        assert!(!is_allowed(&mut direct), "it was used");
-        direct.allow(&socket);
-        direct.hand_over(&mut outgoing);
-        assert!(!is_allowed(&mut direct), "the driver has run");
+        assert!(!is_allowed(&mut way_out), "it was used");
+        way_out.allow_inline(&socket);
+        way_out.hand_over(&mut outgoing);
+        assert!(!is_allowed(&mut way_out), "the driver has run");
         assert!(outgoing.is_empty());
     }
 
     #[tokio::test]
     async fn a_socket_is_closed_by_its_tasks() {
-        let (mut direct, socket) = (DirectSend::new(8), socket().await);
+        let (mut way_out, socket) = (WayOut::new(8), socket().await);
         let address = socket.local_addr();
-        direct.allow(&socket);
+        way_out.allow_inline(&socket);
         drop(socket);
         std::net::UdpSocket::bind(address).expect("the address is free");
-        assert!(!is_allowed(&mut direct));
+        assert!(!is_allowed(&mut way_out));
     }
 }

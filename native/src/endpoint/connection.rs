@@ -383,7 +383,7 @@ impl<P: Protocol> ConnectionRef<P> {
             otherwise(&mut state.dispatcher.blocked_senders);
         }
         if sent.is_ok() {
-            state.send_directly(now);
+            state.send_inline(now);
             state.pending_wake = Some(PendingWake::new(now));
         }
         drop(state);

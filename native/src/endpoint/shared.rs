@@ -127,7 +127,7 @@ impl<P: Protocol> Shared<P> {
             state.handle_arrived(&batch);
         }
         if count == 1 && state.hooked.hook.is_none() && self.io.is_driver_done() {
-            state.direct.allow(socket);
+            state.way_out.allow_inline(socket);
         }
         true
     }
@@ -165,7 +165,7 @@ impl<P: Protocol> Shared<P> {
     /// Has everything that is sent from now on leave through another socket.
     pub(crate) fn replace_socket(&self, socket: Socket) {
         self.io.replace_socket(socket);
-        self.lock().direct.forbid();
+        self.lock().way_out.forbid_inline();
     }
 
     /// Handles what waits in the socket before time passes: after a pause of the process or of its threads, a peer that kept

@@ -24,7 +24,7 @@ use crate::arrivals::{ArrivalQueue, Proxies};
 use crate::host::{Clock, unix_time};
 use crate::huge_pages;
 use crate::outgoing::Outgoing;
-use crate::socket::{DirectSend, RecvBatch};
+use crate::socket::{RecvBatch, WayOut};
 
 /// The protocol, and the dispatch of its events.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct State<P: Protocol> {
     /// The clients for which the application decides, if it does.
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
-    pub(crate) direct: DirectSend,
+    pub(crate) way_out: WayOut,
     pub(crate) proxies: Proxies,
     /// Whether the operator has been told what the counters show.
     is_advised: bool,
@@ -107,7 +107,7 @@ impl<P: Protocol> State<P> {
             requests: Requests::default(),
             deferred,
             pending_wake: None,
-            direct: DirectSend::new(P::MAX_DATAGRAM),
+            way_out: WayOut::new(P::MAX_DATAGRAM),
             proxies,
             is_advised: false,
         };
@@ -239,7 +239,7 @@ impl<P: Protocol> State<P> {
 
     /// Writes datagrams to `outgoing`, such as acknowledgements, while time has to wait for more that has arrived.
     pub(crate) fn answer(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.direct.hand_over(outgoing);
+        self.way_out.hand_over(outgoing);
         self.dispatch(now);
         self.write(now, outgoing);
         self.dispatch(now);
@@ -249,7 +249,7 @@ impl<P: Protocol> State<P> {
 
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.direct.hand_over(outgoing);
+        self.way_out.hand_over(outgoing);
         self.hooked.handle_timeout(now);
         if !self.requests.is_empty() {
             P::tell_unix_time(&mut self.hooked.peer, now, unix_time());
@@ -283,9 +283,9 @@ impl<P: Protocol> State<P> {
     }
 
     /// Sends what there is to send after a message, if that is allowed.
-    pub(crate) fn send_directly(&mut self, now: Instant) {
-        let Self { hooked, direct, proxies, .. } = self;
-        direct.send(|buffer| {
+    pub(crate) fn send_inline(&mut self, now: Instant) {
+        let Self { hooked, way_out, proxies, .. } = self;
+        way_out.send_inline(|buffer| {
             let transmit = hooked.poll_transmit(now, buffer)?;
             Some((proxies.path_to(transmit.to), transmit.payload.len()))
         });
