@@ -1,5 +1,5 @@
-//! Those commands and stages of `cargo xtask` that take long to compile, since they read Rust, programs for
-//! microcontrollers or archives. `xtask` builds this program when one of them is asked for, and runs it.
+//! Those commands and stages of `cargo xtask` that take long to compile, since they read Rust and programs for
+//! microcontrollers. `xtask` builds this program when one of them is asked for, and runs it.
 
 mod bench;
 mod boards;
