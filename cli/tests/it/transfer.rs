@@ -188,7 +188,11 @@ fn exceeding_a_limit_is_reported_on_both_sides() {
     fails(&["pull", &to, &sender.announced, "--max-bytes", "100013"], 1, "--max-bytes");
     fails(&["pull", &to, &sender.announced, "--max-file-bytes", "99999"], 1, "--max-file-bytes");
     let receiver = listen(&["pull", &to, "--max-files", "3"]);
-    fails(&["push", &from, &receiver.announced], 1, "the other peer says: there are more files");
+    fails(
+        &["push", &from, &receiver.announced],
+        1,
+        "the other peer ended the transfer: there are more files",
+    );
 }
 
 /// Existing files count toward the limits, no matter how they got there.
