@@ -137,7 +137,7 @@ fn connect_and_vanish(
         }
         // The last datagrams of the handshake still have to be sent.
         tokio::time::sleep(Duration::from_millis(50)).await;
-        ready.send(()).map_err(|()| anyhow!("nobody waits"))?;
+        ready.send(()).map_err(|()| anyhow!("the other side has ended"))?;
         anyhow::Ok(clients)
     })?;
     may_go.recv()?;

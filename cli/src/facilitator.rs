@@ -92,12 +92,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let protected = endpoint.set_password(arguments.password.text()?.as_bytes());
     protected.map_err(|error| Failure::usage(format!("the text of --password is too long: {error}")))?;
     for port in &probed {
-        tokio::spawn(hear(port.clone(), endpoint.clone(), plugin.clone()));
+        tokio::spawn(handle_probes(port.clone(), endpoint.clone(), plugin.clone()));
     }
     for port in forwarding {
         tokio::spawn(forward(port, endpoint.clone(), plugin.clone()));
     }
-    tokio::spawn(knock(probed, endpoint.clone(), plugin.clone()));
+    tokio::spawn(send_punches(probed, endpoint.clone(), plugin.clone()));
     clients::serve(&endpoint, arguments.max_per_address.into()).await?;
     let stats = plugin.with(|plugin| plugin.stats());
     print(format_args!(
@@ -140,7 +140,7 @@ async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<Arc<Soc
 }
 
 /// Handles the probes that arrive at a port.
-async fn hear(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
+async fn handle_probes(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = EMPTY;
     loop {
         let (from, datagram) = socket.receive(&mut buffer).await;
@@ -164,7 +164,7 @@ async fn forward(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
 }
 
 /// Sends punches to clients from ports to which they have not sent.
-async fn knock(probed: Vec<Arc<Socket>>, endpoint: Endpoint, plugin: Plugin) {
+async fn send_punches(probed: Vec<Arc<Socket>>, endpoint: Endpoint, plugin: Plugin) {
     let mut ticks = tokio::time::interval(TICK);
     let guid = endpoint.guid();
     loop {

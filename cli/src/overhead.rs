@@ -329,13 +329,13 @@ mod tests {
             let delivery = Delivery { reliability, ..Delivery::default() };
             for (size, count) in [(1, 1), (100, 5), (136, 10), (1_432, 1), (1_433, 1), (3_000, 1)] {
                 let sent = sent(plain::<RakNet>(), delivery, size, count);
-                let told = cost("RakNet, as", name, size as u64, count as u64);
-                assert_eq!(told, sent, "{name} {size} {count}");
+                let computed = cost("RakNet, as", name, size as u64, count as u64);
+                assert_eq!(computed, sent, "{name} {size} {count}");
             }
             for (size, count) in [(1, 1), (100, 5), (136, 10), (1_394, 1), (1_395, 1), (3_000, 1)] {
                 let sent = sent(secure(), delivery, size, count);
-                let told = cost("RakNet, secure", name, size as u64, count as u64);
-                assert_eq!(told, sent, "secure, {name} {size} {count}");
+                let computed = cost("RakNet, secure", name, size as u64, count as u64);
+                assert_eq!(computed, sent, "secure, {name} {size} {count}");
             }
         }
         for (size, count) in [(1, 1), (100, 5), (504, 1), (505, 1), (2_000, 1)] {

@@ -428,12 +428,15 @@ impl World {
         let is_known = !self.admission.is_trusted_proxy(expected.ip());
         let joined = [evil, b",".as_slice(), honest].concat();
         for lines in [vec![evil, honest], vec![joined.as_slice()]] {
-            let told = client(PROXY.into(), &lines);
-            assert!(!is_known || told.is_none_or(|told| told == expected), "{told:?} in place of {expected}");
+            let found = client(PROXY.into(), &lines);
+            assert!(
+                !is_known || found.is_none_or(|found| found == expected),
+                "{found:?} in place of {expected}"
+            );
             let peer = address(step.flags >> 3);
             if !self.admission.is_trusted_proxy(peer) {
-                let told = client(peer, &lines);
-                assert!(told.is_none_or(|told| told.ip() == peer.to_canonical()), "{told:?} of {peer}");
+                let found = client(peer, &lines);
+                assert!(found.is_none_or(|found| found.ip() == peer.to_canonical()), "{found:?} of {peer}");
             }
         }
     }

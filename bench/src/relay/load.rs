@@ -44,14 +44,14 @@ pub(super) struct Load {
 struct Loaded {
     client: Box<dyn Client>,
     in_flight: u32,
-    heard: Instant,
+    last_echo: Instant,
 }
 
 impl Load {
     /// Creates a load with packets of `size` bytes, 8 at least; `server` is `None` if the packets are echoed elsewhere.
     pub(super) fn new(clients: Vec<Box<dyn Client>>, server: Option<GameServer>, size: usize) -> Self {
         let start = Instant::now();
-        let clients = clients.into_iter().map(|client| Loaded { client, in_flight: 0, heard: start });
+        let clients = clients.into_iter().map(|client| Loaded { client, in_flight: 0, last_echo: start });
         Self { clients: clients.collect(), server, packet: vec![0x20; size.max(STAMP)], start, next: 0 }
     }
 
@@ -92,9 +92,9 @@ impl Load {
         let now = Instant::now();
         self.stamp(now);
         let mut sent = 0;
-        for Loaded { client, in_flight, heard } in &mut self.clients {
-            if now.duration_since(*heard) > LOST_AFTER {
-                (*in_flight, *heard) = (0, now);
+        for Loaded { client, in_flight, last_echo } in &mut self.clients {
+            if now.duration_since(*last_echo) > LOST_AFTER {
+                (*in_flight, *last_echo) = (0, now);
             }
             for _ in *in_flight..window {
                 client.send(&self.packet)?;
@@ -125,7 +125,7 @@ impl Load {
 
     fn receive(&mut self, nanos: &mut Vec<u64>) -> Result<()> {
         let (start, size) = (self.start, self.packet.len());
-        for Loaded { client, in_flight, heard } in &mut self.clients {
+        for Loaded { client, in_flight, last_echo } in &mut self.clients {
             let mut now = None;
             client.receive(&mut |packet| {
                 if packet.len() != size {
@@ -135,7 +135,7 @@ impl Load {
                 let sent = packet.first_chunk().map_or(0, |stamp| u64::from_be_bytes(*stamp));
                 let arrived = u64::try_from(now.duration_since(start).as_nanos()).unwrap_or(u64::MAX);
                 nanos.push(arrived.saturating_sub(sent));
-                (*in_flight, *heard) = (in_flight.saturating_sub(1), now);
+                (*in_flight, *last_echo) = (in_flight.saturating_sub(1), now);
             })?;
         }
         Ok(())

@@ -27,9 +27,9 @@ pub(super) struct ReturningClient {
 impl ReturningClient {
     pub(super) fn connect(relay: SocketAddr, server: &mut GameServer) -> Result<Self> {
         let mut client = Self { relay, socket: open(relay, "")?, secret: String::new() };
-        let told = client.wait(server, |message| matches!(message, Message::Text(_)))?;
-        let told: Value = serde_json::from_str(told.to_text()?)?;
-        told["resume"].as_str().context("the relay sends no resume secret")?.clone_into(&mut client.secret);
+        let answer = client.wait(server, |message| matches!(message, Message::Text(_)))?;
+        let answer: Value = serde_json::from_str(answer.to_text()?)?;
+        answer["resume"].as_str().context("the relay sends no resume secret")?.clone_into(&mut client.secret);
         Ok(client)
     }
 
@@ -46,11 +46,11 @@ impl ReturningClient {
         self.socket.get_ref().shutdown(Shutdown::Both)?;
         let start = Instant::now();
         self.socket = open(self.relay, &format!("&resume={}", self.secret))?;
-        let told = self.wait(server, |message| matches!(message, Message::Text(_)))?;
+        let answer = self.wait(server, |message| matches!(message, Message::Text(_)))?;
         self.echo(packet, server)?;
         let time = start.elapsed();
-        let told: Value = serde_json::from_str(told.to_text()?)?;
-        ensure!(told["resumed"] == true, "the relay has forgotten the flow: {told}");
+        let answer: Value = serde_json::from_str(answer.to_text()?)?;
+        ensure!(answer["resumed"] == true, "the relay has forgotten the flow: {answer}");
         Ok(time)
     }
 

@@ -100,9 +100,9 @@ impl Player {
         let registered = tokio::time::timeout(timeout, registered).await;
         registered.map_err(|_| failure(&"it is connected, but is not a facilitator"))?;
         let (opened, connections) = mpsc::unbounded_channel();
-        let (told, outcomes) = mpsc::unbounded_channel();
+        let (report, outcomes) = mpsc::unbounded_channel();
         let only = is_forwarded.then_some(facilitator);
-        tokio::spawn(work(endpoint.clone(), traversal.clone(), only, opened, told));
+        tokio::spawn(work(endpoint.clone(), traversal.clone(), only, opened, report));
         Ok(Self { endpoint, traversal, facilitator: connection, connections, outcomes, mapping })
     }
 
@@ -209,16 +209,16 @@ async fn work(
     traversal: Plugin,
     only: Option<SocketAddr>,
     opened: mpsc::UnboundedSender<Connection>,
-    told: mpsc::UnboundedSender<Outcome>,
+    report: mpsc::UnboundedSender<Outcome>,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {
-            heard = endpoint.recv_unconnected() => {
-                let Some(heard) = heard else { return };
-                if heard.kind == UnconnectedKind::OutOfBand {
+            message = endpoint.recv_unconnected() => {
+                let Some(message) = message else { return };
+                if message.kind == UnconnectedKind::OutOfBand {
                     let now = endpoint.now();
-                    traversal.with(|traversal| traversal.handle_out_of_band(now, heard.from, &heard.data));
+                    traversal.with(|traversal| traversal.handle_out_of_band(now, message.from, &message.data));
                     endpoint.wake();
                 }
             }
@@ -234,7 +234,7 @@ async fn work(
         }
         while let Some(outcome) = traversal.with(Traversal::poll_outcome) {
             // The receiver is gone once the command has ended.
-            let _ = told.send(outcome);
+            let _ = report.send(outcome);
         }
     }
 }

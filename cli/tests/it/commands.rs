@@ -172,7 +172,7 @@ fn invalid_arguments_are_reported_in_one_line() {
     fails(&["echo", "--listen", "127.0.0.1:0", "--password", &"x".repeat(256)], 2, "255");
     fails(&["echo", "--listen", "127.0.0.1:0", "--pcap", "/nowhere/a.pcap"], 2, "/nowhere/a.pcap");
     fails(&["discover", "--port", "0"], 2, "0");
-    fails(&["discover", "--address", "everybody"], 2, "everybody");
+    fails(&["discover", "--address", "anywhere"], 2, "anywhere");
     fails(&["decode", "00", "--as", "poem"], 2, "poem");
     let (_socket, taken) = silence();
     fails(&["echo", "--listen", &taken], 2, &taken);
@@ -365,8 +365,8 @@ fn discover_finds_servers() {
     let server = start_echo(&["--advertise", "a game"]);
     // This server is bound to one address, which no broadcast reaches.
     let port = server.announced.rsplit(':').next().expect("a port").to_owned();
-    let nobody = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "0.3"];
-    fails(&nobody, 1, "no server answered");
+    let unanswered = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "0.3"];
+    fails(&unanswered, 1, "no server answered");
 
     let server = start_echo(&["--listen", "0.0.0.0:0", "--advertise", "a game"]);
     let port = server.announced.rsplit(':').next().expect("a port").to_owned();

@@ -122,7 +122,7 @@ fn unreachable_machines_meet_through_the_facilitator() {
 /// Starts a router that supports NAT-PMP alone, and reports the lifetime of each request.
 fn router(gateway: &str) -> mpsc::Receiver<u32> {
     let socket = UdpSocket::bind((gateway, 5_351)).expect("a port");
-    let (heard, lifetimes) = mpsc::channel();
+    let (requested, lifetimes) = mpsc::channel();
     std::thread::spawn(move || {
         let mut request = [0; 1_100];
         // The thread ends with the test.
@@ -134,7 +134,7 @@ fn router(gateway: &str) -> mpsc::Receiver<u32> {
                     let number = u32::from_be_bytes(lifetime);
                     let outside = if number == 0 { 0 } else { 4_321_u16 };
                     // The test may have ended.
-                    let _ = heard.send(number);
+                    let _ = requested.send(number);
                     let head = [0, 129, 0, 0, 0, 0, 0, 1];
                     [&head[..], &port[..2], &outside.to_be_bytes(), &lifetime].concat()
                 }
@@ -168,10 +168,10 @@ fn a_machine_maps_and_unmaps_a_port_of_its_router() {
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("mapped 203.0.113.9:4321 by NAT-PMP\n"), "{said}");
     assert!(said.contains(" directly in "), "{said}");
-    let mut heard: Vec<_> = lifetimes.try_iter().collect();
+    let mut requested: Vec<_> = lifetimes.try_iter().collect();
     // A request is repeated if the answer is late.
-    heard.dedup();
-    assert_eq!(heard, [7_200, 0]);
+    requested.dedup();
+    assert_eq!(requested, [7_200, 0]);
 }
 
 /// A facilitator that listens on IPv6 also connects machines with IPv4, including probe and forwarding ports.

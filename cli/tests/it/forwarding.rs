@@ -34,7 +34,7 @@ impl Client {
         let facilitator = endpoint.connect(facilitator).await.expect("a facilitator");
         let client = Self { endpoint, facilitator };
         client.tell(&FromClient::Hello { internal: [].into_iter().collect() }).await;
-        while !matches!(client.heard().await, FromFacilitator::Probed { token: 0, .. }) {}
+        while !matches!(client.next_message().await, FromFacilitator::Probed { token: 0, .. }) {}
         client
     }
 
@@ -44,7 +44,7 @@ impl Client {
         self.facilitator.send(bytes, Delivery::RELIABLE_ORDERED).await.expect("a connection");
     }
 
-    async fn heard(&self) -> FromFacilitator {
+    async fn next_message(&self) -> FromFacilitator {
         let message = tokio::time::timeout(DEADLINE, self.facilitator.recv()).await;
         let message = message.expect("a message in time").expect("a connection");
         FromFacilitator::decode(&message.bytes).expect("a message of a facilitator")
@@ -53,7 +53,7 @@ impl Client {
     /// Reports that no datagrams arrive until the facilitator forwards; returns the session and the port.
     async fn forwarded(&self) -> (u64, u16) {
         loop {
-            match self.heard().await {
+            match self.next_message().await {
                 FromFacilitator::Begin { session, .. } => self.tell(&FromClient::Failed { session }).await,
                 FromFacilitator::Forwarded { session, port, .. } => return (session, port),
                 FromFacilitator::Refused { reason, .. } => panic!("{reason}"),

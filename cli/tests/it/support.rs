@@ -44,7 +44,7 @@ impl Server {
             Ok(ControlFlow::Break(line)) => line,
             announced => {
                 let _ = child.kill();
-                let complaint = heard(child.stderr.take()).recv_timeout(DEADLINE).unwrap_or_default();
+                let complaint = collect(child.stderr.take()).recv_timeout(DEADLINE).unwrap_or_default();
                 let complaint = String::from_utf8_lossy(&complaint);
                 panic!("no line of {arguments:?} begins with {word:?}: {announced:?}\n{complaint}");
             }
@@ -64,11 +64,11 @@ impl Server {
     #[cfg(unix)]
     pub(crate) fn log(&mut self) -> Log {
         let stderr = self.child.stderr.take().expect("a piped error output");
-        let (told, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines() {
                 // The test may have ended.
-                let _ = told.send(line.expect("text"));
+                let _ = sender.send(line.expect("text"));
             }
         });
         Log(lines)
@@ -106,7 +106,7 @@ fn spawn(program: &Path, arguments: &[&str]) -> Child {
 }
 
 /// Collects an output of a program until the program ends, reading continuously so that the pipe never fills.
-fn heard(output: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+fn collect(output: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let mut output = output.expect("a piped output");
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -120,7 +120,7 @@ fn heard(output: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
 /// Runs a program to its end.
 pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = spawn(program, arguments);
-    let (stdout, stderr) = (heard(child.stdout.take()), heard(child.stderr.take()));
+    let (stdout, stderr) = (collect(child.stdout.take()), collect(child.stderr.take()));
     let mut stdin = child.stdin.take().expect("a piped input");
     // A program that does not read its input may have ended.
     let _ = stdin.write_all(input.as_bytes());

@@ -109,13 +109,13 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
     /// # let (client, server) = loopback::peers::<RakNet>(stack);
-    /// let everybody: AddressPattern = "10.*".parse()?;
+    /// let network: AddressPattern = "10.*".parse()?;
     /// server.lend_bans(BANS.take());
-    /// server.ban(everybody, None)?;
+    /// server.ban(network, None)?;
     /// let failed = client.connect(loopback::SERVER).await.err();
     /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned))));
     ///
-    /// assert!(server.unban(everybody) && !server.unban(everybody));
+    /// assert!(server.unban(network) && !server.unban(network));
     /// assert!(client.connect(loopback::SERVER).await.is_ok());
     /// # Ok(()) }) }
     /// ```

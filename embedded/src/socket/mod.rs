@@ -123,8 +123,8 @@ pub(crate) struct SendQueue<'d> {
 
 impl SendQueue<'_> {
     /// Remembers the sender of a datagram.
-    fn heard(&mut self, now: Instant, from: IpAddress) {
-        self.neighbours.heard(now, from);
+    fn received_from(&mut self, now: Instant, from: IpAddress) {
+        self.neighbours.received_from(now, from);
         if !self.senders.contains(&from) {
             // If there is no room, every unknown receiver counts as a sender.
             let _ = self.senders.push(from);
@@ -226,7 +226,7 @@ impl Sockets<'_> {
         take: impl FnOnce(SocketAddr, &[u8]),
     ) -> Poll<()> {
         let received = self.main.recv_from_with(|bytes, meta| {
-            queue.heard(now, meta.endpoint.addr);
+            queue.received_from(now, meta.endpoint.addr);
             take(address(meta.endpoint), bytes);
         });
         pin!(received).poll(cx)

@@ -86,7 +86,7 @@ impl<'d> Neighbours<'d> {
     }
 
     /// Records that a datagram arrived from this address.
-    pub(super) fn heard(&mut self, now: Instant, address: IpAddress) {
+    pub(super) fn received_from(&mut self, now: Instant, address: IpAddress) {
         if let Some(known) = self.get_mut(address) {
             known.at = now;
         }
@@ -141,7 +141,7 @@ mod tests {
             let due = now + Duration::from_secs(seconds);
             assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Unanswered(due));
         }
-        neighbours.heard(now, address(1));
+        neighbours.received_from(now, address(1));
         assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Unanswered(now));
         neighbours.reached(now, address(1));
         assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Reachable);
@@ -168,7 +168,7 @@ mod tests {
         let mut neighbours = Neighbours::new(&mut []);
         let start = Instant::ZERO;
         neighbours.reached(start, address(1));
-        neighbours.heard(start + Duration::from_secs(30), address(1));
+        neighbours.received_from(start + Duration::from_secs(30), address(1));
         let later = start + Duration::from_secs(60);
         assert_eq!(neighbours.knowledge(later, address(1), false), Knowledge::Reachable);
         let latest = start + Duration::from_secs(90);

@@ -94,8 +94,8 @@ fn failed_attempts_have_reasons() {
         let (here, there, address) = machines(Wire::losing(0));
         let refused = Connection::connect(here, memory(), address).await;
         assert_eq!(refused.err(), Some(ConnectError::Refused));
-        let nobody = Connection::connect(here, memory(), (address.ip(), 0).into()).await;
-        assert_eq!(nobody.err(), Some(ConnectError::NoRoute));
+        let failed = Connection::connect(here, memory(), (address.ip(), 0).into()).await;
+        assert_eq!(failed.err(), Some(ConnectError::NoRoute));
         let family =
             Connection::connect(here, memory(), "[2001:db8::1]:7".parse().expect("an address")).await;
         assert_eq!(family.err(), Some(ConnectError::NoRoute));

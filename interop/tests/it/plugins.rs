@@ -63,8 +63,8 @@ impl Ours {
         connection.expect("it is connected").disconnect().await;
     }
 
-    fn has_report(&self, who: Guid, with: Guid) -> bool {
-        self.graph.with(|graph| graph.connections_of(who).iter().any(|remote| remote.guid == with))
+    fn has_report(&self, guid: Guid, with: Guid) -> bool {
+        self.graph.with(|graph| graph.connections_of(guid).iter().any(|remote| remote.guid == with))
     }
 
     fn set(&self, event: EventId, is_ready: bool) {

@@ -321,9 +321,9 @@ mod discovery {
             servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
         });
         // One withdraws its announcement, the other one's expires.
-        let told =
+        let status =
             Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
-        assert!(told.success() && polite.wait().expect("an end").success());
+        assert!(status.success() && polite.wait().expect("an end").success());
         eventually("the first is gone", || names(&relay) == ["arena-2", "fixed"]);
         killed.kill().expect("a running program");
         killed.wait().expect("an end");

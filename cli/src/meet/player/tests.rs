@@ -41,7 +41,7 @@ fn router(port: Arc<AtomicU16>) {
 async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
     let options = Options::server(1).expect("entropy");
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
-    let (told, hellos) = mpsc::unbounded_channel();
+    let (sender, hellos) = mpsc::unbounded_channel();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
         let connection = accepting.accept().await.expect("a client");
@@ -50,7 +50,7 @@ async fn facilitator() -> (Endpoint, UnboundedReceiver<Vec<u8>>) {
                 // The address outside the router.
                 let probed = [&[133, 17][..], &[0; 8], &[4, !127, !0, !0, !1, 0, 1]].concat();
                 connection.send(&probed, Delivery::RELIABLE_ORDERED).await.expect("open");
-                told.send(message.bytes).expect("a test that listens");
+                sender.send(message.bytes).expect("a test that listens");
             }
         }
     });
@@ -69,8 +69,8 @@ fn announced(hello: &[u8]) -> Option<u16> {
 }
 
 async fn until_announced(hellos: &mut UnboundedReceiver<Vec<u8>>, wanted: Option<u16>) {
-    let heard = async { while announced(&hellos.recv().await.expect("a facilitator")) != wanted {} };
-    tokio::time::timeout(DEADLINE, heard).await.expect("an announcement in time");
+    let announcement = async { while announced(&hellos.recv().await.expect("a facilitator")) != wanted {} };
+    tokio::time::timeout(DEADLINE, announcement).await.expect("an announcement in time");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -161,11 +161,11 @@ pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
     run(async {
         let mut net = Net::new(Wire::losing(0));
         let client = net.machine::<P, 1, 24, 128, 4>(0, P::hurry);
-        let nobody = ([10, 0, 0, 9], PORT).into();
-        let error = client.handle.connect(nobody).await.expect_err("nobody");
+        let absent = ([10, 0, 0, 9], PORT).into();
+        let error = client.handle.connect(absent).await.expect_err("an unused address");
         assert_eq!(error.to_string(), "the server does not answer");
         // The place of the first attempt is free again, and only one attempt at a time can have it.
-        let (first, second) = tokio::join!(client.handle.connect(nobody), client.handle.connect(nobody));
+        let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
         assert!(matches!(second, Err(ConnectError::NotTried(_))), "{second:?}");
     });

@@ -97,12 +97,12 @@ fn servers_are_found_by_their_pongs() {
         let pong = client.handle.ping(server.address, time_limit).await.expect("a pong");
         assert_eq!((pong.from(), pong.copy_to(&mut buffer)), (server.address, Some(&b"our game"[..])));
         drop(pong);
-        let everybody = (std::net::Ipv4Addr::BROADCAST, PORT).into();
-        let pong = client.handle.discover(everybody, time_limit).await.expect("a pong");
+        let broadcast = (std::net::Ipv4Addr::BROADCAST, PORT).into();
+        let pong = client.handle.discover(broadcast, time_limit).await.expect("a pong");
         assert_eq!(pong.from(), server.address);
         drop(pong);
-        let nobody = ([10, 0, 0, 9], PORT).into();
-        let error = client.handle.ping(nobody, embassy_time::Duration::from_millis(50)).await;
+        let absent = ([10, 0, 0, 9], PORT).into();
+        let error = client.handle.ping(absent, embassy_time::Duration::from_millis(50)).await;
         assert!(matches!(error, Err(PingError::NoAnswer)));
     });
 }

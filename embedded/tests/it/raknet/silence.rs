@@ -11,7 +11,7 @@ use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, mes
 /// Longer than the socket may be blocked.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The number of an address without a machine.
-const NOBODY: u8 = 99;
+const ABSENT: u8 = 99;
 
 /// Creates a client on any port and a server, which are machines 1 and 2.
 fn ethernet() -> (Net, Machine<RakNet>, Machine<RakNet>) {
@@ -110,7 +110,7 @@ fn a_forged_request_blocks_a_server_only_briefly() {
         let (net, client, server) = ethernet();
         let (here, there) = connect(&client, &server).await;
         say(1, &there, &here).await;
-        net.forge(2, forged_ping(NOBODY, 2));
+        net.forge(2, forged_ping(ABSENT, 2));
         // Until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
@@ -124,8 +124,8 @@ fn a_client_keeps_its_port_after_its_datagrams_were_lost() {
     run(async {
         let (_net, client, server) = ethernet();
         let (here, there) = connect(&client, &server).await;
-        let nobody = ([10, 0, 0, NOBODY], PORT).into();
-        let error = client.handle.ping(nobody, Duration::from_millis(50)).await;
+        let absent = ([10, 0, 0, ABSENT], PORT).into();
+        let error = client.handle.ping(absent, Duration::from_millis(50)).await;
         assert!(matches!(error, Err(PingError::NoAnswer)));
         // From another port the server would not recognise it.
         say(1, &here, &there).await;

@@ -68,14 +68,14 @@ fn every_server_that_answers_is_found() {
         let mut net = Net::new(Wire::losing(0));
         let client = net.client::<RakNet, 1, 48, 128, 8>();
         let servers = [net.server::<RakNet, 1, 48, 128, 8>(), net.server::<RakNet, 1, 48, 128, 8>()];
-        let everybody = (std::net::Ipv4Addr::BROADCAST, PORT).into();
+        let broadcast = (std::net::Ipv4Addr::BROADCAST, PORT).into();
         let mut found = Vec::new();
         // On a busy machine an answer may arrive after the search.
         while found.len() < servers.len() {
             found.clear();
             let time = Duration::from_millis(500);
             let searched =
-                client.handle.discover_all(everybody, PingScope::Any, time, |pong| found.push(pong.from()));
+                client.handle.discover_all(broadcast, PingScope::Any, time, |pong| found.push(pong.from()));
             assert_eq!(searched.await, Ok(()));
         }
         found.sort_unstable();
