@@ -114,7 +114,7 @@ export async function openInMemory() {
   const peerSettings = { protocol: "raknet", protocolVersion: 6, progressInterval: 0, password: none, memory: {}, silenceTimeoutMs: 0, outgoingLimit: 0 };
   const open = (_, events) => {
     back.onDatagram = (datagram) => events.onDatagram(datagram);
-    globalThis.queueMicrotask(() => events.onOpen());
+    globalThis.queueMicrotask(() => events.onTransportOpen());
     return { name: "udp", dropped: 0, hasRoom: true, bufferedAmount: 0, sendsAtOnce: true, send: (datagram) => forth.put(datagram), close: () => undefined };
   };
   const client = new CheckedConnection((owner) => new Session(createPeer(clientWasm, peerSettings), { ...peerSettings, transport: {} }, owner, open));

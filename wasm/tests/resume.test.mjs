@@ -156,7 +156,7 @@ function watch(t, url, more) {
   let settle;
   const ended = new Promise((resolve) => (settle = resolve));
   const transport = openTransport({ url, carriers: ["websocket"], resume: true, webSocket: WebSocket, ...more }, {
-    onOpen: () => events.push("open"),
+    onTransportOpen: () => events.push("open"),
     onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
     onInterrupted: () => events.push("interrupted"),
     onResumed: () => events.push("resumed"),

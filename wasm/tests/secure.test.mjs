@@ -190,9 +190,9 @@ test("the hash of the key that a server announces is known with its key", () => 
   const bytes = Buffer.from(hash.split(":")[1], "base64url");
   let owner;
   const connection = new SecurePeerConnection((given) => (owner = given));
-  owner.onOpen(Uint8Array.from([...new Uint8Array(32), ...bytes]));
+  owner.onConnected(Uint8Array.from([...new Uint8Array(32), ...bytes]));
   assert.deepEqual(connection.securePeer, { key: `rakwire-public-key-1:${"A".repeat(43)}`, next: hash });
-  assert.throws(() => owner.onOpen(undefined), fails("internal", /not secure/));
+  assert.throws(() => owner.onConnected(undefined), fails("internal", /not secure/));
 });
 
 /** A page of a relay that serves the package, too. */

@@ -6,9 +6,10 @@ import { test } from "node:test";
 
 import { openLoudspeaker, openMicrophone, Voice } from "rakwire/voice";
 
-import { decodeFrame, encodeFrame, JitterBuffer } from "../dist/voice/jitter-buffer.js";
+import { JitterBuffer } from "../dist/voice/jitter-buffer.js";
 import { Concealer } from "../dist/voice/loudspeaker.js";
 import { FRAME_SAMPLES, Framer, mixDown, Mixer, SAMPLE_RATE } from "../dist/voice/sound.js";
+import { decodeFrame, encodeFrame } from "../dist/voice/voice.js";
 import { openFake, openPair } from "./fake-peer.mjs";
 import { codeOf, fails } from "./support.mjs";
 

@@ -148,7 +148,7 @@ test("a worker that does nothing any more is ended, and its connections with it"
   const ended = [];
   const silent = Object.assign(new EventTarget(), { postMessage: () => undefined, terminate: () => ended.push("worker") });
   const worker = createWorker(() => silent);
-  const owner = { hasRoom: true, onOpen: () => undefined, onEnd: ({ code }) => ended.push(code) };
+  const owner = { hasRoom: true, onConnected: () => undefined, onEnd: ({ code }) => ended.push(code) };
   worker.open({}, { protocol: "raknet" }, owner);
   const opened = { session: 1, type: "open", longest: 1_000, internalAddresses: [] };
   silent.dispatchEvent(Object.assign(new Event("message"), { data: opened }));
@@ -169,7 +169,7 @@ test("a worker that says nothing while a connection is open is ended, and its co
     return started.at(-1);
   };
   const worker = createWorker(start);
-  const open = () => worker.open({}, { protocol: "raknet" }, { hasRoom: true, onOpen: () => undefined, onEnd: ({ code }) => ended.push(code) });
+  const open = () => worker.open({}, { protocol: "raknet" }, { hasRoom: true, onConnected: () => undefined, onEnd: ({ code }) => ended.push(code) });
   const say = (data) => started.at(-1).dispatchEvent(Object.assign(new Event("message"), { data: { session: 1, ...data } }));
   open();
   t.mock.timers.tick(60_000);

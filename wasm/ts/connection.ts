@@ -17,12 +17,13 @@ import {
   WAIT_OPTIONS,
   withDeadline,
 } from "./options.js";
-import type { Peer, PeerSettings } from "./peer.js";
+import type { PeerSettings, SessionSettings } from "./options.js";
+import type { Peer } from "./peer.js";
 import { ReceiveQueue } from "./receive-queue.js";
-import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "./session.js";
+import type { SessionEnd, SessionLike, SessionOwner, SessionWorker } from "./session.js";
 import { Session } from "./session.js";
 import { withPermission } from "./transport/local-network.js";
-import type { RelayNotice } from "./transport/transport.js";
+import type { RelayNotice } from "./transport/flow.js";
 import type {
   CloseCode,
   CloseInfo,
@@ -78,7 +79,7 @@ export async function openWith<C extends PeerConnection>(
   const connecting = withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
     const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
     const open = (owner: SessionOwner): SessionLike =>
-      worker?.open(loaded.module, settings, owner) ?? new Session(create(loaded, settings), settings, owner);
+      (worker as SessionWorker | undefined)?.open(loaded.module, settings, owner) ?? new Session(create(loaded, settings), settings, owner);
     for (;;) {
       const connection = await attempt(new Connection(open), settings.protocol, deadline);
       if (connection !== undefined) {
@@ -146,12 +147,12 @@ export class PeerConnection extends EventTarget implements Connection {
       },
       dispatch: (message: Message) => this.#dispatch(message),
     };
-    this.queue = new ReceiveQueue(listeners, () => this.#session.resume(), maxQueuedBytes);
+    this.queue = new ReceiveQueue(listeners, () => this.#session.onRoom(), maxQueuedBytes);
     this.#session = open({
       get hasRoom() {
         return connection.#isClosing || connection.#hasRoom;
       },
-      onOpen: (securePeer) => this.onOpen(securePeer),
+      onConnected: (securePeer) => this.onConnected(securePeer),
       onMessage: (message) => this.#onMessage(message),
       onProgress: (progress) => this.#onProgress(progress),
       onMtu: (mtu) => this.dispatchEvent(new ConnectionEvent("mtu", { mtu })),
@@ -313,7 +314,7 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 
   /** A secure connection learns whom the server has shown to be. */
-  protected onOpen(_securePeer: Uint8Array | undefined): void {
+  protected onConnected(_securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     this.#opened.resolve();
   }

@@ -4,7 +4,7 @@ import { notConnected, RakwireError } from "./errors.js";
 import { report } from "./events.js";
 import type { PresentBytes } from "./files/manifest.js";
 import { IncomingFile, Manifest } from "./files/manifest.js";
-import { checkTransfer, Pacer } from "./files/options.js";
+import { checkTransfer, Pacer } from "./files/send.js";
 import type { Page, Request } from "./files/wire.js";
 import { codeOfReason, decodeReply, encodeRequest, reasonOfCode, REPLY_ID, TransferError } from "./files/wire.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";

@@ -2,12 +2,35 @@
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import type { SessionSettings } from "./session.js";
 import { readCarriers } from "./transport/race.js";
 import type { TransportSettings } from "./transport/transport.js";
 import { checkToken, directTransport, targetUrl } from "./transport/transport.js";
 import { isFingerprint } from "./transport/webrtc.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
+
+/** What a peer is made with. */
+export interface PeerSettings {
+  protocol: Protocol;
+  protocolVersion: number;
+  /** How many milliseconds a pong is waited for that shows the version of the server; 0 does not ask. */
+  versionWaitMs?: number;
+  progressInterval: number;
+  password: Uint8Array;
+  memory: MemoryOptions;
+  /** Milliseconds; 0 stands for the default. */
+  silenceTimeoutMs: number;
+  /** Bits a second; 0 stands for no limit. */
+  outgoingLimit: number;
+  /** Whom the server of a secure connection has to be, and who the client is; none is a plain connection. */
+  security?: Uint8Array;
+}
+
+/** What a session is made with. */
+export interface SessionSettings extends PeerSettings {
+  transport: TransportSettings;
+  /** Whether it ends with the page. */
+  endWithPage?: boolean;
+}
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 /** How long a server is asked for its version, and which part of the time for connecting at most. */

@@ -5,28 +5,30 @@
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
+import type { PeerSettings } from "./options.js";
 import { readAddresses, readPong, writePing } from "./raknet-wire.js";
 import type { PeerStats, Rust, RustPeer, Texts } from "./rust.js";
-import { describeStats, dropNames, ENDS, ERRORS, FAILURES, HEADER, readTexts } from "./rust.js";
+import {
+  CONNECTED,
+  describeStats,
+  dropNames,
+  ENDED,
+  ENDS,
+  ERRORS,
+  EVENT_WITHOUT_MEMORY,
+  FAILED,
+  FAILURES,
+  HEADER,
+  MAX_DATAGRAM,
+  MESSAGE,
+  MTU,
+  readTexts,
+  RECEIPT,
+  RECEIVING,
+  SENDING,
+} from "./rust.js";
 import { reliabilityName } from "./sending.js";
-import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } from "./types.js";
-
-/** What a peer is made with. */
-export interface PeerSettings {
-  protocol: Protocol;
-  protocolVersion: number;
-  /** How many milliseconds a pong is waited for that shows the version of the server; 0 does not ask. */
-  versionWaitMs?: number;
-  progressInterval: number;
-  password: Uint8Array;
-  memory: MemoryOptions;
-  /** Milliseconds; 0 stands for the default. */
-  silenceTimeoutMs: number;
-  /** Bits a second; 0 stands for no limit. */
-  outgoingLimit: number;
-  /** Whom the server of a secure connection has to be, and who the client is; none is a plain connection. */
-  security?: Uint8Array;
-}
+import type { CloseCode, Message, Outcome, Progress } from "./types.js";
 
 /** Who is told what happened. */
 export interface PeerEvents {
@@ -42,21 +44,6 @@ export interface PeerEvents {
 /** One connection to one server, without socket and timers. */
 export type Peer = Pick<RustPeerHandle, keyof RustPeerHandle>;
 
-/** The kinds of events, as in `src/npm/record.rs`. */
-const CONNECTED = 1;
-const FAILED = 2;
-const ENDED = 3;
-const MESSAGE = 4;
-const RECEIPT = 5;
-const SENDING = 6;
-const RECEIVING = 7;
-const MTU = 9;
-
-/** Stands for an event for which there is no memory, as in `src/npm/record.rs`. */
-const EVENT_WITHOUT_MEMORY = 1;
-
-/** More than any UDP datagram has. */
-const MAX_DATAGRAM = 65_536;
 const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
 
 /** A peer of the Game Protocol that is not connected. */

@@ -10,13 +10,13 @@ import { isPingScope, readPong, writePing } from "./raknet-wire.js";
 import type { Announced } from "./transport/announced.js";
 import { fetchAnnounced } from "./transport/announced.js";
 import type { CarrierEvents } from "./transport/carrier.js";
-import { attempt, describeClose, PLATFORM_TIMERS } from "./transport/carrier.js";
+import { describeClose } from "./transport/close.js";
 import { withPermission } from "./transport/local-network.js";
 import type { Transport, TransportEvents } from "./transport/transport.js";
 import { checkToken, directTransport, targetUrl } from "./transport/transport.js";
-import { openWebSocket, readWebSocket } from "./transport/websocket.js";
+import { attempt, openWebSocket, readWebSocket } from "./transport/websocket.js";
 import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
-import { beforeAbort, deferred } from "./waits.js";
+import { beforeAbort, deferred, PLATFORM_TIMERS } from "./waits.js";
 
 export { RakwireError } from "./errors.js";
 export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
@@ -109,7 +109,7 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
     transport.send(writePing(scope, time, guid));
   };
   const transport = open({
-    onOpen() {
+    onTransportOpen() {
       timer = setInterval(sendPing, REPEAT_MS);
       sendPing();
     },
@@ -133,7 +133,7 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
   }
 }
 
-type PingEvents = Pick<TransportEvents, "onOpen" | "onDatagram" | "onClose">;
+type PingEvents = Pick<TransportEvents, "onTransportOpen" | "onDatagram" | "onClose">;
 
 /** Checks the options, and returns what opens the way to the server. */
 function openForPing(address: string | URL, options: PingOptions): (events: PingEvents) => Pick<Transport, "send" | "close"> {
@@ -153,23 +153,23 @@ function openForPing(address: string | URL, options: PingOptions): (events: Ping
     const request = { url, token, hasControl: false, webSocket, announced };
     const carrier = attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
     return {
-      send: (datagram) => carrier.send(datagram),
+      send: (datagram) => carrier?.send(datagram),
       close() {
         // What is asked of the relay ends with the ping.
         question.abort();
-        carrier.close();
+        carrier?.close();
       },
     };
   };
 }
 
 /** The events of a carrier as those of a transport. */
-function carrierEvents(url: URL, { onOpen, onDatagram, onClose }: PingEvents): CarrierEvents {
+function carrierEvents(url: URL, { onTransportOpen, onDatagram, onClose }: PingEvents): CarrierEvents {
   let wasOpen = false;
   return {
     onOpen() {
       wasOpen = true;
-      onOpen();
+      onTransportOpen();
     },
     onDatagram,
     onControl: () => undefined,

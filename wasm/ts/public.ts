@@ -2,10 +2,10 @@
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
 export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./sending.js";
 export type {
   CloseCode,
+  ClosedEvent,
   CloseInfo,
   Connection,
   ConnectionEventMap,
@@ -13,8 +13,11 @@ export type {
   ConnectionStats,
   ConnectOptions,
   DiscoverOptions,
+  InterruptionEvent,
   MemoryOptions,
   Message,
+  MessageArrivedEvent,
+  MtuChangedEvent,
   Outcome,
   PeerWorker,
   PingOptions,
@@ -22,9 +25,12 @@ export type {
   Pong,
   Priority,
   Progress,
+  ProgressMadeEvent,
   Protocol,
   ReadyOptions,
+  RelayDrainingEvent,
   RelayDrops,
+  RelayDropsEvent,
   Reliability,
   SendOptions,
   StatsOptions,

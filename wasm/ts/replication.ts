@@ -6,14 +6,26 @@ import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
 import { checkNames, readInteger } from "./options.js";
 import { attachUntilEnd } from "./plugin/connection.js";
-import type { EntityClass, EntityClasses, PlaceEvent, RemoveReason, ReplicaOf } from "./replication/replica.js";
-import { fingerprintOf, indexOf, Places, readClasses } from "./replication/replica.js";
-import { encodeAcknowledgement, encodeClasses, encodeStates, HEADER, readFingerprint, Received, UPDATE_ID } from "./replication/wire.js";
+import type { PlaceEvent, RemoveReason, ReplicaOf } from "./replication/replica.js";
+import { indexOf, Places } from "./replication/replica.js";
+import type { EntityClass, EntityClasses } from "./replication/wire.js";
+import {
+  encodeAcknowledgement,
+  encodeClasses,
+  encodeStates,
+  fingerprintOf,
+  HEADER,
+  readClasses,
+  readFingerprint,
+  Received,
+  UPDATE_ID,
+} from "./replication/wire.js";
 import type { Connection, Message, SendOptions } from "./types.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export type { ClassName, EntityClasses, Field, FieldName, RemoveReason, Replica, ReplicaOf } from "./replication/replica.js";
+export type { RemoveReason, Replica, ReplicaOf } from "./replication/replica.js";
+export type { ClassName, EntityClasses, Field, FieldName } from "./replication/wire.js";
 
 const MAX_ENTITIES = 1_024;
 const MAX_BYTES = 1_024;

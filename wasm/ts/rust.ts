@@ -11,6 +11,22 @@ export const DROPS = 3;
 /** The bytes of the four numbers before other bytes. */
 export const HEADER = 16;
 
+/** The kinds of events, as in `src/npm/record.rs`. */
+export const CONNECTED = 1;
+export const FAILED = 2;
+export const ENDED = 3;
+export const MESSAGE = 4;
+export const RECEIPT = 5;
+export const SENDING = 6;
+export const RECEIVING = 7;
+export const MTU = 9;
+
+/** Stands for an event for which there is no memory, as in `src/npm/record.rs`. */
+export const EVENT_WITHOUT_MEMORY = 1;
+
+/** More than any UDP datagram has. */
+export const MAX_DATAGRAM = 65_536;
+
 /** The functions of a class of Rust. The first number of each but `create` is what `create` returned. */
 export interface RustPeer {
   /** 0 if there is no memory. */

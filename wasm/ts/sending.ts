@@ -5,7 +5,6 @@
 
 import { fromThrown, notConnected, RakwireError } from "./errors.js";
 import { readInteger } from "./options.js";
-import type { Peer } from "./peer.js";
 import type { Priority, Protocol, ReadyOptions, Reliability, SendOptions } from "./types.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
@@ -94,17 +93,23 @@ export interface WantedRoom {
   delivery: number;
 }
 
+/** The peer of waiting senders. */
+interface Receiver {
+  /** Whether a message would be accepted now; throws if it never would. */
+  canSend(length: number, delivery: number): boolean;
+}
+
 /** Those that wait until the peer would accept their message. */
 export class WaitingSenders {
   /** The last message that was refused because there was no room for it. */
   refused: WantedRoom | undefined;
 
-  readonly #peer: Pick<Peer, "canSend">;
+  readonly #peer: Receiver;
   readonly #waits = new WaitList<void>();
   readonly #wanted = new WeakMap<Wait<void>, WantedRoom>();
   #isOver = false;
 
-  constructor(peer: Pick<Peer, "canSend">) {
+  constructor(peer: Receiver) {
     this.#peer = peer;
   }
 

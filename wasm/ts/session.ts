@@ -3,14 +3,17 @@
 import type { ErrorCode } from "./errors.js";
 import { fromThrown, notConnected } from "./errors.js";
 import { Loop } from "./loop.js";
+import type { SessionSettings } from "./options.js";
 import { hasPage, onPageLeft, PAGE_LEFT } from "./page.js";
-import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
+import type { Peer, PeerEvents } from "./peer.js";
 import type { PeerStats } from "./rust.js";
 import { describeStats } from "./rust.js";
 import { checkBytes, readDelivery, WaitingSenders, withReceipt } from "./sending.js";
 import { openTransport } from "./transport/relay.js";
-import type { RelayNotice, Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
-import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
+import type { TransportEnd } from "./transport/close.js";
+import type { RelayNotice } from "./transport/flow.js";
+import type { Transport, TransportEvents } from "./transport/transport.js";
+import type { CloseCode, Message, Outcome, PeerWorker, Progress, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
@@ -32,7 +35,7 @@ export interface SessionOwner {
   /** Whether there is room for another message. */
   readonly hasRoom: boolean;
   /** `securePeer` is the key of the server of a secure connection, and the hash of its next one. */
-  onOpen(securePeer: Uint8Array | undefined): void;
+  onConnected(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
   onMtu(mtu: number): void;
@@ -41,13 +44,6 @@ export interface SessionOwner {
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
   onEnd(end: SessionEnd): void;
-}
-
-/** What a session is made with. */
-export interface SessionSettings extends PeerSettings {
-  transport: TransportSettings;
-  /** Whether it ends with the page. */
-  endWithPage?: boolean;
 }
 
 /** What a connection needs of its session, which may run in another thread. */
@@ -61,9 +57,15 @@ export interface SessionLike {
   ready(options: ReadyOptions): Promise<void>;
   disconnect(): void;
   cancel(): void;
-  resume(): void;
+  /** Its owner has room for messages again. */
+  onRoom(): void;
   stats(): PeerStats;
   internalAddresses(): string[];
+}
+
+/** A worker that runs sessions. */
+export interface SessionWorker extends PeerWorker {
+  open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike;
 }
 
 /** What a loop calls: for events, after an exception, and at the end of each run. */
@@ -203,8 +205,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Resumes handling events after there is room again. */
-  resume(): void {
+  onRoom(): void {
     this.#loop.schedule();
   }
 
@@ -236,7 +237,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return this.#isOver ? undefined : this.#peer.serverGuid;
   }
 
-  onOpen(): void {
+  onTransportOpen(): void {
     this.#change((now) => this.#peer.connect(now));
   }
 
@@ -281,7 +282,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   onConnected(): void {
-    this.#owner.onOpen(this.#peer.securePeer);
+    this.#owner.onConnected(this.#peer.securePeer);
   }
 
   onMessage(message: Message): void {

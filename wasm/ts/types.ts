@@ -2,8 +2,6 @@
 /** The public types of the package. */
 
 import type { RakwireError } from "./errors.js";
-import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
-import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import type { WaitOptions } from "./waits.js";
 
 /**
@@ -346,6 +344,45 @@ export interface ConnectOptions {
   worker?: PeerWorker;
 }
 
+/** `message`: a message arrived. */
+export interface MessageArrivedEvent extends Event {
+  readonly message: Message;
+}
+
+/** `progress`: progress of a large message, sent or received. */
+export interface ProgressMadeEvent extends Event {
+  readonly progress: Progress;
+}
+
+/** `mtu`: the path carries less than the peers agreed on. New datagrams have at most this MTU, headers of 28 bytes included. */
+export interface MtuChangedEvent extends Event {
+  readonly mtu: number;
+}
+
+/** `relaydrops`: the relay has dropped datagrams, so that fewer or smaller messages would get through better. */
+export interface RelayDropsEvent extends Event {
+  readonly drops: RelayDrops;
+}
+
+/**
+ * `draining`: the relay is about to end, and ends the connection after `leftMs` milliseconds at the latest. It accepts no other
+ * connection meanwhile. The relay says so up to three times by each way to it that the connection has: a `leftMs` of 0 is the last moment.
+ */
+export interface RelayDrainingEvent extends Event {
+  readonly leftMs: number;
+}
+
+/** `close`: the connection has ended. */
+export interface ClosedEvent extends Event {
+  readonly info: CloseInfo;
+}
+
+/**
+ * `interrupted`: the relay was lost and is sought again; messages wait. `resumed`: the connection goes on where it was. A
+ * connection that cannot go on dispatches `close` instead.
+ */
+export type InterruptionEvent = Event;
+
 /** The events of a connection by name. */
 export interface ConnectionEventMap {
   message: MessageArrivedEvent;
@@ -502,7 +539,4 @@ export interface PeerWorker extends AsyncDisposable {
 
   /** Ends the worker, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
-
-  /** @internal */
-  open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike;
 }

@@ -1,4 +1,4 @@
-/** Waiting for something that may not come, until a signal ends the wait; and what `await using` calls. */
+/** Waits for something that may not come, which a signal ends; timers; and the method that `await using` calls. */
 
 /** How a wait may be ended. */
 export interface WaitOptions {
@@ -83,6 +83,19 @@ export async function beforeAbort<T>(signal: AbortSignal | undefined, work: Prom
     aborted.reject(undefined);
   }
 }
+
+/** The timers of the platform, or of a test; milliseconds. */
+export interface Timers {
+  now(): number;
+  set(callback: () => void, ms: number): unknown;
+  clear(timer: unknown): void;
+}
+
+export const PLATFORM_TIMERS: Timers = {
+  now: () => performance.now(),
+  set: (callback, ms) => setTimeout(callback, ms),
+  clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
+};
 
 /** What TypeScript and bundlers use where the platform does not have the symbol yet. */
 export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =

@@ -3,11 +3,12 @@
 import source from "../pkg/worker-source.js";
 import { notConnected, RakwireError } from "./errors.js";
 import { report } from "./events.js";
+import type { SessionSettings } from "./options.js";
 import { onPageLeft, PAGE_LEFT } from "./page.js";
 import type { PeerStats } from "./rust.js";
 import { describeStats } from "./rust.js";
 import { checkBytes, FIRST_ALLOWED_ID, readDelivery, WaitingSenders, withReceipt } from "./sending.js";
-import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "./session.js";
+import type { SessionEnd, SessionLike, SessionOwner, SessionWorker } from "./session.js";
 import type { Outcome, PeerWorker, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
 import type { Deferred, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
@@ -37,7 +38,7 @@ type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> 
 type Post = (command: Command, transfer?: Transferable[]) => void;
 
 /** A worker that runs sessions, started at the first one. */
-class WorkerThread implements PeerWorker {
+class WorkerThread implements SessionWorker {
   readonly #start: () => Worker;
   readonly #sessions = new Map<number, RemoteSession>();
   /** The WebAssembly of each entry that has opened a connection here. */
@@ -237,7 +238,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  resume(): void {
+  onRoom(): void {
     this.#grantRoom();
   }
 
@@ -262,7 +263,7 @@ class RemoteSession implements SessionLike {
         this.#guid = told.serverGuid;
         this.#addresses = told.internalAddresses;
         this.#transport = told.transport;
-        this.#owner.onOpen(told.securePeer);
+        this.#owner.onConnected(told.securePeer);
         break;
       case "messages":
         this.#withheld += told.messages.length;

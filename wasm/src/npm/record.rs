@@ -7,7 +7,7 @@ use rakwire::endpoint::{Direction, Event, Outcome};
 use super::buffer::Buffer;
 use super::numbers::Numbers;
 
-/// The kinds of events. `ts/peer.ts` has the same.
+/// The kinds of events. `ts/rust.ts` has the same.
 const CONNECTED: u32 = 1;
 const FAILED: u32 = 2;
 const ENDED: u32 = 3;

@@ -1,13 +1,12 @@
 /** The side that has the files. */
 
 import { notConnected, RakwireError } from "../errors.js";
-import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
+import { checkNames, MAX_TIMEOUT_MS, readInteger, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
 import { attachUntilEnd, SendQueue } from "../plugin/connection.js";
 import type { Connection, Message, SendOptions } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
 import { checkPath, comparePaths, Sha256, sizeOf, sliceOf, slices } from "./manifest.js";
-import { checkTransfer, Pacer } from "./options.js";
 import type { Entry, Reply, Request } from "./wire.js";
 import { codeOfReason, DATA_HEADER, decodeRequest, encodeReply, reasonOfCode, REQUEST_ID, TransferError } from "./wire.js";
 
@@ -279,4 +278,54 @@ function readPath(path: string): Uint8Array {
     throw new RakwireError("bad-option", `a file may not have the path ${JSON.stringify(path)}`);
   }
   return bytes;
+}
+
+/** Refuses options that neither both sides nor this one have. */
+export function checkTransfer(options: { delivery?: SendOptions }, ...own: string[]): void {
+  checkNames(options, [...WAIT_OPTIONS, "timeoutMs", "window", "chunkBytes", "maxBytesPerSecond", "onProgress", "delivery", ...own]);
+  checkNames(options.delivery, SEND_OPTIONS);
+}
+
+/** How much time that was not used may be made up for. */
+const BURST_MS = 100;
+/** So many chunks pass in a second at the least, so that something comes before the other side gives up. */
+const CHUNKS_PER_SECOND = 4;
+
+/** Says when the next bytes may travel. */
+export class Pacer {
+  readonly #bytesPerSecond: number;
+  readonly #continue: () => void;
+  #readyAt = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Calls back when bytes may travel, after {@link isReady} has said that they may not yet. */
+  constructor(bytesPerSecond: number | undefined, onReady: () => void) {
+    this.#bytesPerSecond = bytesPerSecond === undefined ? Infinity : readInteger("maxBytesPerSecond", bytesPerSecond, 1, Number.MAX_SAFE_INTEGER);
+    this.#continue = onReady;
+  }
+
+  /** How many bytes may travel at once, of so many; `least` at the least. */
+  chunk(bytes: number, least: number): number {
+    return Math.min(bytes, Math.max(least, Math.floor(this.#bytesPerSecond / CHUNKS_PER_SECOND)));
+  }
+
+  isReady(): boolean {
+    const waitMs = this.#readyAt - performance.now();
+    this.stop();
+    if (waitMs > 0) {
+      this.#timer = setTimeout(this.#continue, waitMs);
+    }
+    return waitMs <= 0;
+  }
+
+  passed(bytes: number): void {
+    const now = performance.now();
+    const begin = now - this.#readyAt <= BURST_MS ? this.#readyAt : now;
+    this.#readyAt = begin + (1_000 * bytes) / this.#bytesPerSecond;
+  }
+
+  /** Does not call back. */
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
 }

@@ -95,7 +95,7 @@ class UdpTransport implements Transport {
       }
       if (!this.#isOpen) {
         this.#isOpen = true;
-        this.#events?.onOpen();
+        this.#events?.onTransportOpen();
       }
     });
     socket.on("error", (error) => this.#onError(socket, error));

@@ -2,7 +2,8 @@
 
 import { CheckedConnection } from "../connection.js";
 import { RakwireError } from "../errors.js";
-import type { Peer, PeerSettings } from "../peer.js";
+import type { PeerSettings } from "../options.js";
+import type { Peer } from "../peer.js";
 import { createPeer } from "../peer.js";
 import type { Rust, RustPeer } from "../rust.js";
 import { HEADER, recordAt } from "../rust.js";
@@ -14,14 +15,14 @@ export class SecurePeerConnection extends CheckedConnection implements SecureCon
   /** Set by the constructor of the base at the earliest, hence without a value here. */
   declare securePeer: KnownServer;
 
-  protected override onOpen(securePeer: Uint8Array | undefined): void {
+  protected override onConnected(securePeer: Uint8Array | undefined): void {
     if (securePeer === undefined) {
       throw new RakwireError("internal", "the connection is not secure");
     }
     const key = toText(PREFIXES.publicKey, securePeer.subarray(0, KEY));
     const next = securePeer.subarray(KEY);
     this.securePeer = next.length === 0 ? { key } : { key, next: toText(PREFIXES.keyHash, next) };
-    super.onOpen(securePeer);
+    super.onConnected(securePeer);
   }
 }
 

@@ -1,7 +1,8 @@
 /** A server of Rust, and its connections, as peers. */
 
 import { RakwireError } from "../errors.js";
-import type { Peer, PeerSettings } from "../peer.js";
+import type { PeerSettings } from "../options.js";
+import type { Peer } from "../peer.js";
 import { RakNetPeerHandle } from "../peer.js";
 import type { Rust, RustPeer, RustServer } from "../rust.js";
 import { classOf, dropNames, HEADER, readTexts, recordAt } from "../rust.js";

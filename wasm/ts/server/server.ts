@@ -5,7 +5,8 @@ import { RakwireError } from "../errors.js";
 import { guarded } from "../events.js";
 import { Loop } from "../loop.js";
 import { checkNames, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
-import type { LoopCallbacks, SessionLike, SessionLoop, SessionOwner, SessionSettings } from "../session.js";
+import type { SessionSettings } from "../options.js";
+import type { LoopCallbacks, SessionLike, SessionLoop, SessionOwner } from "../session.js";
 import { Session } from "../session.js";
 import type { Transport } from "../transport/transport.js";
 import type { WaitOptions } from "../waits.js";
@@ -48,7 +49,7 @@ export class UdpServer implements Server {
   /** By slot. */
   readonly #entries = new Map<number, Entry>();
   /** The slots whose sessions take what they had no room for before. */
-  readonly #resumed = new Set<number>();
+  readonly #scheduled = new Set<number>();
   /** The slots at which a run has something to end with, as nothing need happen there before there is room. */
   readonly #watched = new Set<number>();
   readonly #waiting: ServerConnection[] = [];
@@ -162,8 +163,8 @@ export class UdpServer implements Server {
     for (let slot = this.#peers.pollReadable(); slot !== undefined; slot = this.#isOver ? undefined : this.#peers.pollReadable()) {
       this.#handleEventsOf(slot, this.#entries.get(slot) ?? this.#open(slot));
     }
-    for (const slot of this.#resumed) {
-      this.#resumed.delete(slot);
+    for (const slot of this.#scheduled) {
+      this.#scheduled.delete(slot);
       this.#handleEventsOf(slot, this.#entries.get(slot));
     }
   }
@@ -238,11 +239,11 @@ export class UdpServer implements Server {
   #loopOf(slot: number): SessionLoop {
     return {
       schedule: () => {
-        this.#resumed.add(slot);
+        this.#scheduled.add(slot);
         return this.#loop.schedule();
       },
       run: (now) => {
-        this.#resumed.add(slot);
+        this.#scheduled.add(slot);
         this.#loop.run(now);
       },
       stop: () => undefined,

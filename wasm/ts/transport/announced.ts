@@ -1,6 +1,7 @@
 /** What a relay says of its transports, at `/transports`. */
 
-import type { CarrierClose, Timers } from "./carrier.js";
+import type { Timers } from "../waits.js";
+import type { CarrierClose } from "./close.js";
 import { targetAddressSpace } from "./local-network.js";
 
 /** How long a relay may take to answer. */

@@ -1,10 +1,45 @@
 /**
- * What a relay says of the flow of a connection: its secret, what it dropped, and that it is about to end (docs/relay-protocol.md). And
- * for how long another carrier is sought for it.
+ * A flow of the relay: the messages about it (docs/relay-protocol.md), the times that a client keeps for it, and how long another
+ * carrier is sought when its carrier is lost.
  */
 
-import type { RelayNotice } from "./transport.js";
+import type { RelayDrops } from "../types.js";
+import type { CarrierName } from "./carrier.js";
 
+/** The states of a transport to a relay. */
+export const RACING = 0;
+export const ATTACHED = 1;
+export const MIGRATING = 2;
+export const LOST_CARRIER = 3;
+export const ENDED = 4;
+/** The code of a relay that wants another token, or one at all. */
+export const TOKEN_REFUSED = 4401;
+/** The code of a connection whose flow another one has taken over. */
+export const TAKEN_OVER = 4409;
+/** The time before a flow is requested again; it doubles. */
+export const FIRST_REQUEST_MS = 250;
+export const REQUESTS = 4;
+/** Another carrier is tried after this many requests, which leaves time for the handshake of the protocol. */
+export const FIRST_REQUESTS = 3;
+/** The interval at which a carrier is checked for silence, and the longest silence. */
+export const WATCH_MS = 500;
+export const SILENT_MS = 3_000;
+/** Systems accept this many bytes even where nothing leaves, so that a shorter queue is no sign of life. */
+export const FEW_BYTES = 4_000;
+/** A check this late means that the page was blocked or suspended, and that datagrams may be queued. */
+export const LATE_MS = 250;
+/** How long a better carrier may take to open. */
+export const UPGRADE_MS = 30_000;
+/** The time before a better carrier is tried again; it doubles until the longest. */
+export const FIRST_UPGRADE_MS = 10_000;
+export const LONGEST_UPGRADE_MS = 300_000;
+/** The carrier that loses nothing and accepts datagrams of every length. */
+export const STREAM: CarrierName = "websocket";
+
+/** The id of RakNet's first request, whose length tells the server which MTU the client proposes. */
+export const REQUEST_1 = 0x05;
+/** The id and the magic, and the version of the protocol. */
+export const REQUEST_1_LEAST = 18;
 /** The longest text that is read, and the longest time for which a relay is sought again, whatever the relay says. */
 const MAX_TEXT = 4_096;
 const MAX_WITHIN_MS = 600_000;
@@ -20,6 +55,9 @@ const LASTING_MS = 1_000;
  */
 const FIRST_ATTEMPT_MS = 3_000;
 const LONGEST_ATTEMPT_MS = 12_000;
+
+/** What a relay says of a connection: what it has dropped, or for how long it goes on, as the relay is about to end. */
+export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
 
 /** A flow of the relay, which another carrier can go on with. */
 export interface Flow {

@@ -9,17 +9,14 @@
 
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor } from "../types.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierName, Timers } from "./carrier.js";
-import { attempt, CARRIERS, LOST } from "./carrier.js";
+import type { Timers } from "../waits.js";
+import type { Carrier, CarrierEvents, CarrierKind, CarrierName } from "./carrier.js";
+import { CARRIERS, HEAD_START_MS, LONGEST_YIELD_MS, YIELDING_DIVISOR } from "./carrier.js";
+import type { CarrierClose } from "./close.js";
+import { LOST, lost } from "./close.js";
 import { webRtc } from "./webrtc.js";
-import { readWebSocket, webSocket } from "./websocket.js";
+import { attempt, readWebSocket, webSocket } from "./websocket.js";
 import { webTransport } from "./webtransport.js";
-
-/** The Connection Attempt Delay that RFC 8305 recommends. */
-export const HEAD_START_MS = 250;
-/** The part of the time it took to open for which a WebSocket yields, and the longest. */
-const YIELDING_PART = 1 / 3;
-const LONGEST_YIELD_MS = 250;
 
 /** One that takes part. */
 export interface Entrant {
@@ -29,7 +26,7 @@ export interface Entrant {
 
 /** Who is told how a race ends. */
 export interface RaceOwner {
-  /** The winner is open. It calls what is returned from now on, `onOpen` first; the others are closed. */
+  /** The winner is open, and the others are closed. From now on it calls the events that are returned, `onOpen` first. */
   onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
   /** All have failed; the close is that of the relay if one of them heard of one. */
   onFailed(close: CarrierClose): void;
@@ -39,14 +36,14 @@ export class Race {
   readonly #owner: RaceOwner;
   readonly #timers: Timers;
   readonly #waiting: Entrant[];
-  readonly #running = new Set<Carrier>();
+  /** Those that open, or are about to fail without a carrier. */
+  readonly #running = new Map<Entrant, Carrier | undefined>();
   #failure: CarrierClose | undefined;
   #headStart: unknown;
   #yielding: unknown;
   /** Lets the WebSocket win that yields. */
   #standby: (() => void) | undefined;
   #deadline: unknown;
-  #isOver = false;
 
   /** The entrants in the order of preference, at least one. With `withinMs` it fails if none is open after that time. */
   constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers, withinMs?: number) {
@@ -54,16 +51,15 @@ export class Race {
     this.#timers = timers;
     this.#waiting = [...entrants];
     if (withinMs !== undefined) {
-      this.#deadline = timers.set(() => this.#giveUp(withinMs), withinMs);
+      this.#deadline = timers.set(() => this.#fail(this.#failure ?? lost(`no answer within ${withinMs} ms`)), withinMs);
     }
     this.#startNext();
   }
 
   /** Ends the race without a winner. */
   cancel(): void {
-    this.#isOver = true;
     [this.#headStart, this.#yielding, this.#deadline].forEach((timer) => this.#timers.clear(timer));
-    this.#running.forEach((carrier) => carrier.close());
+    this.#running.forEach((carrier) => carrier?.close());
     this.#running.clear();
   }
 
@@ -82,15 +78,16 @@ export class Race {
 
   #start(): void {
     const entrant = this.#waiting.shift() as Entrant;
-    let events: CarrierEvents | undefined;
     const startedAt = this.#timers.now();
     const win = (): void => {
-      this.#running.delete(carrier);
+      const carrier = this.#running.get(entrant) as Carrier;
+      this.#running.delete(entrant);
       this.cancel();
-      events = this.#owner.onWon(entrant.name, carrier);
-      events.onOpen();
+      carrier.events = this.#owner.onWon(entrant.name, carrier);
+      carrier.events.onOpen();
     };
-    const carrier = attempt((told) => entrant.open(told), {
+    const nothing = (): void => undefined;
+    const events: CarrierEvents = {
       onOpen: () => {
         if (entrant.name !== "websocket" || this.#running.size === 1) {
           win();
@@ -98,27 +95,25 @@ export class Race {
         }
         this.#standby = win;
         const tookMs = this.#timers.now() - startedAt;
-        this.#yielding = this.#timers.set(win, Math.min(tookMs * YIELDING_PART, LONGEST_YIELD_MS));
+        this.#yielding = this.#timers.set(win, Math.min(tookMs / YIELDING_DIVISOR, LONGEST_YIELD_MS));
       },
-      onDatagram: (datagram) => events?.onDatagram(datagram),
-      onControl: (text) => events?.onControl(text),
+      onDatagram: nothing,
+      onControl: nothing,
       onClose: (close) => {
-        if (events !== undefined) {
-          events.onClose(close);
-        } else if (!this.#isOver) {
+        if (this.#running.has(entrant)) {
           if (this.#standby === win) {
             this.#standby = undefined;
             this.#timers.clear(this.#yielding);
           }
-          this.#onFailed(carrier, close);
+          this.#onFailed(entrant, close);
         }
       },
-    });
-    this.#running.add(carrier);
+    };
+    this.#running.set(entrant, attempt(entrant.open, events));
   }
 
-  #onFailed(carrier: Carrier, close: CarrierClose): void {
-    this.#running.delete(carrier);
+  #onFailed(entrant: Entrant, close: CarrierClose): void {
+    this.#running.delete(entrant);
     // What the relay said tells more than that something was not there.
     if (this.#failure === undefined || this.#failure.code === LOST) {
       this.#failure = close;
@@ -128,15 +123,13 @@ export class Race {
     } else if (this.#running.size === 1) {
       this.#standby?.();
     } else if (this.#running.size === 0) {
-      this.cancel();
-      this.#owner.onFailed(this.#failure);
+      this.#fail(this.#failure);
     }
   }
 
-  /** Those that still open are not waited for any longer. */
-  #giveUp(withinMs: number): void {
+  #fail(close: CarrierClose): void {
     this.cancel();
-    this.#owner.onFailed(this.#failure ?? { code: LOST, reason: `no answer within ${withinMs} ms` });
+    this.#owner.onFailed(close);
   }
 }
 

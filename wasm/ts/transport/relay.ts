@@ -1,68 +1,127 @@
 /**
- * Datagrams to a server by way of a relay. Several carriers lead there: they race, one has the flow of the relay, and another
- * can go on with it, so that the server notices no more than lost datagrams. It does when its carrier is lost, and when a
- * better one opens after all.
+ * Datagrams to a server through a relay. Several carriers lead there and race for the flow of the relay; another carrier can
+ * continue the flow, so that the server notices no more than lost datagrams. That happens when the carrier is lost, and when
+ * a better one opens after all.
  */
 
+import type { Timers } from "../waits.js";
+import { PLATFORM_TIMERS } from "../waits.js";
 import type { Announced } from "./announced.js";
 import { fetchAnnounced } from "./announced.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierName, Timers } from "./carrier.js";
-import { describeClose, fit, isLoss, LOST, mayComeBack, PLATFORM_TIMERS } from "./carrier.js";
+import type { Carrier, CarrierEvents, CarrierName } from "./carrier.js";
+import { LONGEST_DATAGRAM } from "./carrier.js";
+import type { CarrierClose, TransportEnd } from "./close.js";
+import { describeClose, isLoss, LOST, lost, mayComeBack } from "./close.js";
 import type { Flow } from "./flow.js";
-import { Interruption, readFlow, readNotice, readText } from "./flow.js";
+import {
+  ATTACHED,
+  ENDED,
+  FEW_BYTES,
+  FIRST_REQUEST_MS,
+  FIRST_REQUESTS,
+  FIRST_UPGRADE_MS,
+  Interruption,
+  LATE_MS,
+  LONGEST_UPGRADE_MS,
+  LOST_CARRIER,
+  MIGRATING,
+  RACING,
+  readFlow,
+  readNotice,
+  readText,
+  REQUEST_1,
+  REQUEST_1_LEAST,
+  REQUESTS,
+  SILENT_MS,
+  STREAM,
+  TAKEN_OVER,
+  TOKEN_REFUSED,
+  UPGRADE_MS,
+  WATCH_MS,
+} from "./flow.js";
 import type { Entrant } from "./race.js";
 import { carrierKinds, present, Race } from "./race.js";
-import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
+import type { Transport, TransportEvents, TransportSettings } from "./transport.js";
 import { directTransport } from "./transport.js";
 
-/** The code of a relay that wants another token, or one at all. */
-const TOKEN_REFUSED = 4401;
-/** The code of a connection whose flow another one has taken over. */
-const TAKEN_OVER = 4409;
-/** The time before a flow is asked for again; it doubles. */
-const FIRST_REQUEST_MS = 250;
-const REQUESTS = 4;
-/** Another carrier is tried after so many, which leaves time for the handshake of the protocol. */
-const FIRST_REQUESTS = 3;
-/** How often it is looked whether a carrier is silent, and for how long it may be. */
-const WATCH_MS = 500;
-const SILENT_MS = 3_000;
-/** What a system takes also where nothing leaves: that so few bytes wait no more is no sign of life. */
-const FEW_BYTES = 4_000;
-/** A look this late means that the page was blocked or suspended, so that what has come may not have been heard yet. */
-const LATE_MS = 250;
-/** How long a better carrier may take to open. */
-const CLIMB_MS = 30_000;
-/** The time before a better carrier is tried again; it doubles until the longest. */
-const FIRST_CLIMB_MS = 10_000;
-const LONGEST_CLIMB_MS = 300_000;
-/** What a better carrier takes, where one may have the flow later: RakNet chooses its MTU once. */
-const COMMON_DATAGRAM = 1_024;
-/** The carrier that loses nothing and takes datagrams of every length. */
-const STREAM: CarrierName = "websocket";
-
-/** A carrier that was opened. */
-interface Leg {
+/** A carrier that has opened. */
+interface Link {
   name: CarrierName;
   carrier: Carrier;
   /** When something was sent that nothing has followed yet. */
-  unansweredSince: number | undefined;
-  /** Whether its silence was taken for that of a page which was blocked, since something came by it last. */
-  wasExcused: boolean;
-  /** What it had not sent at the last look. */
+  unansweredSince?: number | undefined;
+  /** Whether its silence was attributed to a blocked page since something arrived last. */
+  wasExcused?: boolean;
+  /** The bytes that were unsent at the last check. */
   unsent: number;
-  /** Whether anything has come by it. */
-  isHeard: boolean;
+  /** Whether anything has arrived by it. */
+  isHeard?: boolean;
+  /** When the relay named the flow that it has. */
+  heldSince?: number;
 }
 
-/** What a timer is for: a leg has one while it asks for its flow. */
-type Purpose = "retry" | "end" | "watch" | "climb" | Leg;
+/** The carrier that is to continue the flow: the race for it, or the winner, which has requested the flow. */
+type Successor = { race: Race; next?: undefined } | { race?: undefined; next: Link };
+type NoSuccessor = { race?: undefined; next?: undefined };
+
+/** No carrier is open, and there is no flow yet. Without a race the transport is about to end. */
+interface Racing {
+  kind: typeof RACING;
+  race?: Race;
+  active?: undefined;
+  next?: undefined;
+  flow?: undefined;
+}
+
+/** A carrier passes datagrams. The relay names the flow later, or never. */
+interface Attached extends NoSuccessor {
+  kind: typeof ATTACHED;
+  active: Link;
+  flow: Flow | undefined;
+}
+
+/** A carrier passes datagrams, and a better one is to continue the flow. */
+type Migrating = { kind: typeof MIGRATING; active: Link; flow: Flow } & Successor;
+
+/** The carrier of the flow is gone, and the relay keeps the flow for another one, which is sought, at the latest by a timer. */
+type Lost = { kind: typeof LOST_CARRIER; active?: undefined; flow: Flow; interruption: Interruption } & (Successor | NoSuccessor);
+
+/** Everything is closed, and no callback follows. */
+interface Ended extends NoSuccessor {
+  kind: typeof ENDED;
+  active?: undefined;
+  flow?: undefined;
+}
+
+type State = Racing | Attached | Migrating | Lost | Ended;
+
+/** What a timer is for: a link has one while it requests its flow. */
+type Purpose = "retry" | "end" | "watch" | "upgrade" | Link;
 
 /** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
   return new RelayTransport(settings, events, PLATFORM_TIMERS);
 }
 
+/**
+ * The carriers to one relay, as a state machine.
+ *
+ * ```text
+ *             a carrier opens              a better one is tried
+ *   Racing ───────────────────> Attached ─────────────────────────> Migrating
+ *     ^                         │  ^  ^                              │  │
+ *     └─────────────────────────┘  │  └──────────────────────────────┘  │
+ *        nothing arrived by it     │     it has the flow, or failed     │
+ *                                  │                                    │
+ *              another one has the │ ^ the carrier is lost or silent    │
+ *                             flow │ v                                  │
+ *                                 Lost <────────────────────────────────┘
+ *                                        the carrier is lost or silent
+ * ```
+ *
+ * Every state leads to Ended: by `close`; Racing when all carriers failed; Attached and Migrating when the relay closes the
+ * carrier for good; Lost when the relay refuses or has forgotten the flow, or does not keep it any longer.
+ */
 export class RelayTransport implements Transport {
   /** A WebSocket of the platform copies what it sends, as its standard says; the other carriers do, too. */
   readonly sendsAtOnce: boolean;
@@ -71,36 +130,26 @@ export class RelayTransport implements Transport {
   /** In the order of preference. */
   readonly #names: readonly CarrierName[];
   readonly #timers: Timers;
+  readonly #owner: TransportEvents;
   readonly #abort = new AbortController();
-  #events: TransportEvents | undefined;
-  #race: Race | undefined;
-  /** The carrier that has the flow. */
-  #active: Leg | undefined;
-  /** One that is open and was asked for, to go on with the flow. */
-  #next: Leg | undefined;
+  #state: State = { kind: RACING };
   /**
-   * Those by which nothing comes any more. The relay may have given one of them the flow, which its close would end: they are closed
-   * once another one has it.
+   * The unresponsive carriers. The relay may have given one of them the flow, which its close would end: they are closed once
+   * another one has it.
    */
-  readonly #silent: Carrier[] = [];
-  #flow: Flow | undefined;
-  /** Those that have opened and by which nothing came, since one had the flow. */
-  readonly #mute = new Set<CarrierName>();
-  /** What was sent last, if nothing has come by its carrier. */
+  readonly #abandoned: Carrier[] = [];
+  /** The kinds that have opened and by which nothing arrived, since a carrier had the flow. */
+  readonly #unresponsive = new Set<CarrierName>();
+  /** The last datagram that was sent, if nothing has arrived by its carrier. */
   #unheard: Uint8Array | undefined;
-  /** Whether the protocol has begun. */
-  #isOpen = false;
   /** The longest datagram that is sent, chosen with the first carrier. */
   #longest: number | undefined;
-  /** What the relay said of its transports last. */
+  /** The last announcement of the relay. */
   #offered: Announced | undefined;
-  /** From the loss of a carrier until another one has the flow. */
-  #interruption: Interruption | undefined;
-  /** When the relay said which flow the carrier has. */
-  #heldSince = 0;
-  #climbMs = FIRST_CLIMB_MS;
+  #upgradeMs = FIRST_UPGRADE_MS;
   readonly #running = new Map<Purpose, unknown>();
-  #dropped = 0;
+  /** Datagrams that were too long for the path. */
+  dropped = 0;
 
   constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
     this.#settings = settings;
@@ -108,7 +157,7 @@ export class RelayTransport implements Transport {
     this.#url = new URL(settings.url);
     this.#names = present(settings.carriers, settings.webSocket);
     this.#timers = timers;
-    this.#events = events;
+    this.#owner = events;
     if (this.#names.length > 0) {
       this.#seek();
     } else {
@@ -118,49 +167,48 @@ export class RelayTransport implements Transport {
   }
 
   get name(): CarrierName | undefined {
-    return this.#active?.name;
+    return this.#state.active?.name;
   }
 
   get hasRoom(): boolean {
-    return this.#active?.carrier.hasRoom === true;
+    return this.#state.active?.carrier.hasRoom === true;
   }
 
   get bufferedAmount(): number {
-    return this.#active?.carrier.bufferedAmount ?? 0;
-  }
-
-  /** Datagrams that were too long for the path. */
-  get dropped(): number {
-    return this.#dropped;
+    return this.#state.active?.carrier.bufferedAmount ?? 0;
   }
 
   send(datagram: Uint8Array): void {
-    const leg = this.#active;
-    if (leg === undefined) {
+    const link = this.#state.active;
+    if (link === undefined) {
       return;
     }
-    const fitted = fit(datagram, Math.min(leg.carrier.longestDatagram, this.#longest ?? Infinity));
+    const fitted = fit(datagram, Math.min(link.carrier.longestDatagram, this.#longest ?? Infinity));
     if (fitted === undefined) {
-      this.#dropped += 1;
+      this.dropped += 1;
       return;
     }
-    leg.unansweredSince ??= this.#timers.now();
-    this.#unheard = leg.isHeard ? undefined : fitted.slice();
-    leg.carrier.send(fitted);
+    link.unansweredSince ??= this.#timers.now();
+    this.#unheard = link.isHeard ? undefined : fitted.slice();
+    link.carrier.send(fitted);
   }
 
   close(isLast = false): void {
-    this.#events = undefined;
+    const { race, active, next } = this.#state;
+    this.#state = { kind: ENDED };
     this.#abort.abort();
     this.#running.forEach((timer) => this.#timers.clear(timer));
-    this.#race?.cancel();
-    [this.#active?.carrier, this.#next?.carrier].forEach((carrier) => carrier?.close(isLast));
-    this.#active = this.#next = undefined;
-    this.#closeSilent();
+    race?.cancel();
+    [active, next].forEach((link) => link?.carrier.close(isLast));
+    this.#closeAbandoned();
   }
 
-  #closeSilent(): void {
-    this.#silent.splice(0).forEach((carrier) => carrier.close());
+  #closeAbandoned(): void {
+    this.#abandoned.splice(0).forEach((carrier) => carrier.close());
+  }
+
+  get #events(): TransportEvents | undefined {
+    return this.#state.kind === ENDED ? undefined : this.#owner;
   }
 
   /** Sets the one timer for a purpose. */
@@ -176,18 +224,20 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Opens the carriers that may have the flow. */
+  /** Races the carriers that may have the flow. */
   #seek(): void {
     const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
-    const names = fitting.filter((name) => !this.#mute.has(name));
-    this.#startRace(names.length > 0 ? names : fitting);
+    const names = fitting.filter((name) => !this.#unresponsive.has(name));
+    const race = this.#startRace(names.length > 0 ? names : fitting);
+    const state = this.#state;
+    this.#state = state.kind === LOST_CARRIER ? { ...state, race, next: undefined } : { kind: RACING, race };
   }
 
-  #startRace(names: readonly CarrierName[]): void {
-    this.#race?.cancel();
+  #startRace(names: readonly CarrierName[]): Race {
+    const state = this.#state;
     const url = new URL(this.#url);
-    if (this.#flow !== undefined) {
-      url.searchParams.set("resume", this.#flow.secret);
+    if (state.flow !== undefined) {
+      url.searchParams.set("resume", state.flow.secret);
     }
     if (this.#names.length > 1) {
       url.searchParams.set("defer", "1");
@@ -200,179 +250,178 @@ export class RelayTransport implements Transport {
       open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
     const owner = {
-      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, wasExcused: false, unsent: 0, isHeard: false }),
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unsent: 0 }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    // The first one ends with the attempt to connect, whose time the caller knows.
-    const withinMs = this.#flow === undefined ? undefined : (this.#interruption?.nextAttemptMs() ?? CLIMB_MS);
-    this.#race = new Race(entrants, owner, this.#timers, withinMs);
+    // The first race ends with the attempt to connect, whose time the caller knows.
+    const withinMs = state.kind === LOST_CARRIER ? state.interruption.nextAttemptMs() : state.flow && UPGRADE_MS;
+    state.race?.cancel();
+    return new Race(entrants, owner, this.#timers, withinMs);
   }
 
   async #ask(): Promise<Announced> {
     const said = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
-    // A flow that is resumed may be let in where others are not.
+    // The relay may accept a client that returns to its flow where it refuses others.
     if (said?.refused === undefined) {
       this.#offered = said ?? this.#offered;
     }
     return this.#offered ?? said ?? {};
   }
 
-  #onWon(leg: Leg): CarrierEvents {
-    this.#race = undefined;
-    const isFirst = this.#flow === undefined;
-    if (isFirst) {
-      this.#active = leg;
-    } else {
-      this.#next = leg;
-    }
+  /** Takes the winner of a race, which is open: as the first carrier, or as the successor of the one before. */
+  #onWon(link: Link): CarrierEvents {
+    const state = this.#state;
+    this.#state =
+      state.flow === undefined
+        ? { kind: ATTACHED, active: link, flow: undefined }
+        : { ...(state as Migrating | Lost), race: undefined, next: link };
     return {
-      onOpen: () => this.#begin(leg, isFirst),
-      onDatagram: (datagram) => this.#onDatagram(leg, datagram),
-      onControl: (text) => this.#onControl(leg, text),
-      onClose: (close) => this.#onClose(leg, close),
+      onOpen: () => this.#begin(link),
+      onDatagram: (datagram) => this.#onDatagram(link, datagram),
+      onControl: (text) => this.#onControl(link, text),
+      onClose: (close) => this.#onClose(link, close),
     };
   }
 
   /** Begins to use a carrier that is open. */
-  #begin(leg: Leg, isFirst: boolean): void {
-    if (leg === this.#next) {
-      // The answer tells whether the relay still has the flow.
-      this.#requestFlow(leg);
-    } else if (isFirst && leg === this.#active) {
-      this.#longest ??= isLossy(leg) || this.#better(leg).length > 0 ? COMMON_DATAGRAM : Infinity;
-      this.#settle(leg);
-      if (this.#settings.resume && isLossy(leg)) {
-        this.#requestFlow(leg);
+  #begin(link: Link): void {
+    if (link === this.#state.next) {
+      // The answer shows whether the relay still has the flow.
+      this.#requestFlow(link);
+    } else if (link === this.#state.active) {
+      const isFirst = this.#longest === undefined;
+      this.#longest ??= isLossy(link) || this.#better(link).length > 0 ? LONGEST_DATAGRAM : Infinity;
+      this.#settle(link);
+      if (this.#settings.resume && isLossy(link)) {
+        this.#requestFlow(link);
       }
-      this.#greet(leg);
+      if (isFirst) {
+        this.#events?.onTransportOpen();
+      } else if (this.#unheard !== undefined) {
+        // The carrier before did not pass it on.
+        link.carrier.send(this.#unheard);
+      }
     }
   }
 
-  /** Lets the protocol begin, or repeats what it has sent by a carrier that did not pass it on. */
-  #greet(leg: Leg): void {
-    if (!this.#isOpen) {
-      this.#isOpen = true;
-      this.#events?.onOpen();
-    } else if (this.#unheard !== undefined) {
-      leg.carrier.send(this.#unheard);
+  /** Requests the flow until the relay names it or there is no hope. */
+  #requestFlow(link: Link, count = 1): void {
+    // Without another carrier the relay names it unasked.
+    if (this.#names.length > 1 || isLossy(link)) {
+      link.carrier.requestFlow();
     }
-  }
-
-  /** Asks for the flow, until it is told or there is no hope. */
-  #requestFlow(leg: Leg, count = 1): void {
-    // Without another carrier the relay tells it unasked.
-    if (this.#names.length > 1 || isLossy(leg)) {
-      leg.carrier.requestFlow();
-    }
-    this.#after(FIRST_REQUEST_MS * 2 ** (count - 1), leg, () => {
-      if (count >= FIRST_REQUESTS && this.#canFallBack(leg)) {
-        leg.carrier.close();
-        this.#fallBack(leg);
+    this.#after(FIRST_REQUEST_MS * 2 ** (count - 1), link, () => {
+      if (count >= FIRST_REQUESTS && this.#canFallBack(link)) {
+        link.carrier.close();
+        this.#fallBack(link);
       } else if (count < REQUESTS) {
-        this.#requestFlow(leg, count + 1);
-      } else if (leg === this.#next) {
-        this.#mute.add(leg.name);
-        if (this.#active === undefined) {
-          this.#silent.push(leg.carrier);
+        this.#requestFlow(link, count + 1);
+      } else if (link === this.#state.next) {
+        this.#unresponsive.add(link.name);
+        if (this.#state.active === undefined) {
+          this.#abandoned.push(link.carrier);
         } else {
           // The relay closes the one before when it gives the flow to another.
-          leg.carrier.close();
+          link.carrier.close();
         }
-        this.#onClose(leg, { code: LOST, reason: "" });
+        this.#onClose(link, lost());
       }
     });
   }
 
   /** Whether a carrier that has opened can be replaced, as the server knows nothing of it yet. */
-  #canFallBack(leg: Leg): boolean {
-    const hasOthers = this.#names.some((name) => name !== leg.name && !this.#mute.has(name));
-    return leg === this.#active && this.#flow === undefined && !leg.isHeard && hasOthers;
+  #canFallBack(link: Link): boolean {
+    const hasOthers = this.#names.some((name) => name !== link.name && !this.#unresponsive.has(name));
+    return link === this.#state.active && this.#state.flow === undefined && link.isHeard !== true && hasOthers;
   }
 
-  /** Others are tried in place of a carrier by which nothing came. */
-  #fallBack(leg: Leg): void {
-    this.#active = undefined;
-    this.#stop(leg, "watch", "climb");
-    this.#mute.add(leg.name);
+  /** Races others in place of a carrier by which nothing arrived. */
+  #fallBack(link: Link): void {
+    this.#stop(link, "watch", "upgrade");
+    this.#unresponsive.add(link.name);
+    this.#state = { kind: RACING };
     this.#seek();
   }
 
-  /** A carrier has the flow: watches it, and looks for a better one. */
-  #settle(leg: Leg): void {
-    this.#events?.onCarrier?.(leg.name === STREAM);
-    this.#stop("watch", "climb");
+  /** A carrier has the flow: watches it, and plans to try a better one. */
+  #settle(link: Link): void {
+    this.#events?.onCarrier?.(link.name === STREAM);
+    this.#stop("watch", "upgrade");
     if (this.#settings.resume) {
-      this.#watch(leg);
+      this.#watch(link);
     }
-    this.#planClimb(leg);
+    this.#planUpgrade(link);
   }
 
-  #watch(leg: Leg): void {
+  #watch(link: Link): void {
     const dueAt = this.#timers.now() + WATCH_MS;
     this.#after(WATCH_MS, "watch", () => {
-      if (leg !== this.#active) {
+      const { active, flow } = this.#state;
+      if (link !== active) {
         return;
       }
       const now = this.#timers.now();
-      const unsent = leg.carrier.bufferedAmount;
-      // A hidden tab is late at every look, of which only the first may find what has come unheard.
-      const isExcused = now - dueAt > LATE_MS && !leg.wasExcused;
-      if (leg.unansweredSince !== undefined && (isExcused || unsent < leg.unsent && unsent > FEW_BYTES)) {
-        leg.unansweredSince = now;
-        leg.wasExcused ||= isExcused;
+      const unsent = link.carrier.bufferedAmount;
+      // A hidden tab is late at every check, of which only the first may precede datagrams that are queued.
+      const isExcused = now - dueAt > LATE_MS && link.wasExcused !== true;
+      if (link.unansweredSince !== undefined && (isExcused || unsent < link.unsent && unsent > FEW_BYTES)) {
+        link.unansweredSince = now;
+        link.wasExcused ||= isExcused;
       }
-      leg.unsent = unsent;
-      const silentMs = now - (leg.unansweredSince ?? Infinity);
-      if (silentMs > SILENT_MS && this.#flow !== undefined) {
-        this.#silent.push(leg.carrier);
-        this.#active = undefined;
-        this.#lose({ code: LOST, reason: "" });
+      link.unsent = unsent;
+      const silentMs = now - (link.unansweredSince ?? Infinity);
+      if (silentMs > SILENT_MS && flow !== undefined) {
+        this.#abandoned.push(link.carrier);
+        this.#lose(link, flow, lost());
         return;
       }
-      if (silentMs > SILENT_MS / 3 && (isLossy(leg) || this.#flow !== undefined)) {
-        // The relay answers, whatever the server does. One that has no flows takes no text for what it is.
-        leg.carrier.requestFlow();
+      if (silentMs > SILENT_MS / 3 && (isLossy(link) || flow !== undefined)) {
+        // The relay answers, whatever the server does. A relay without flows would pass a text on to the server.
+        link.carrier.requestFlow();
       }
-      this.#watch(leg);
+      this.#watch(link);
     });
   }
 
-  #planClimb(leg: Leg): void {
-    const better = this.#better(leg);
+  #planUpgrade(link: Link): void {
+    const better = this.#better(link);
     if (better.length === 0) {
-      this.#climbMs = FIRST_CLIMB_MS;
+      this.#upgradeMs = FIRST_UPGRADE_MS;
       return;
     }
-    const delay = this.#climbMs * (0.5 + Math.random());
-    this.#climbMs = Math.min(2 * this.#climbMs, LONGEST_CLIMB_MS);
-    this.#after(delay, "climb", () => {
-      if (leg === this.#active && this.#flow !== undefined) {
-        this.#startRace(better);
+    const delay = this.#upgradeMs * (0.5 + Math.random());
+    this.#upgradeMs = Math.min(2 * this.#upgradeMs, LONGEST_UPGRADE_MS);
+    this.#after(delay, "upgrade", () => {
+      const { active, flow } = this.#state;
+      if (link === active && flow !== undefined) {
+        this.#state = { kind: MIGRATING, active, flow, race: this.#startRace(better) };
       }
     });
   }
 
   /** The carriers that are better than one, as far as the relay is not known to be without them. */
-  #better({ name }: Leg): CarrierName[] {
+  #better({ name }: Link): CarrierName[] {
     const offered = this.#offered;
     const better = this.#longest === Infinity ? [] : this.#names.slice(0, this.#names.indexOf(name));
     return offered === undefined ? better : better.filter((other) => other in offered);
   }
 
-  #onDatagram(leg: Leg, datagram: Uint8Array): void {
-    leg.unansweredSince = undefined;
-    leg.wasExcused = false;
-    leg.isHeard = true;
-    if (leg === this.#active || leg === this.#next) {
+  #onDatagram(link: Link, datagram: Uint8Array): void {
+    this.#onHeard(link);
+    if (link === this.#state.active || link === this.#state.next) {
       this.#events?.onDatagram(datagram);
     }
   }
 
-  /** What the relay says of itself. What is none of its own is ignored. */
-  #onControl(leg: Leg, text: string): void {
-    leg.unansweredSince = undefined;
-    leg.wasExcused = false;
-    leg.isHeard = true;
+  #onHeard(link: Link): void {
+    link.unansweredSince = undefined;
+    link.wasExcused = false;
+    link.isHeard = true;
+  }
+
+  /** Handles a control message of the relay. An unknown one is ignored. */
+  #onControl(link: Link, text: string): void {
+    this.#onHeard(link);
     const said = readText(text);
     const notice = readNotice(said);
     if (notice !== undefined) {
@@ -383,99 +432,103 @@ export class RelayTransport implements Transport {
     if (flow === undefined || !this.#settings.resume) {
       return;
     }
-    if (leg === this.#next) {
-      this.#onTakenOver(leg, flow);
-    } else if (leg === this.#active) {
-      this.#stop(leg);
-      if (this.#flow === undefined) {
-        this.#heldSince = this.#timers.now();
-        this.#mute.clear();
-      }
-      this.#flow = flow;
+    const state = this.#state;
+    if (link === state.next) {
+      this.#onTakenOver(link, flow);
+    } else if (state.active !== undefined && link === state.active) {
+      this.#state = { ...state, flow };
+      this.#hold(link);
     }
   }
 
-  #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
-    this.#stop(leg);
-    this.#next = undefined;
-    if (!flow.resumed) {
-      leg.carrier.close();
-      if (this.#active === undefined) {
-        this.#endForgotten();
-      } else {
-        this.#planClimb(this.#active);
-      }
-      return;
-    }
-    this.#active?.carrier.close();
-    this.#closeSilent();
-    this.#active = leg;
-    this.#flow = flow;
-    this.#heldSince = this.#timers.now();
-    this.#mute.clear();
-    this.#settle(leg);
-    if (this.#interruption !== undefined) {
-      this.#interruption = undefined;
-      this.#stop("end");
-      this.#events?.onResumed();
+  /** The relay has named the flow of a carrier. */
+  #hold(link: Link): void {
+    this.#stop(link);
+    if (link.heldSince === undefined) {
+      link.heldSince = this.#timers.now();
+      this.#unresponsive.clear();
     }
   }
 
-  #onClose(leg: Leg, close: CarrierClose): void {
-    this.#stop(leg);
-    if (leg === this.#next) {
-      this.#next = undefined;
+  /** The relay has answered the request of a successor: it has the flow, or the relay does not know the flow any more. */
+  #onTakenOver(link: Link, flow: Flow & { resumed: boolean }): void {
+    const { kind, active } = this.#state;
+    if (flow.resumed) {
+      active?.carrier.close();
+      this.#closeAbandoned();
+      this.#state = { kind: ATTACHED, active: link, flow };
+      this.#hold(link);
+      this.#settle(link);
+      if (kind === LOST_CARRIER) {
+        this.#stop("end");
+        this.#events?.onResumed();
+      }
+    } else if (active === undefined) {
+      this.#endForgotten();
+    } else {
+      link.carrier.close();
+      this.#onClose(link, lost());
+    }
+  }
+
+  #onClose(link: Link, close: CarrierClose): void {
+    this.#stop(link);
+    const { active, next, flow } = this.#state;
+    if (link === next) {
       this.#onFailed(close);
-    } else if (leg === this.#active) {
-      if (close.code === LOST && this.#canFallBack(leg)) {
-        this.#fallBack(leg);
-        return;
-      }
-      this.#active = undefined;
-      // It is the next carrier that has taken the flow over, or else another connection, which goes on with it.
-      const isReplaced = close.code === TAKEN_OVER && this.#next !== undefined;
-      if (this.#flow === undefined || !(isLoss(close) || isReplaced)) {
+    } else if (link === active) {
+      // The flow was taken over by the successor, or else by another connection, which goes on with it.
+      const isReplaced = close.code === TAKEN_OVER && next !== undefined;
+      if (close.code === LOST && this.#canFallBack(link)) {
+        this.#fallBack(link);
+      } else if (flow === undefined || !(isLoss(close) || isReplaced)) {
         this.#end(describeClose(this.#url, close, true));
       } else {
-        this.#lose(close);
+        this.#lose(link, flow, close);
       }
     }
   }
 
-  /** No carrier was there. */
+  /** No carrier of a race has opened, or the successor has failed. */
   #onFailed(close: CarrierClose): void {
-    this.#race = undefined;
-    if (this.#active !== undefined) {
-      this.#planClimb(this.#active);
-    } else if (this.#flow !== undefined && close.code === TOKEN_REFUSED) {
+    const state = this.#state;
+    if (state.kind === MIGRATING) {
+      const { active, flow } = state;
+      this.#state = { kind: ATTACHED, active, flow };
+      this.#planUpgrade(active);
+    } else if (state.kind === LOST_CARRIER && close.code === TOKEN_REFUSED) {
       // A secret that the relay knows needs no token, and the token may have expired since.
       this.#endForgotten();
-    } else if (this.#flow === undefined || !mayComeBack(close)) {
-      this.#end(describeClose(this.#url, close, this.#flow !== undefined));
+    } else if (state.kind === LOST_CARRIER && mayComeBack(close)) {
+      this.#state = { ...state, race: undefined, next: undefined };
+      this.#retry(close);
     } else {
-      this.#lose(close);
+      this.#end(describeClose(this.#url, close, state.kind === LOST_CARRIER));
     }
   }
 
-  /** There is no carrier, until another one has the flow or the flow does not wait any longer. */
-  #lose(close: CarrierClose): void {
-    const { withinMs } = this.#flow as Flow;
+  /** The carrier that had the flow is gone. A successor that has requested the flow goes on. */
+  #lose(link: Link, flow: Flow, close: CarrierClose): void {
     const now = this.#timers.now();
-    if (this.#interruption === undefined) {
-      this.#interruption = new Interruption(now, withinMs, now - this.#heldSince);
-      this.#after(withinMs, "end", () => this.#end(describeClose(this.#url, close, true)));
-      this.#events?.onInterrupted();
-    }
-    if (this.#next !== undefined || this.#events === undefined) {
+    const interruption = new Interruption(now, flow.withinMs, now - (link.heldSince ?? now));
+    this.#state = { ...(this.#state as Attached | Migrating), kind: LOST_CARRIER, active: undefined, flow, interruption };
+    this.#after(flow.withinMs, "end", () => this.#end(describeClose(this.#url, close, true)));
+    this.#owner.onInterrupted();
+    this.#retry(close);
+  }
+
+  /** Races for the flow, after a pause that grows, unless the relay does not keep the flow until then. */
+  #retry(close: CarrierClose): void {
+    const state = this.#state;
+    // The application may have closed it.
+    if (state.kind !== LOST_CARRIER || state.next !== undefined) {
       return;
     }
-    const delay = this.#interruption.nextDelay(now);
+    const delay = state.interruption.nextDelay(this.#timers.now());
+    this.#stop("retry");
     if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
-      return;
-    }
-    this.#stop("retry");
-    if (delay === 0) {
+    } else if (delay === 0) {
       // Without a timer: those of a tab in the background fire once a second.
       this.#seek();
     } else {
@@ -483,7 +536,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Without a code of the relay, by which `isTransient` tells that another connection may follow. */
+  /** Without a code of the relay, so that `isTransient` allows another connection. */
   #endForgotten(): void {
     this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
   }
@@ -495,8 +548,19 @@ export class RelayTransport implements Transport {
   }
 }
 
+/**
+ * The datagram as a path takes it; `undefined` if it does not. The first request of RakNet is padded to the MTU that it
+ * proposes, so that it is cut, and the server proposes no more than what arrives.
+ */
+function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
+  if (datagram.length <= longest) {
+    return datagram;
+  }
+  return datagram[0] === REQUEST_1 && longest >= REQUEST_1_LEAST ? datagram.subarray(0, longest) : undefined;
+}
+
 /** Whether a carrier loses datagrams, as UDP does. */
-function isLossy({ name }: Leg): boolean {
+function isLossy({ name }: Link): boolean {
   return name !== STREAM;
 }
 

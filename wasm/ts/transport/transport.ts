@@ -1,16 +1,16 @@
 /** What carries datagrams to one server, and where it leads: to a target of a relay, or to a server itself. */
 
 import { RakwireError } from "../errors.js";
-import type { RelayDrops, TransportName, WebSocketConstructor } from "../types.js";
+import type { TransportName, WebSocketConstructor } from "../types.js";
 import type { CarrierName } from "./carrier.js";
-
-/** What a relay says of a connection: what it has dropped, or for how long it goes on, as the relay is about to end. */
-export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
+import type { TransportEnd } from "./close.js";
+import type { RelayNotice } from "./flow.js";
 
 /** The callbacks of a transport. */
 export interface TransportEvents {
-  onOpen(): void;
-  /** Whether a stream carries the datagrams from now on. It is told before {@link onOpen}, and when it changes. */
+  /** It carries datagrams for the first time. */
+  onTransportOpen(): void;
+  /** Whether a stream carries the datagrams from now on. It is told before {@link onTransportOpen}, and when it changes. */
   onCarrier?(isStream: boolean): void;
   onDatagram(datagram: Uint8Array): void;
   /** Datagrams are lost until the transport is there again. */
@@ -18,14 +18,6 @@ export interface TransportEvents {
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
   onClose(end: TransportEnd): void;
-}
-
-/** Why a transport ended. */
-export interface TransportEnd {
-  code: "relay-closed" | "relay-unreachable" | "server-unreachable" | "no-transport" | "origin-refused" | "banned" | "incompatible-protocol";
-  reason: string;
-  /** The close code of the relay, if there is one. */
-  relayCode?: number;
 }
 
 /** An open transport, or one that opens. */

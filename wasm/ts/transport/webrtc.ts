@@ -4,8 +4,10 @@
  * other datagrams, which are neither sent again nor put in order.
  */
 
-import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
+import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { endCarrier, FLOW_REQUEST, LONGEST_DATAGRAM, MAX_BUFFERED_BYTES } from "./carrier.js";
+import type { CarrierClose } from "./close.js";
+import { lost } from "./close.js";
 import { readText } from "./flow.js";
 import { loopbackHosts } from "./local-network.js";
 
@@ -16,8 +18,6 @@ import { loopbackHosts } from "./local-network.js";
 const USERNAME = "rakwire/";
 /** The longest message that the relay takes. */
 const LONGEST_MESSAGE = 16_384;
-/** What fits one packet of SCTP, so that no datagram is lost for a part of it. RakNet's MTU is 28 bytes more: 1,052. */
-const LONGEST_DATAGRAM = 1_024;
 /** For how long a browser may look for a way to the relay. */
 const OPEN_MS = 10_000;
 /** 32 bytes in hexadecimal digits, with or without colons. */
@@ -45,13 +45,13 @@ class WebRtcCarrier implements Carrier {
   #peer: RTCPeerConnection | undefined;
   #control: RTCDataChannel | undefined;
   #datagrams: RTCDataChannel | undefined;
-  #events: CarrierEvents | undefined;
+  events: CarrierEvents | undefined;
   readonly #timer: ReturnType<typeof setTimeout>;
 
   constructor(request: CarrierRequest, events: CarrierEvents) {
-    this.#events = events;
-    this.#timer = setTimeout(() => this.#end({ code: LOST, reason: "no way to the relay was found" }), OPEN_MS);
-    this.#open(request).catch((error: unknown) => this.#end({ code: LOST, reason: String(error) }));
+    this.events = events;
+    this.#timer = setTimeout(() => endCarrier(this, lost("no way to the relay was found")), OPEN_MS);
+    this.#open(request).catch((error: unknown) => endCarrier(this, lost(error)));
   }
 
   get hasRoom(): boolean {
@@ -73,25 +73,25 @@ class WebRtcCarrier implements Carrier {
   }
 
   close(): void {
-    this.#events = undefined;
+    this.events = undefined;
     clearTimeout(this.#timer);
     this.#peer?.close();
   }
 
   async #open(request: CarrierRequest): Promise<void> {
     const relay = await findPeer(request);
-    if (this.#events === undefined) {
+    if (this.events === undefined) {
       return;
     }
     if ("code" in relay) {
-      this.#end(relay);
+      endCarrier(this, relay);
       return;
     }
     const peer = new RTCPeerConnection();
     this.#peer = peer;
     peer.addEventListener("connectionstatechange", () => {
       if (peer.connectionState === "failed") {
-        this.#end({ code: LOST, reason: "" });
+        endCarrier(this, lost());
       }
     });
     const control = peer.createDataChannel("control", { negotiated: true, id: 0 });
@@ -103,7 +103,7 @@ class WebRtcCarrier implements Carrier {
     control.addEventListener("message", ({ data }: MessageEvent<unknown>) => this.#onControl(String(data)));
     datagrams.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
       if (data instanceof ArrayBuffer) {
-        this.#events?.onDatagram(new Uint8Array(data));
+        this.events?.onDatagram(new Uint8Array(data));
       }
     });
     const offer = await peer.createOffer();
@@ -117,12 +117,12 @@ class WebRtcCarrier implements Carrier {
     clearTimeout(this.#timer);
     const { url, token } = request;
     this.#say(JSON.stringify({ ...Object.fromEntries(url.searchParams), token, type: "open" }));
-    this.#events?.onOpen();
+    this.events?.onOpen();
   }
 
   /** Completes when a channel is open, and ends the carrier when it closes. */
   #follow(channel: RTCDataChannel): Promise<void> {
-    channel.addEventListener("close", () => this.#end({ code: LOST, reason: "" }));
+    channel.addEventListener("close", () => endCarrier(this, lost()));
     return new Promise((resolve) => channel.addEventListener("open", () => resolve()));
   }
 
@@ -135,16 +135,10 @@ class WebRtcCarrier implements Carrier {
   #onControl(text: string): void {
     const close = readClose(text);
     if (close === undefined) {
-      this.#events?.onControl(text);
+      this.events?.onControl(text);
     } else {
-      this.#end(close);
+      endCarrier(this, close);
     }
-  }
-
-  #end(close: CarrierClose): void {
-    const events = this.#events;
-    this.close();
-    events?.onClose(close);
   }
 }
 

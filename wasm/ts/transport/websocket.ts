@@ -3,8 +3,10 @@
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
 import { announcedWebSocket } from "./announced.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { CONTROL_PROTOCOL, FLOW_REQUEST, MAX_BUFFERED_BYTES } from "./carrier.js";
+import type { CarrierClose } from "./close.js";
+import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
 
 /** What a token is preceded by among the subprotocols, where no log has it. */
 const TOKEN = "rakwire.token.";
@@ -38,10 +40,10 @@ class WebSocketCarrier implements Carrier {
   readonly longestDatagram = Infinity;
   #socket: WebSocketLike;
   #isOpen = false;
-  #events: CarrierEvents | undefined;
+  events: CarrierEvents | undefined;
 
   constructor(request: WebSocketRequest, events: CarrierEvents) {
-    this.#events = events;
+    this.events = events;
     const { url } = request;
     const onLost = (close: CarrierClose): void => void this.#openElsewhere(request, close);
     this.#socket = this.#open(request, url, url.pathname.endsWith(PATH) ? undefined : onLost);
@@ -58,13 +60,13 @@ class WebSocketCarrier implements Carrier {
     socket.binaryType = "arraybuffer";
     socket.addEventListener("open", () => {
       this.#isOpen = true;
-      this.#events?.onOpen();
+      this.events?.onOpen();
     });
     socket.addEventListener("message", ({ data }: { data: unknown }) => {
       if (data instanceof ArrayBuffer) {
-        this.#events?.onDatagram(new Uint8Array(data));
+        this.events?.onDatagram(new Uint8Array(data));
       } else if (typeof data === "string") {
-        this.#events?.onControl(data);
+        this.events?.onControl(data);
       }
     });
     let hasEnded = false;
@@ -85,26 +87,26 @@ class WebSocketCarrier implements Carrier {
     // A close event, which has more details, follows an error by the standard, but not in Node 22, nor in Chromium if the policy
     // of the page forbids the URL.
     socket.addEventListener("error", () => {
-      setTimeout(() => end({ code: LOST, reason: "" }), this.#isOpen ? CLOSE_MS : 0);
+      setTimeout(() => end(lost()), this.#isOpen ? CLOSE_MS : 0);
     });
     return socket;
   }
 
   /** The path of the URL may be another one than the relay's. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
-    if (this.#events === undefined) {
+    if (this.events === undefined) {
       return;
     }
     const said = await request.announced();
     const url = announcedWebSocket(request.url, said);
-    if (url === undefined || this.#events === undefined) {
+    if (url === undefined || this.events === undefined) {
       this.#end(said.refused ?? close);
       return;
     }
     try {
       this.#socket = this.#open(request, url);
     } catch (error) {
-      this.#end({ code: LOST, reason: String(error) });
+      this.#end(lost(error));
     }
   }
 
@@ -125,15 +127,28 @@ class WebSocketCarrier implements Carrier {
   }
 
   close(): void {
-    this.#events = undefined;
+    this.events = undefined;
     this.#isOpen = false;
     this.#socket.close(NORMAL_CLOSURE);
   }
 
   #end(close: CarrierClose): void {
-    const events = this.#events;
-    this.#events = undefined;
+    const events = this.events;
+    this.events = undefined;
     this.#isOpen = false;
     events?.onClose(close);
+  }
+}
+
+/**
+ * Opens a carrier. One that cannot be made, as a WebSocket that the policy of the page forbids, is `undefined` and fails a moment later,
+ * as others do.
+ */
+export function attempt(open: (events: CarrierEvents) => Carrier, events: CarrierEvents): Carrier | undefined {
+  try {
+    return open(events);
+  } catch (error) {
+    queueMicrotask(() => events.onClose(lost(error)));
+    return undefined;
   }
 }

@@ -5,18 +5,14 @@
 
 import { atPageEnd } from "../page.js";
 import type { AnnouncedWebTransport } from "./announced.js";
-import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { CONTROL_PROTOCOL, endCarrier, FLOW_REQUEST, LONGEST_DATAGRAM, MAX_AGE_MS, MAX_BUFFERED_BYTES, MAX_WAITING } from "./carrier.js";
+import type { CarrierClose } from "./close.js";
+import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
 import { loopbackHosts } from "./local-network.js";
 
 /** What control messages begin with. */
 const PREFIX = new TextEncoder().encode("rakwire:");
-/** How long a datagram may wait in the browser: what is older is of no use, and is sent again if it must arrive. */
-const MAX_AGE_MS = 500;
-/** How many datagrams may wait in the browser in each direction. */
-const MAX_WAITING = 256;
-/** What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052. */
-const LONGEST_DATAGRAM = 1_024;
 /** How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what has not left. */
 const LAST_MS = 20;
 
@@ -54,20 +50,16 @@ export const webTransport: CarrierKind = {
 class WebTransportCarrier implements Carrier {
   #session: Session | undefined;
   #writer: WritableStreamDefaultWriter<Uint8Array> | undefined;
-  #events: CarrierEvents | undefined;
-  #buffered = 0;
+  events: CarrierEvents | undefined;
+  bufferedAmount = 0;
 
   constructor(request: CarrierRequest, events: CarrierEvents) {
-    this.#events = events;
-    this.#open(request).catch((error: unknown) => this.#end({ code: LOST, reason: String(error) }));
+    this.events = events;
+    this.#open(request).catch((error: unknown) => endCarrier(this, lost(error)));
   }
 
   get hasRoom(): boolean {
-    return this.#writer !== undefined && this.#buffered < MAX_BUFFERED_BYTES;
-  }
-
-  get bufferedAmount(): number {
-    return this.#buffered;
+    return this.#writer !== undefined && this.bufferedAmount < MAX_BUFFERED_BYTES;
   }
 
   get longestDatagram(): number {
@@ -77,9 +69,9 @@ class WebTransportCarrier implements Carrier {
   send(datagram: Uint8Array): void {
     const { length } = datagram;
     const settle = (): void => {
-      this.#buffered -= length;
+      this.bufferedAmount -= length;
     };
-    this.#buffered += length;
+    this.bufferedAmount += length;
     // Copied, as the caller may write over it before the browser has taken it.
     this.#writer?.write(datagram.slice()).then(settle, settle);
   }
@@ -89,7 +81,7 @@ class WebTransportCarrier implements Carrier {
   }
 
   close(isLast = false): void {
-    this.#events = undefined;
+    this.events = undefined;
     this.#writer = undefined;
     const end = (): void => {
       try {
@@ -110,16 +102,16 @@ class WebTransportCarrier implements Carrier {
     const { webtransport: offer, refused } = await announced();
     const WebTransport = constructor();
     if (refused !== undefined) {
-      this.#end(refused);
+      endCarrier(this, refused);
     }
-    if (this.#events === undefined) {
+    if (this.events === undefined) {
       return;
     }
     if (offer === undefined || WebTransport === undefined) {
       throw new Error("the relay has no WebTransport");
     }
     const session = await this.#connect(sessionUrl(url, offer, token, hasControl), offer, WebTransport);
-    if (session === undefined || this.#events === undefined) {
+    if (session === undefined || this.events === undefined) {
       this.close();
       return;
     }
@@ -128,7 +120,7 @@ class WebTransportCarrier implements Carrier {
     this.#writer = (datagrams.createWritable?.() ?? (datagrams.writable as WritableStream<Uint8Array>)).getWriter();
     // What is wrong with it ends the session too.
     this.#writer.closed.catch(() => undefined);
-    this.#events.onOpen();
+    this.events.onOpen();
     // Why it ends is told by the session.
     await this.#receive(datagrams.readable.getReader()).catch(() => undefined);
   }
@@ -147,40 +139,32 @@ class WebTransportCarrier implements Carrier {
       const closed = session.closed.then((end) => ({ code: end?.closeCode || NORMAL_CLOSURE, reason: end?.reason ?? "" }), lost);
       close = await Promise.race([session.ready.then(() => undefined, lost), closed]);
       if (close === undefined) {
-        void closed.then((end) => this.#end(end));
+        void closed.then((end) => endCarrier(this, end));
         return session;
       }
-      if (this.#events === undefined || close.code !== LOST) {
+      if (this.events === undefined || close.code !== LOST) {
         break;
       }
     }
-    this.#end(close as CarrierClose);
+    endCarrier(this, close as CarrierClose);
     return undefined;
   }
 
   async #receive(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     for (;;) {
       const { value, done } = await reader.read();
-      if (done || this.#events === undefined) {
+      if (done || this.events === undefined) {
         return;
       }
       if (PREFIX.every((byte, index) => byte === value[index])) {
-        this.#events.onControl(new TextDecoder().decode(value.subarray(PREFIX.length)));
+        this.events.onControl(new TextDecoder().decode(value.subarray(PREFIX.length)));
       } else {
-        this.#events.onDatagram(value);
+        this.events.onDatagram(value);
       }
     }
   }
 
-  #end(close: CarrierClose): void {
-    const events = this.#events;
-    this.close();
-    events?.onClose(close);
-  }
 }
-
-/** The end of a session that fails. */
-const lost = (error: unknown): CarrierClose => ({ code: LOST, reason: String(error) });
 
 function sessionUrl(relay: URL, { port, path }: AnnouncedWebTransport, token: string | undefined, hasControl: boolean): URL {
   const url = new URL(path, relay);

@@ -1,8 +1,7 @@
-/**
- * The buffer of one speaker, with the rules of `rakwire_plugins::voice`, and what stands before a frame of voice (docs/plugins/voice.md).
- * All times are in microseconds.
- */
+/** The jitter buffer of one speaker, with the rules of `rakwire_plugins::voice`. All times are in microseconds. */
 
+/** The number of frame numbers: 0 follows 65,535. */
+const NUMBERS = 0x1_0000;
 /** How many arrivals say how uneven they are: at 20 ms a frame those of the last 1.3 s. */
 const HISTORY = 64;
 /** Of them, how many may come later than the buffer waits. */
@@ -239,28 +238,17 @@ export class JitterBuffer {
   }
 }
 
-/** Bytes before a frame: the id, the flags and the number. */
-export const HEADER_LENGTH = 4;
-/** The longest frame: the smallest MTU carries it in one datagram, or in two if the connection is secure. */
-export const MAX_FRAME = 508;
-/** Numbers go on from 65,535 to 0. */
-const NUMBERS = 0x1_0000;
-const FIRST = 1;
-const LAST = 2;
-
-export interface FrameHeader {
+/** A frame of voice that arrived, or is to be sent. */
+export interface VoiceFrame {
   readonly number: number;
-  /** It begins what somebody says: nothing before it is missing. */
+  /** It begins what a speaker says: nothing before it is missing. */
   readonly isFirst: boolean;
-  /** It ends what somebody says: nothing follows it for a while. */
+  /** It ends what a speaker says: nothing follows it for a while. */
   readonly isLast: boolean;
-}
-
-interface VoiceFrame extends FrameHeader {
   readonly bytes: Uint8Array;
 }
 
-/** A number that is so far behind another one, or before it. */
+/** The number that is ahead of another one by a distance, which may be negative. */
 export const plus = (number: number, distance: number): number => (number + distance) & (NUMBERS - 1);
 
 /** How far a number is ahead of another one; half of all numbers and more are behind it. */
@@ -268,24 +256,3 @@ const ahead = (number: number, from: number): number => plus(number, -from);
 
 /** Whether a distance by {@link ahead} is that of an earlier number. */
 const isBehind = (distance: number): boolean => distance >= NUMBERS / 2;
-
-export function encodeFrame(id: number, { number, isFirst, isLast, bytes }: VoiceFrame): Uint8Array<ArrayBuffer> {
-  const message = new Uint8Array(HEADER_LENGTH + bytes.length);
-  const flags = (isFirst ? FIRST : 0) | (isLast ? LAST : 0);
-  message.set([id, flags, number >> 8, number & 0xff]);
-  message.set(bytes, HEADER_LENGTH);
-  return message;
-}
-
-/** What a message says; `undefined` if it has no frame, one that is too long, or flags that nobody knows. */
-export function decodeFrame(message: Uint8Array): VoiceFrame | undefined {
-  const [, flags, high, low] = message;
-  const bytes = message.subarray(HEADER_LENGTH);
-  if (flags === undefined || high === undefined || low === undefined || (flags & ~(FIRST | LAST)) !== 0) {
-    return undefined;
-  }
-  if (bytes.length === 0 || bytes.length > MAX_FRAME) {
-    return undefined;
-  }
-  return { number: (high << 8) | low, isFirst: (flags & FIRST) !== 0, isLast: (flags & LAST) !== 0, bytes };
-}

@@ -1,13 +1,21 @@
-/** Speakers and listeners of voice chat. */
+/** Speakers and listeners of voice chat, and their messages (docs/plugins/voice.md). */
 
 import { RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
 import { attachUntilEnd } from "../plugin/connection.js";
 import { FIRST_FREE_ID } from "../sending.js";
 import type { Connection, Message, SendOptions } from "../types.js";
-import type { Playback, SpeakerStats } from "./jitter-buffer.js";
-import { decodeFrame, encodeFrame, JitterBuffer, MAX_FRAME, plus } from "./jitter-buffer.js";
+import type { Playback, SpeakerStats, VoiceFrame } from "./jitter-buffer.js";
+import { JitterBuffer, plus } from "./jitter-buffer.js";
 import { FRAME_MICROS } from "./sound.js";
+
+/** Bytes before a frame: the id, the flags and the number. */
+const HEADER_LENGTH = 4;
+/** The longest frame: the smallest MTU carries it in one datagram, or in two if the connection is secure. */
+const MAX_FRAME = 508;
+/** The flags: the frame begins what a speaker says, or ends it. */
+const FIRST = 1;
+const LAST = 2;
 
 /** More than the longest delay needs. */
 const BUFFER_FRAMES = 16;
@@ -226,4 +234,26 @@ export class Voice {
       other.buffer.insert(this.#now(), frame);
     }
   }
+}
+
+/** The message of a frame. */
+export function encodeFrame(id: number, { number, isFirst, isLast, bytes }: VoiceFrame): Uint8Array<ArrayBuffer> {
+  const message = new Uint8Array(HEADER_LENGTH + bytes.length);
+  const flags = (isFirst ? FIRST : 0) | (isLast ? LAST : 0);
+  message.set([id, flags, number >> 8, number & 0xff]);
+  message.set(bytes, HEADER_LENGTH);
+  return message;
+}
+
+/** The frame of a message; `undefined` if there is none, or one that is too long, or an unknown flag. */
+export function decodeFrame(message: Uint8Array): VoiceFrame | undefined {
+  const [, flags, high, low] = message;
+  const bytes = message.subarray(HEADER_LENGTH);
+  if (flags === undefined || high === undefined || low === undefined || (flags & ~(FIRST | LAST)) !== 0) {
+    return undefined;
+  }
+  if (bytes.length === 0 || bytes.length > MAX_FRAME) {
+    return undefined;
+  }
+  return { number: (high << 8) | low, isFirst: (flags & FIRST) !== 0, isLast: (flags & LAST) !== 0, bytes };
 }

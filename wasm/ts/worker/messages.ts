@@ -2,9 +2,10 @@
 
 import type { ErrorCode } from "../errors.js";
 import { RakwireError } from "../errors.js";
+import type { SessionSettings } from "../options.js";
 import type { PeerStats } from "../rust.js";
-import type { SessionEnd, SessionSettings } from "../session.js";
-import type { RelayNotice } from "../transport/transport.js";
+import type { SessionEnd } from "../session.js";
+import type { RelayNotice } from "../transport/flow.js";
 import type { Message, Outcome, Progress, SendOptions, TransportName } from "../types.js";
 
 /** A message to send; the number of its receipt if it asks for one. */

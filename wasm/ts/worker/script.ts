@@ -2,12 +2,13 @@
 
 import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
+import type { SessionSettings } from "../options.js";
 import type { PeerStats, Rust } from "../rust.js";
 import { describeStats, instantiate } from "../rust.js";
 import { createSecurePeer } from "../security/connection.js";
-import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
+import type { SessionEnd, SessionOwner } from "../session.js";
 import { Session } from "../session.js";
-import type { RelayNotice } from "../transport/transport.js";
+import type { RelayNotice } from "../transport/flow.js";
 import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { WINDOW, WINDOW_BYTES } from "./messages.js";
@@ -59,7 +60,7 @@ class WorkerSession implements SessionOwner {
     return this.#room > 0 && this.#roomBytes > 0;
   }
 
-  onOpen(securePeer: Uint8Array | undefined): void {
+  onConnected(securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     const { serverGuid, transport } = this.#session;
     const internalAddresses = this.#session.internalAddresses();
@@ -112,7 +113,7 @@ class WorkerSession implements SessionOwner {
   addRoom(messages: number, bytes: number): void {
     this.#room += messages;
     this.#roomBytes += bytes;
-    this.#session.resume();
+    this.#session.onRoom();
   }
 
   disconnect(): void {
