@@ -9,6 +9,7 @@
 // types. The arguments behind it go to cargo, for crates of pages that are built along. `--check` fails after such a build.
 //
 // pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, and the same as a text inside a module
+// pkg/NAME-exports.d.ts   the types of what it exports, as wasm-bindgen declares them
 // pkg/worker*.js          the script of the worker, as a file and as a text inside a module
 // pkg/voice-worklet*.js   the same of the audio worklet of voice
 // pkg/DEVELOPMENT         the mark of a development build
@@ -74,18 +75,22 @@ function targetDirectory() {
   return JSON.parse(read("cargo", "metadata", "--no-deps", "--format-version", "1")).target_directory;
 }
 
-/** What wasm-bindgen makes of a WebAssembly. Only numbers pass between it and JavaScript, so the glue is not needed. */
+/**
+ * What wasm-bindgen makes of a WebAssembly: the bytes, and the types of the exports. Only numbers pass between it and JavaScript, so its
+ * JavaScript is not needed.
+ */
 async function bind(built) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
   try {
-    await run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web", "--no-typescript");
-    return readFileSync(join(folder, "rakwire_bg.wasm"));
+    await run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web");
+    const [wasm, types] = ["rakwire_bg.wasm", "rakwire_bg.wasm.d.ts"].map((name) => readFileSync(join(folder, name)));
+    return { wasm, types };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** The WebAssembly of an entry before wasm-opt. */
+/** The WebAssembly of an entry before wasm-opt, and the types of its exports. */
 async function compile(npm, entry, features) {
   // A folder for each: cargo gives the WebAssembly of all of them the same name, also where it looks whether it is new.
   const target = join(npm, entry);
@@ -126,9 +131,10 @@ async function buildWasm(entries, pkg = join(HERE, "pkg")) {
   mkdirSync(pkg, { recursive: true });
   let optimised = Promise.resolve();
   for (const [entry, features] of entries) {
-    const input = await compile(npm, entry, features);
+    const { wasm, types } = await compile(npm, entry, features);
+    write(join(pkg, `${entry}-exports.d.ts`), types);
     optimised = optimised.then(async () => {
-      await optimise(npm, entry, input, join(pkg, `${entry}.wasm`));
+      await optimise(npm, entry, wasm, join(pkg, `${entry}.wasm`));
       writePacked(join(pkg, entry), 9);
     });
   }
@@ -142,7 +148,10 @@ async function buildDevelopmentWasm(more) {
   write(DEVELOPMENT_MARK, "This is a development build, which is not published: `npm run build` replaces it.\n");
   const [first, ...others] = Object.keys(ENTRIES);
   const file = (entry, end) => join(HERE, "pkg", `${entry}${end}`);
-  writeFileSync(file(first, ".wasm"), await bind(join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm")));
+  const { wasm, types } = await bind(join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm"));
+  writeFileSync(file(first, ".wasm"), wasm);
+  // It has the classes of all entries.
+  Object.keys(ENTRIES).forEach((entry) => writeFileSync(file(entry, "-exports.d.ts"), types));
   writePacked(file(first, ""), 1);
   for (const entry of others) {
     copyFileSync(file(first, ".wasm"), file(entry, ".wasm"));

@@ -40,9 +40,9 @@ function prepare() {
 async function messageCost(page, protocol) {
   return page.evaluate(
     async ([name, rounds]) => {
-      const [{ createPeer }, { instantiate }] = await Promise.all([import("/dist/peer.js"), import("/dist/rust.js")]);
+      const [{ createPeer }, { instantiate, peerClasses }] = await Promise.all([import("/dist/peer.js"), import("/dist/rust.js")]);
       const wasm = await (await fetch("/server/accepting.wasm")).arrayBuffer();
-      const rust = instantiate(await WebAssembly.compile(wasm));
+      const rust = instantiate(await WebAssembly.compile(wasm), peerClasses);
       const settings = { protocol: name, protocolVersion: 6, progressInterval: 0, password: new Uint8Array(0), memory: {} };
       const [client, server] = [createPeer(rust, settings), createPeer(rust, settings)];
       let [open, received] = [0, 0];

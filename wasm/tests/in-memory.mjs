@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 
 import { CheckedConnection } from "../dist/connection.js";
 import { createPeer } from "../dist/peer.js";
-import { instantiate } from "../dist/rust.js";
+import { instantiate, raknetClasses, serverClasses } from "../dist/rust.js";
 import { ServerPeers } from "../dist/server/peers.js";
 import { UdpServer } from "../dist/server/server.js";
 import { ADDRESS } from "../dist/server/socket.js";
@@ -85,13 +85,13 @@ class Direction {
   }
 }
 
-async function load(name) {
-  return instantiate(await WebAssembly.compile(await readFile(new URL(`../pkg/${name}.wasm`, import.meta.url))));
+async function load(name, classes) {
+  return instantiate(await WebAssembly.compile(await readFile(new URL(`../pkg/${name}.wasm`, import.meta.url))), classes);
 }
 
 /** An open connection of RakNet, its other side, and `step`, which lets a millisecond pass. */
 export async function openInMemory() {
-  const [clientWasm, serverWasm] = [await load("raknet"), await load("server")];
+  const [clientWasm, serverWasm] = [await load("raknet", raknetClasses), await load("server", serverClasses)];
   const clock = new PlayedClock();
   const [forth, back] = [new Direction(ADDRESS), new Direction(0)];
   const step = () => {

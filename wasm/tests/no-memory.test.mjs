@@ -57,17 +57,17 @@ test("a server without memory for its statistics has none", () => {
   const { memory, write } = memoryOf();
   const missing = new Set(["stats", "texts"]);
   const told = (what, bytes) => (missing.has(what) ? 0 : write(bytes));
-  const exports = {
-    __wbg_raknetserver_free: () => undefined,
-    raknetserver_create: () => 1,
-    raknetserver_reserve: () => AT,
-    raknetserver_setPassword: () => 1,
-    raknetserver_setAdvertisement: () => 1,
-    raknetserver_serverStats: () => told("stats", floats(10, 20, 0, 3)),
-    raknetserver_texts: () => told("texts", new TextEncoder().encode(TEXTS)),
+  const server = {
+    create: () => 1,
+    reserve: () => AT,
+    setPassword: () => 1,
+    setAdvertisement: () => 1,
+    serverStats: () => told("stats", floats(10, 20, 0, 3)),
+    texts: () => told("texts", new TextEncoder().encode(TEXTS)),
+    free: () => undefined,
   };
   const settings = { maxConnections: 1, blocks: 0, blockSize: 0, silenceTimeoutMs: 0, password: new Uint8Array(0), advertisement: new Uint8Array(0) };
-  const peers = new ServerPeers({ memory, exports }, settings);
+  const peers = new ServerPeers({ memory, server }, settings);
   assert.deepEqual(peers.stats(), { bytesSent: 0, bytesReceived: 0, drops: {} });
   missing.delete("stats");
   assert.deepEqual(peers.stats(), { bytesSent: 10, bytesReceived: 20, drops: {} });

@@ -5,10 +5,10 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { createPeer } from "../dist/peer.js";
-import { instantiate } from "../dist/rust.js";
+import { instantiate, peerClasses } from "../dist/rust.js";
 import { codeOf } from "./support.mjs";
 
-const rust = instantiate(new WebAssembly.Module(readFileSync(new URL("../pkg/rakwire.wasm", import.meta.url))));
+const rust = instantiate(new WebAssembly.Module(readFileSync(new URL("../pkg/rakwire.wasm", import.meta.url))), peerClasses);
 
 const RELIABLE = 2;
 /** The number of a delivery. */

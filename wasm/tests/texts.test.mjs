@@ -4,15 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { classOf, ENDS, ERRORS, FAILURES, instantiate, readTexts, recordAt } from "../dist/rust.js";
+import { ENDS, ERRORS, FAILURES, instantiate, peerClasses, readTexts, recordAt, serverClasses } from "../dist/rust.js";
 import { refusal } from "../dist/worker/messages.js";
 
 /** The texts of the peers of each WebAssembly. */
 const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap((name) => {
   const bytes = readFileSync(new URL(`../pkg/${name}.wasm`, import.meta.url));
-  const { memory, exports } = instantiate(new WebAssembly.Module(bytes));
-  return ["raknetpeer", "gameprotocolpeer", "raknetserver"].flatMap((known) => {
-    const rust = classOf(exports, known);
+  const { memory, ...classes } = instantiate(new WebAssembly.Module(bytes), (wasm) => ({ ...peerClasses(wasm), ...serverClasses(wasm) }));
+  return Object.entries(classes).flatMap(([known, rust]) => {
     const peer = rust?.create(1n, 2n, 3n, 4n, 64, 64, 0, 0, 0, 0);
     return rust === undefined ? [] : [{ name: `${name}.wasm, ${known}`, texts: readTexts(recordAt(memory, rust.texts(peer))) }];
   });

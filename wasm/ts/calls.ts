@@ -6,10 +6,11 @@ import type { CallMessage } from "./calls/wire.js";
 import { CALLS_ID, decodeCall, encodeCall, REASONS, refusalError } from "./calls/wire.js";
 import { notConnected, RakwireError } from "./errors.js";
 import { report } from "./events.js";
-import { checkNames, MAX_TIMEOUT_MS, readInteger, RECEIPT_OPTIONS, SEND_OPTIONS } from "./options.js";
+import { checkNames, readInteger, RECEIPT_OPTIONS, SEND_OPTIONS } from "./options.js";
 import type { WaitingMessage } from "./plugin/connection.js";
 import { attachUntilEnd, SendQueue } from "./plugin/connection.js";
 import type { Connection, Message, SendOptions } from "./types.js";
+import { MAX_TIMEOUT_MS } from "./types.js";
 import type { Deferred, WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 

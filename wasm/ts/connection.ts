@@ -6,8 +6,6 @@ import type { Listener } from "./events.js";
 import { ConnectionEvent, guarded, guardedListener, isCapturing, isListener, ListenerSet } from "./events.js";
 import {
   checkNames,
-  DEFAULT_TIMEOUT_MS,
-  MAX_TIMEOUT_MS,
   readInteger,
   readSettings,
   READY_OPTIONS,
@@ -40,6 +38,7 @@ import type {
   StatsOptions,
   TransportName,
 } from "./types.js";
+import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "./types.js";
 import type { Wait, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";

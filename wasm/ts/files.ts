@@ -7,9 +7,10 @@ import { IncomingFile, Manifest } from "./files/manifest.js";
 import { checkTransfer, Pacer } from "./files/send.js";
 import type { Page, Request } from "./files/wire.js";
 import { codeOfReason, decodeReply, encodeRequest, reasonOfCode, REPLY_ID, TransferError } from "./files/wire.js";
-import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
+import { readInteger } from "./options.js";
 import { attachUntilEnd, SendQueue } from "./plugin/connection.js";
 import type { Connection, Message, SendOptions } from "./types.js";
+import { MAX_TIMEOUT_MS } from "./types.js";
 import type { WaitOptions } from "./waits.js";
 import { deferred } from "./waits.js";
 

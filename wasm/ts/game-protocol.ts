@@ -3,12 +3,13 @@
 import packed from "../pkg/game-protocol.js";
 import { connectWith, PeerConnection } from "./connection.js";
 import { createGamePeer } from "./peer.js";
+import { gameClasses } from "./rust.js";
 import type { Connection, ConnectOptions } from "./types.js";
 import { inflate, Wasm } from "./wasm.js";
 
 export * from "./public.js";
 
-const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+const wasm = /* @__PURE__ */ new Wasm(gameClasses, () => inflate(packed));
 
 /**
  * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at

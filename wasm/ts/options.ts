@@ -7,12 +7,23 @@ import type { TransportSettings } from "./transport/transport.js";
 import { checkToken, directTransport, targetUrl } from "./transport/transport.js";
 import { isFingerprint } from "./transport/webrtc.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
+import {
+  DEFAULT_PROTOCOL_VERSION,
+  DEFAULT_TIMEOUT_MS,
+  MAX_BLOCK_SIZE,
+  MAX_BLOCKS,
+  MAX_PASSWORD_BYTES,
+  MAX_PROGRESS_INTERVAL,
+  MAX_TIMEOUT_MS,
+  VERSION_WAIT_MS,
+  VERSION_WAIT_PART,
+} from "./types.js";
 
-/** What a peer is made with. */
+/** The settings of a peer. */
 export interface PeerSettings {
   protocol: Protocol;
   protocolVersion: number;
-  /** How many milliseconds a pong is waited for that shows the version of the server; 0 does not ask. */
+  /** The milliseconds to wait for a pong that shows the version of the server; 0 sends no ping. */
   versionWaitMs?: number;
   progressInterval: number;
   password: Uint8Array;
@@ -21,31 +32,18 @@ export interface PeerSettings {
   silenceTimeoutMs: number;
   /** Bits a second; 0 stands for no limit. */
   outgoingLimit: number;
-  /** Whom the server of a secure connection has to be, and who the client is; none is a plain connection. */
+  /** The expected identity of the server of a secure connection, and that of the client; none for a plain connection. */
   security?: Uint8Array;
 }
 
-/** What a session is made with. */
+/** The settings of a session. */
 export interface SessionSettings extends PeerSettings {
   transport: TransportSettings;
-  /** Whether it ends with the page. */
+  /** True if it ends with the page. */
   endWithPage?: boolean;
 }
 
-const DEFAULT_PROTOCOL_VERSION = 6;
-/** How long a server is asked for its version, and which part of the time for connecting at most. */
-const VERSION_WAIT_MS = 500;
-const VERSION_WAIT_PART = 1 / 4;
-/** How long connecting may take. */
-export const DEFAULT_TIMEOUT_MS = 15_000;
-/** The longest delay of a timer. */
-export const MAX_TIMEOUT_MS = 0x7fff_ffff;
-/** More parts than any message can have. */
-const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 const MAX_OUTGOING_LIMIT = Number.MAX_SAFE_INTEGER;
-export const MAX_PASSWORD_BYTES = 255;
-const MAX_BLOCKS = 0xffff;
-const MAX_BLOCK_SIZE = 0xffff;
 
 /** A whole number within these bounds. */
 export function readInteger(name: string, value: number, least: number, most: number): number {

@@ -30,7 +30,7 @@ import {
 import { reliabilityName } from "./sending.js";
 import type { CloseCode, Message, Outcome, Progress } from "./types.js";
 
-/** Who is told what happened. */
+/** The callbacks of a peer. */
 export interface PeerEvents {
   onConnected(): void;
   onFailed(code: ErrorCode, reason: string): void;

@@ -3,13 +3,14 @@
 import packed from "../pkg/raknet.js";
 import { CheckedConnection, connectWith } from "./connection.js";
 import { createPeer } from "./peer.js";
+import { raknetClasses } from "./rust.js";
 import type { Connection, ConnectOptions } from "./types.js";
 import { inflate, Wasm } from "./wasm.js";
 
 export { discover, ping } from "./ping.js";
 export * from "./public.js";
 
-const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+const wasm = /* @__PURE__ */ new Wasm(raknetClasses, () => inflate(packed));
 
 /**
  * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at

@@ -1,17 +1,9 @@
 /** The queue of received messages, and who gets them. */
 
 import type { Message } from "./types.js";
+import { MAX_BYTES, MAX_MESSAGES, OVERHEAD } from "./types.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
-
-/** The length at which further messages stay in the protocol's memory. */
-const MAX_MESSAGES = 256;
-/**
- * The size limit while a receipt or a plugin behind the messages is to get what is its own. Each message counts with
- * {@link OVERHEAD}.
- */
-const MAX_BYTES = 16 * 1024 * 1024;
-const OVERHEAD = 64;
 
 /** Those that get messages as they come, before anybody who asks for one. */
 export interface Listeners {

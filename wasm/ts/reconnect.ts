@@ -2,8 +2,9 @@
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
-import { checkNames, MAX_TIMEOUT_MS, readInteger } from "./options.js";
+import { checkNames, readInteger } from "./options.js";
 import type { CloseInfo, Connection } from "./types.js";
+import { MAX_TIMEOUT_MS } from "./types.js";
 import { beforeAbort } from "./waits.js";
 
 export { RakwireError } from "./errors.js";

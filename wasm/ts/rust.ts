@@ -111,48 +111,123 @@ export interface RustKeyPair {
   free(pair: number, ownership: 0): void;
 }
 
-/** What Rust exports: its memory, and a class for each protocol that is in the WebAssembly. */
+/** The exports of a WebAssembly, as wasm-bindgen declares them; those of classes that it does not contain are missing. */
+type Exports = Partial<
+  typeof import("../pkg/rakwire-exports.js") & typeof import("../pkg/secure-exports.js") & typeof import("../pkg/server-exports.js")
+>;
+
+/** What Rust exports: its memory, and a class for each protocol that is in the WebAssembly and that an entry of the package has. */
 export interface Rust {
   memory: WebAssembly.Memory;
-  raknet: RustPeer | undefined;
-  game: RustPeer | undefined;
-  keyPair: RustKeyPair | undefined;
-  /** What other classes are in, for {@link classOf}. */
-  exports: Record<string, unknown>;
+  raknet?: RustPeer | undefined;
+  game?: RustPeer | undefined;
+  keyPair?: RustKeyPair | undefined;
+  server?: RustServer | undefined;
 }
 
-export function instantiate(module: WebAssembly.Module): Rust {
+/** The classes of an entry of the package, by their exports: a WebAssembly has all functions of a class or none. */
+export type Classes = (wasm: Exports) => Omit<Rust, "memory">;
+
+export function instantiate(module: WebAssembly.Module, classes: Classes): Rust {
   const imports: Record<string, Record<string, () => void>> = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
     (imports[from] ??= {})[name] = name.includes("throw") ? fail : () => undefined;
   }
-  const exports = new WebAssembly.Instance(module, imports).exports as Record<string, never>;
-  (exports["__wbindgen_start"] as undefined | (() => void))?.();
-  return {
-    memory: exports["memory"] as unknown as WebAssembly.Memory,
-    raknet: classOf(exports, "raknetpeer"),
-    game: classOf(exports, "gameprotocolpeer"),
-    keyPair: classOf(exports, "keypair"),
-    exports,
-  };
+  const wasm = new WebAssembly.Instance(module, imports).exports as unknown as Exports;
+  wasm.__wbindgen_start?.();
+  return { memory: wasm.memory as WebAssembly.Memory, ...classes(wasm) };
 }
 
-/** What Rust calls where JavaScript would be told of a mistake of its own. */
+/** Rust calls this where its caller has made a mistake. */
 function fail(): void {
   throw new Error("a peer was used after its end");
 }
 
-/** The functions of a class, by the names of its methods. */
-export function classOf<T>(exports: Record<string, unknown>, name: string): T | undefined {
-  const prefix = `${name}_`;
-  const methods = Object.entries(exports).filter(([exported]) => exported.startsWith(prefix));
-  const free = exports[`__wbg_${name}_free`];
-  return free === undefined
-    ? undefined
-    : (Object.fromEntries([...methods.map(([exported, method]) => [exported.slice(prefix.length), method]), ["free", free]]) as T);
-}
+export const gameClasses: Classes = (wasm) => ({
+  game: wasm.__wbg_gameprotocolpeer_free && ({
+    create: wasm.gameprotocolpeer_create,
+    reserve: wasm.gameprotocolpeer_reserve,
+    connect: wasm.gameprotocolpeer_connect,
+    handle: wasm.gameprotocolpeer_handle,
+    handleTimeout: wasm.gameprotocolpeer_handleTimeout,
+    disconnect: wasm.gameprotocolpeer_disconnect,
+    pollTransmit: wasm.gameprotocolpeer_pollTransmit,
+    pollEvent: wasm.gameprotocolpeer_pollEvent,
+    pollTimeout: wasm.gameprotocolpeer_pollTimeout,
+    isOver: wasm.gameprotocolpeer_isOver,
+    send: wasm.gameprotocolpeer_send,
+    canSend: wasm.gameprotocolpeer_canSend,
+    stats: wasm.gameprotocolpeer_stats,
+    texts: wasm.gameprotocolpeer_texts,
+    setCarrier: wasm.gameprotocolpeer_setCarrier,
+    free: wasm.__wbg_gameprotocolpeer_free,
+  } as RustPeer),
+});
 
-/** What the numbers of reasons and errors mean, as Rust says it: paragraphs of lines, each a code and its text. By paragraph and number. */
+export const raknetClasses: Classes = (wasm) => ({
+  raknet: wasm.__wbg_raknetpeer_free && ({
+    create: wasm.raknetpeer_create,
+    reserve: wasm.raknetpeer_reserve,
+    connect: wasm.raknetpeer_connect,
+    handle: wasm.raknetpeer_handle,
+    handleTimeout: wasm.raknetpeer_handleTimeout,
+    disconnect: wasm.raknetpeer_disconnect,
+    pollTransmit: wasm.raknetpeer_pollTransmit,
+    pollEvent: wasm.raknetpeer_pollEvent,
+    pollTimeout: wasm.raknetpeer_pollTimeout,
+    isOver: wasm.raknetpeer_isOver,
+    send: wasm.raknetpeer_send,
+    canSend: wasm.raknetpeer_canSend,
+    stats: wasm.raknetpeer_stats,
+    texts: wasm.raknetpeer_texts,
+    setCarrier: wasm.raknetpeer_setCarrier,
+    internalAddresses: wasm.raknetpeer_internalAddresses,
+    serverGuid: wasm.raknetpeer_serverGuid,
+    securePeer: wasm.raknetpeer_securePeer,
+    secure: wasm.raknetpeer_secure,
+    createSecure: wasm.raknetpeer_createSecure,
+    free: wasm.__wbg_raknetpeer_free,
+  } as RustPeer),
+});
+
+/** Both protocols. */
+export const peerClasses: Classes = (wasm) => ({ ...raknetClasses(wasm), ...gameClasses(wasm) });
+
+export const secureClasses: Classes = (wasm) => ({
+  ...raknetClasses(wasm),
+  keyPair: wasm.__wbg_keypair_free && ({
+    create: wasm.keypair_create,
+    publicKey: wasm.keypair_publicKey,
+    free: wasm.__wbg_keypair_free,
+  } as RustKeyPair),
+});
+
+export const serverClasses: Classes = (wasm) => ({
+  server: wasm.__wbg_raknetserver_free && ({
+    create: wasm.raknetserver_create,
+    reserve: wasm.raknetserver_reserve,
+    setPassword: wasm.raknetserver_setPassword,
+    setAdvertisement: wasm.raknetserver_setAdvertisement,
+    handle: wasm.raknetserver_handle,
+    handleTimeout: wasm.raknetserver_handleTimeout,
+    pollTransmit: wasm.raknetserver_pollTransmit,
+    pollTimeout: wasm.raknetserver_pollTimeout,
+    pollReadable: wasm.raknetserver_pollReadable,
+    serverStats: wasm.raknetserver_serverStats,
+    texts: wasm.raknetserver_texts,
+    pollEvent: wasm.raknetserver_pollEvent,
+    client: wasm.raknetserver_client,
+    isOver: wasm.raknetserver_isOver,
+    disconnect: wasm.raknetserver_disconnect,
+    send: wasm.raknetserver_send,
+    canSend: wasm.raknetserver_canSend,
+    stats: wasm.raknetserver_stats,
+    forget: wasm.raknetserver_forget,
+    free: wasm.__wbg_raknetserver_free,
+  } as RustServer),
+});
+
+/** The texts of reasons and errors that Rust has: paragraphs of lines, each a code and its text. By paragraph and number. */
 export type Texts = readonly (readonly (readonly [code: string, text: string])[])[];
 
 /** Reads texts; of no bytes, as there was no memory for them, there are none. */
@@ -180,7 +255,7 @@ export function recordAt(memory: WebAssembly.Memory, at: number): Uint8Array<Arr
   return new Uint8Array(memory.buffer as ArrayBuffer).slice(at + HEADER, at + HEADER + length);
 }
 
-/** The names of the numbers that Rust tells, in their order; the last two are those of the whole peer. */
+/** The names of the numbers in the statistics of Rust, in their order; the last two are those of the whole peer. */
 const NAMES = [
   "roundTripMs",
   "pingMs",
@@ -206,10 +281,10 @@ const NAMES = [
 ] as const;
 
 type Name = (typeof NAMES)[number];
-/** What only RakNet measures. */
+/** The numbers that only RakNet measures. */
 type OfRakNet = "clockDifferenceMs" | "bytesSentLastSecond" | "bytesReceivedLastSecond" | "lossLastSecond";
 
-/** What a peer counts. */
+/** The statistics of a peer. */
 export type PeerStats = Record<Exclude<Name, OfRakNet>, number> &
   Partial<Record<OfRakNet, number>> & { drops: Record<string, number> };
 
@@ -218,7 +293,7 @@ export function describeStats(numbers: ArrayLike<number>, dropNames: readonly st
   const stats = { drops: {} } as PeerStats;
   NAMES.forEach((name, index) => {
     const number = numbers[index] ?? 0;
-    // What is not known is no number.
+    // Rust writes NaN for an unknown number.
     if (!Number.isNaN(number)) {
       stats[name] = number;
     }

@@ -4,6 +4,7 @@ import packed from "../pkg/secure.js";
 import { openWith } from "./connection.js";
 import { RakwireError } from "./errors.js";
 import { readSettings } from "./options.js";
+import { secureClasses } from "./rust.js";
 import { createSecurePeer, makeKeyPair, SecurePeerConnection } from "./security/connection.js";
 import type { KeyPair, SecureConnection, SecureConnectOptions } from "./security/keys.js";
 import { readSecureOptions } from "./security/keys.js";
@@ -14,7 +15,7 @@ export { discover, ping } from "./ping.js";
 export * from "./public.js";
 export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } from "./security/keys.js";
 
-const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+const wasm = /* @__PURE__ */ new Wasm(secureClasses, () => inflate(packed));
 
 /**
  * Opens a secure connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server

@@ -6,6 +6,7 @@
 import { fromThrown, notConnected, RakwireError } from "./errors.js";
 import { readInteger } from "./options.js";
 import type { Priority, Protocol, ReadyOptions, Reliability, SendOptions } from "./types.js";
+import { CHANNELS, MAX_LENGTH } from "./types.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
 
@@ -19,7 +20,6 @@ const RELIABILITIES: readonly Reliability[] = [
 /** The reliability with a receipt for each of them, or 0 where there is none. */
 const WITH_RECEIPT = [5, 0, 6, 7, 0];
 const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
-const CHANNELS = 32;
 const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
 
 function numberOf<T extends string>(what: string, names: readonly T[], name: T): number {
@@ -84,10 +84,7 @@ export const FIRST_ALLOWED_ID = 0x1b;
 /** The first id that is free for applications; those from {@link FIRST_ALLOWED_ID} on are used by plugins of RakNet. */
 export const FIRST_FREE_ID = 0x86;
 
-/** More bytes than any message can have. */
-const MAX_LENGTH = 0xffff_ffff;
-
-/** A message that somebody wants to send, as far as its room goes. */
+/** The room that a waiting message needs. */
 export interface WantedRoom {
   length: number;
   delivery: number;
@@ -95,11 +92,11 @@ export interface WantedRoom {
 
 /** The peer of waiting senders. */
 interface Receiver {
-  /** Whether a message would be accepted now; throws if it never would. */
+  /** Returns true if a message would be accepted now; throws if it never would. */
   canSend(length: number, delivery: number): boolean;
 }
 
-/** Those that wait until the peer would accept their message. */
+/** The senders that wait until the peer would accept their message. */
 export class WaitingSenders {
   /** The last message that was refused because there was no room for it. */
   refused: WantedRoom | undefined;
@@ -134,13 +131,13 @@ export class WaitingSenders {
     return this.#waits.first !== undefined;
   }
 
-  /** Looks again at what the peer would accept; says whether somebody still waits. */
+  /** Checks again what the peer would accept; returns true if senders still wait. */
   update(): boolean {
     this.#waits.all().forEach((wait) => this.#check(wait));
     return this.areWaiting;
   }
 
-  /** Tells all that nothing will be accepted any more. */
+  /** Rejects all waits, as nothing will be accepted any more. */
   end(): void {
     this.#isOver = true;
     this.#waits.all().forEach((wait) => wait.reject(notConnected()));

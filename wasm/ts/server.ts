@@ -4,11 +4,13 @@ import { isIP } from "node:net";
 
 import packed from "../pkg/server.js";
 import { RakwireError } from "./errors.js";
-import { checkNames, MAX_PASSWORD_BYTES, MAX_TIMEOUT_MS, readBytes, readInteger, readMemory, readOptional } from "./options.js";
+import { checkNames, readBytes, readInteger, readMemory, readOptional } from "./options.js";
+import { serverClasses } from "./rust.js";
 import { ServerPeers } from "./server/peers.js";
 import { UdpServer } from "./server/server.js";
 import { ServerSocket } from "./server/socket.js";
 import type { ListenOptions, Server } from "./server/types.js";
+import { MAX_PASSWORD_BYTES, MAX_TIMEOUT_MS } from "./types.js";
 import { inflate, Wasm } from "./wasm.js";
 
 export * from "./public.js";
@@ -32,7 +34,7 @@ const OPTIONS = [
 ];
 const MAX_ADVERTISEMENT_BYTES = 399;
 
-const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+const wasm = /* @__PURE__ */ new Wasm(serverClasses, () => inflate(packed));
 
 /**
  * Listens for RakNet clients: those of this package at `udp://HOST:PORT` or through a relay, and any others.

@@ -32,7 +32,7 @@ export interface SessionEnd {
 
 /** The callbacks of a session. */
 export interface SessionOwner {
-  /** Whether there is room for another message. */
+  /** True if there is room for another message. */
   readonly hasRoom: boolean;
   /** `securePeer` is the key of the server of a secure connection, and the hash of its next one. */
   onConnected(securePeer: Uint8Array | undefined): void;
@@ -46,7 +46,7 @@ export interface SessionOwner {
   onEnd(end: SessionEnd): void;
 }
 
-/** What a connection needs of its session, which may run in another thread. */
+/** A session as its connection sees it. It may run in another thread. */
 export interface SessionLike {
   readonly awaitsReceipt: boolean;
   readonly bufferedAmount: number;
@@ -68,15 +68,15 @@ export interface SessionWorker extends PeerWorker {
   open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike;
 }
 
-/** What a loop calls: for events, after an exception, and at the end of each run. */
+/** The callbacks of a loop: for events, after an exception, and at the end of each run. */
 export type LoopCallbacks = [
   onEvents: () => void,
   onError: (thrown: unknown) => void,
-  /** Says whether it has to be called again, as somebody waits for room. */
+  /** Returns true if it has to be called again, as senders wait for room. */
   onRun: () => boolean,
 ];
 
-/** What runs a session. */
+/** The loop of a session. */
 export type SessionLoop = Pick<Loop, "schedule" | "run" | "stop">;
 
 /** One attempt to connect, and the connection if it succeeds. */
@@ -92,7 +92,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #lastStats: PeerStats | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stay: () => void;
-  /** Whether it ends with its page, which the peer does not know. */
+  /** True if it ends with its page, of which the peer knows nothing. */
   #isLeaving = false;
 
   /** The connections of a server have neither a transport nor a loop of their own. */
@@ -152,7 +152,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return ready;
   }
 
-  /** Whether a receipt is pending. */
+  /** True if a receipt is pending. */
   get awaitsReceipt(): boolean {
     return this.#receipts.size > 0;
   }

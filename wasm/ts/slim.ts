@@ -2,13 +2,14 @@
 
 import { CheckedConnection, connectWith } from "./connection.js";
 import { createPeer } from "./peer.js";
+import { peerClasses } from "./rust.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
 import { Wasm } from "./wasm.js";
 
 export { discover, ping } from "./ping.js";
 export * from "./public.js";
 
-const wasm = /* @__PURE__ */ new Wasm();
+const wasm = /* @__PURE__ */ new Wasm(peerClasses);
 
 /**
  * Loads the WebAssembly: its URL, its bytes, a response or a compiled module. The first call counts.

@@ -1,8 +1,34 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** The public types of the package. */
+/** The public types of the package, and the limits and defaults of options. */
 
 import type { RakwireError } from "./errors.js";
 import type { WaitOptions } from "./waits.js";
+
+/** The limits and defaults of options. They come first, as bundlers then write them where they are used. */
+export const DEFAULT_PROTOCOL_VERSION = 6;
+/** How long a server is asked for its version, and the largest part of the time for connecting. */
+export const VERSION_WAIT_MS = 500;
+export const VERSION_WAIT_PART = 0.25;
+/** How long connecting may take. */
+export const DEFAULT_TIMEOUT_MS = 15_000;
+/** The longest delay of a timer. */
+export const MAX_TIMEOUT_MS = 0x7fff_ffff;
+/** More parts than any message can have. */
+export const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
+export const MAX_PASSWORD_BYTES = 255;
+export const MAX_BLOCKS = 0xffff;
+export const MAX_BLOCK_SIZE = 0xffff;
+export const CHANNELS = 32;
+/** More bytes than any message can have. */
+export const MAX_LENGTH = 0xffff_ffff;
+/** The length of the receive queue at which further messages stay in the protocol's memory. */
+export const MAX_MESSAGES = 256;
+/**
+ * The size limit of the receive queue while a receipt or a plugin behind the messages is to get what is its own. Each message counts with
+ * {@link OVERHEAD}.
+ */
+export const MAX_BYTES = 16_777_216;
+export const OVERHEAD = 64;
 
 /**
  * The delivery guarantee of a message.

@@ -1,7 +1,7 @@
 /** Loads the WebAssembly once for all connections of an entry of the package, which may contain it. */
 
 import { RakwireError } from "./errors.js";
-import type { Rust } from "./rust.js";
+import type { Classes, Rust } from "./rust.js";
 import { instantiate } from "./rust.js";
 import type { WasmSource } from "./types.js";
 
@@ -29,11 +29,13 @@ const BY_POLICY = /content security policy|unsafe-eval|\bCSP\b/i;
 
 /** The WebAssembly of an entry. */
 export class Wasm {
+  readonly #classes: Classes;
   readonly #embedded: (() => Promise<WasmSource>) | undefined;
   #loading: Promise<Loaded> | undefined;
 
   /** `embedded` is the source where callers name none. */
-  constructor(embedded?: () => Promise<WasmSource>) {
+  constructor(classes: Classes, embedded?: () => Promise<WasmSource>) {
+    this.#classes = classes;
     this.#embedded = embedded;
   }
 
@@ -56,7 +58,7 @@ export class Wasm {
       throw new Error("give its URL, bytes, response or module as the option wasm, or to init");
     }
     const module = await compile(chosen);
-    return { module, ...instantiate(module) };
+    return { module, ...instantiate(module, this.#classes) };
   }
 }
 

@@ -217,7 +217,10 @@ const H = /* @__PURE__ */ roots(8, 1 / 2);
 
 const rotate = (word: number, count: number): number => (word >>> count) | (word << (32 - count));
 
-/** SHA-256 of bytes that come one after the other, which no platform offers to pages. */
+/**
+ * SHA-256 of bytes that come one after the other, which no platform offers to pages. That of `@noble/hashes` takes 1.9 KB more with gzip,
+ * a quarter of the entry.
+ */
 export class Sha256 {
   readonly #state = Int32Array.from(H);
   readonly #words = new Int32Array(ROUNDS);

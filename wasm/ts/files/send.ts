@@ -1,9 +1,10 @@
 /** The side that has the files. */
 
 import { notConnected, RakwireError } from "../errors.js";
-import { checkNames, MAX_TIMEOUT_MS, readInteger, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
+import { checkNames, readInteger, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
 import { attachUntilEnd, SendQueue } from "../plugin/connection.js";
 import type { Connection, Message, SendOptions } from "../types.js";
+import { MAX_TIMEOUT_MS } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
 import { checkPath, comparePaths, Sha256, sizeOf, sliceOf, slices } from "./manifest.js";

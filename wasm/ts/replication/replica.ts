@@ -8,13 +8,13 @@ import { check, MAX_FIELDS, readChanges, readGamma, readName, readValues, trunca
 /** More than any index. */
 const GENERATION = 65_536;
 
-/** An entity, and what nobody but its plugin changes. */
+/** An entity, with the members that only its plugin changes. */
 class Entity implements State {
   readonly index: number;
   readonly generation: number;
   readonly class: number;
   term: number;
-  /** This peer says how it is. */
+  /** True if this peer decides its values. */
   isOwner: boolean;
   readonly values: Uint32Array;
   readonly replica: Replica;
@@ -71,7 +71,7 @@ export class Replica<N extends string = string, F extends string = string, H = u
     this.#onSet = onSet;
   }
 
-  /** Whether this peer says how it is. */
+  /** True if this peer decides its values. */
   get isOwner(): boolean {
     return this.#entity.isOwner;
   }
@@ -116,14 +116,14 @@ export type ReplicaOf<C, H = unknown, N extends ClassName<C> = ClassName<C>> =
 /** Why an entity is not here any more: it has ended, it has left the scope of this peer, or the connection has ended. */
 export type RemoveReason = "destroyed" | "out-of-scope" | "disconnected";
 
-/** What has become of an entity. */
+/** A change of an entity. */
 export type PlaceEvent =
   | { readonly kind: "created" | "changed" | "owner-changed"; readonly replica: Replica }
   | { readonly kind: "removed"; readonly replica: Replica; readonly reason: RemoveReason };
 
 /** Places by the index of their entities. */
 export class Places {
-  /** Entities that this peer owns and has changed, of which the server was not told. */
+  /** Entities that this peer owns and has changed, and not sent to the server. */
   readonly unsent = new Set<Entity>();
   readonly #classes: readonly EntityClass[];
   readonly #onEvent: (event: PlaceEvent) => void;

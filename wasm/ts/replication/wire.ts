@@ -1,6 +1,6 @@
 /**
- * What both sides of a replication know: the classes of entities, the bytes of messages (docs/plugins/replication.md), and the ticks that
- * were received.
+ * The knowledge that both sides of a replication share: the classes of entities, the bytes of messages (docs/plugins/replication.md), and
+ * the ticks that were received.
  */
 
 import type { BitReader } from "../codec/bits.js";
@@ -105,7 +105,7 @@ function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
   return entries;
 }
 
-/** What a full record says beside the fields. */
+/** The contents of a full record beside the fields. */
 export interface Name {
   readonly generation: number;
   /** The place of its class among the classes. */

@@ -5,7 +5,7 @@ import type { PeerSettings } from "../options.js";
 import type { Peer } from "../peer.js";
 import { RakNetPeerHandle } from "../peer.js";
 import type { Rust, RustPeer, RustServer } from "../rust.js";
-import { classOf, dropNames, HEADER, readTexts, recordAt } from "../rust.js";
+import { dropNames, HEADER, readTexts, recordAt } from "../rust.js";
 import { ADDRESS, textOf } from "./socket.js";
 import type { RefusedClient, RefuseReason } from "./types.js";
 
@@ -78,7 +78,7 @@ export class ServerPeers {
   readonly #server: number;
 
   constructor(loaded: Rust, settings: ServerSettings) {
-    const rust = classOf<RustServer>(loaded.exports, "raknetserver");
+    const rust = loaded.server;
     if (rust === undefined) {
       throw new RakwireError("bad-option", "this WebAssembly is without a server; take rakwire/server.wasm");
     }

@@ -8,11 +8,11 @@ import type { CarrierClose } from "./close.js";
 export const CARRIERS = ["webtransport", "webrtc", "websocket"] as const satisfies readonly TransportName[];
 export type CarrierName = (typeof CARRIERS)[number];
 
-/** The subprotocol of a relay that tells control messages. */
+/** The subprotocol of a relay that sends control messages. */
 export const CONTROL_PROTOCOL = "rakwire.relay.1";
 /** The one control message that a client sends: it asks for the message `flow`, and opens a flow that was deferred. */
 export const FLOW_REQUEST = '{"type":"flow"}';
-/** How many bytes a carrier may have taken and not sent: congestion control cannot hold them back any more. */
+/** The most bytes that a carrier may have accepted and not sent: congestion control cannot hold them back any more. */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 /**
  * The longest datagram of carriers over UDP. Safari takes as much in WebTransport, and every relay has room for it in a packet of QUIC;
@@ -20,9 +20,9 @@ export const MAX_BUFFERED_BYTES = 64 * 1024;
  * a WebSocket keeps to it as well where a carrier over UDP may have the flow later.
  */
 export const LONGEST_DATAGRAM = 1_024;
-/** How long a datagram may wait in the browser: what is older is of no use, and is sent again if it must arrive. */
+/** The longest wait of a datagram in the browser: an older one is of no use, and is sent again if it must arrive. */
 export const MAX_AGE_MS = 500;
-/** How many datagrams may wait in the browser in each direction. */
+/** The most datagrams that may wait in the browser in each direction. */
 export const MAX_WAITING = 256;
 /** The Connection Attempt Delay that RFC 8305 recommends. */
 export const HEAD_START_MS = 250;
@@ -42,7 +42,7 @@ export interface CarrierEvents {
 export interface Carrier {
   /** The callbacks, which may be replaced once it is open; `undefined` after its end. */
   events: CarrierEvents | undefined;
-  /** Whether it takes another datagram now. */
+  /** True if it accepts another datagram now. */
   readonly hasRoom: boolean;
   /** Bytes that it has taken and not sent. */
   readonly bufferedAmount: number;
@@ -58,23 +58,23 @@ export interface Carrier {
   close(isLast?: boolean): void;
 }
 
-/** What a carrier is opened for. */
+/** The settings of a carrier. */
 export interface CarrierRequest {
   /** The URL of the relay for WebSockets, with all parameters but the token. */
   url: URL;
   token: string | undefined;
-  /** Whether control messages are wanted. */
+  /** True to receive control messages. */
   hasControl: boolean;
   webSocket: WebSocketConstructor | undefined;
   /** The fingerprint of the certificate for data channels, if the caller knows it. */
   fingerprint: string | undefined;
-  /** What the relay says of its transports. */
+  /** Returns the announcement of the relay. */
   announced(): Promise<Announced>;
 }
 
 /** A way to open a carrier. */
 export interface CarrierKind {
-  /** Whether the platform has what it takes. */
+  /** True if the platform supports it. */
   isThere(webSocket: WebSocketConstructor | undefined): boolean;
   open(request: CarrierRequest, events: CarrierEvents): Carrier;
 }

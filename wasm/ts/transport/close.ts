@@ -4,9 +4,9 @@
 export const LOST = 1006;
 /** The code of one that its client closed. */
 export const NORMAL_CLOSURE = 1000;
-/** What a relay says to a banned address with 4403. */
+/** The reason of a relay that closes with 4403 because the address is banned. */
 const BANNED = "this address is banned";
-/** The code of a relay that heard nothing. */
+/** The code of a relay that received nothing. */
 const UNRESPONSIVE = 4408;
 
 
@@ -38,7 +38,7 @@ const CODES: Readonly<Record<number, TransportEnd["code"]>> = {
 
 /** The code and the description of the end of a carrier. */
 export function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
-  // A code was said by the relay, but for this one.
+  // Every other code comes from the relay.
   if (!wasOpen && code === LOST) {
     const why = reason === "" ? "" : `: ${reason}`;
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached${why}`, relayCode: code };
@@ -55,15 +55,15 @@ const LATER: readonly number[] = [1013, 4429];
  * bad gateway (the registry of RFC 6455 section 11.7). The flow knows nothing of it.
  */
 const BY_PROXIES: readonly number[] = [1001, 1011, 1012, 1013, 1014];
-/** What a relay says with one of these codes when it has ended the flow itself, by `docs/relay-protocol.md`. */
+/** The reasons of a relay that has ended the flow itself with one of these codes, by `docs/relay-protocol.md`. */
 const BY_THE_RELAY: readonly string[] = ["relay is shutting down", "UDP socket to the game server failed"];
 
-/** Whether the flow of a carrier with this end may wait for another carrier. */
+/** True if the flow of a carrier with this end may wait for another carrier. */
 export function isLoss({ code, reason }: CarrierClose): boolean {
   return code === LOST || code === UNRESPONSIVE || (BY_PROXIES.includes(code) && !BY_THE_RELAY.includes(reason));
 }
 
-/** Whether another attempt to come back may succeed after one with this end. */
+/** True if another attempt to continue the flow may succeed after one with this end. */
 export function mayComeBack(close: CarrierClose): boolean {
   return isLoss(close) || LATER.includes(close.code);
 }

@@ -14,7 +14,7 @@ export const LOST_CARRIER = 3;
 export const ENDED = 4;
 /** The code of a relay that wants another token, or one at all. */
 export const TOKEN_REFUSED = 4401;
-/** The code of a connection whose flow another one has taken over. */
+/** The code of a connection after another one has taken its flow over. */
 export const TAKEN_OVER = 4409;
 /** The time before a flow is requested again; it doubles. */
 export const FIRST_REQUEST_MS = 250;
@@ -28,7 +28,7 @@ export const SILENT_MS = 3_000;
 export const FEW_BYTES = 4_000;
 /** A check this late means that the page was blocked or suspended, and that datagrams may be queued. */
 export const LATE_MS = 250;
-/** How long a better carrier may take to open. */
+/** The longest time for a better carrier to open. */
 export const UPGRADE_MS = 30_000;
 /** The time before a better carrier is tried again; it doubles until the longest. */
 export const FIRST_UPGRADE_MS = 10_000;
@@ -45,24 +45,24 @@ const MAX_TEXT = 4_096;
 const MAX_WITHIN_MS = 600_000;
 /** More reasons than a relay has in one direction. */
 const MOST_REASONS = 16;
-/** The time before the second attempt to come back, the first being made at once; it doubles until the longest. */
+/** The time before the second attempt to continue a flow, the first being made at once; it doubles until the longest. */
 const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
-/** A carrier that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+/** A carrier that is lost sooner is replaced with a delay, or a path that never holds would be tried incessantly. */
 const LASTING_MS = 1_000;
 /**
- * How long the first attempt may take, as long as a carrier may be silent; it doubles until the longest, as a way may be slow.
+ * The longest time for the first attempt, that of a silent carrier; it doubles until the longest, as a path may be slow.
  */
 const FIRST_ATTEMPT_MS = 3_000;
 const LONGEST_ATTEMPT_MS = 12_000;
 
-/** What a relay says of a connection: what it has dropped, or for how long it goes on, as the relay is about to end. */
+/** A notice of the relay: the datagrams that it has dropped, or the time until it ends. */
 export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
 
-/** A flow of the relay, which another carrier can go on with. */
+/** A flow of the relay, which another carrier can continue. */
 export interface Flow {
   secret: string;
-  /** For so long after its carrier was lost. */
+  /** The time for that after its carrier was lost. */
   withinMs: number;
 }
 
@@ -76,7 +76,7 @@ export function readText(text: string): object {
   }
 }
 
-/** The flow that the relay names, and whether it is the one whose secret was brought. */
+/** The flow that the relay names; `resumed` if it is the one of the secret in the URL. */
 export function readFlow(said: object): (Flow & { resumed: boolean }) | undefined {
   const { type, resume, resume_within_ms: withinMs, resumed } = said as Record<string, unknown>;
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
@@ -84,7 +84,7 @@ export function readFlow(said: object): (Flow & { resumed: boolean }) | undefine
     : undefined;
 }
 
-/** The notice of a control message; what is no count is left out. */
+/** The notice of a control message, without members that are not counts. */
 export function readNotice(said: object): RelayNotice | undefined {
   const { type, to_client: toClient, to_server: toServer, left_ms: leftMs } = said as Record<string, unknown>;
   if (type === "drops") {
@@ -127,7 +127,7 @@ export class Interruption {
     return now + delay > this.#endsAt ? undefined : delay;
   }
 
-  /** How long the next attempt may take to open a carrier. */
+  /** The longest time for the next attempt to open a carrier. */
   nextAttemptMs(): number {
     const attemptMs = this.#attemptMs;
     this.#attemptMs = Math.min(2 * attemptMs, LONGEST_ATTEMPT_MS);

@@ -18,17 +18,17 @@ import { webRtc } from "./webrtc.js";
 import { attempt, readWebSocket, webSocket } from "./websocket.js";
 import { webTransport } from "./webtransport.js";
 
-/** One that takes part. */
+/** A carrier that takes part. */
 export interface Entrant {
   name: CarrierName;
   open(events: CarrierEvents): Carrier;
 }
 
-/** Who is told how a race ends. */
+/** The callbacks of a race. */
 export interface RaceOwner {
   /** The winner is open, and the others are closed. From now on it calls the events that are returned, `onOpen` first. */
   onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
-  /** All have failed; the close is that of the relay if one of them heard of one. */
+  /** All have failed; the close is that of the relay if one of them received it. */
   onFailed(close: CarrierClose): void;
 }
 
@@ -114,7 +114,7 @@ export class Race {
 
   #onFailed(entrant: Entrant, close: CarrierClose): void {
     this.#running.delete(entrant);
-    // What the relay said tells more than that something was not there.
+    // A code of the relay says more than a carrier that could not be opened.
     if (this.#failure === undefined || this.#failure.code === LOST) {
       this.#failure = close;
     }
@@ -140,7 +140,7 @@ export const carrierKinds: Record<CarrierName, CarrierKind> = {
   websocket: webSocket,
 };
 
-/** Those that the platform has, of these. */
+/** The carriers of these that the platform has. */
 export function present(names: readonly CarrierName[], given: WebSocketConstructor | undefined): CarrierName[] {
   return names.filter((name) => carrierKinds[name].isThere(given));
 }

@@ -50,11 +50,11 @@ interface Link {
   carrier: Carrier;
   /** When something was sent that nothing has followed yet. */
   unansweredSince?: number | undefined;
-  /** Whether its silence was attributed to a blocked page since something arrived last. */
+  /** True if its silence was attributed to a blocked page since something arrived last. */
   wasExcused?: boolean;
   /** The bytes that were unsent at the last check. */
   unsent: number;
-  /** Whether anything has arrived by it. */
+  /** True if anything has arrived by it. */
   isHeard?: boolean;
   /** When the relay named the flow that it has. */
   heldSince?: number;
@@ -95,7 +95,7 @@ interface Ended extends NoSuccessor {
 
 type State = Racing | Attached | Migrating | Lost | Ended;
 
-/** What a timer is for: a link has one while it requests its flow. */
+/** The purpose of a timer: a link has one while it requests its flow. */
 type Purpose = "retry" | "end" | "watch" | "upgrade" | Link;
 
 /** Starts to open carriers to a relay. */
@@ -107,16 +107,16 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  * The carriers to one relay, as a state machine.
  *
  * ```text
- *             a carrier opens              a better one is tried
- *   Racing ───────────────────> Attached ─────────────────────────> Migrating
- *     ^                         │  ^  ^                              │  │
- *     └─────────────────────────┘  │  └──────────────────────────────┘  │
- *        nothing arrived by it     │     it has the flow, or failed     │
- *                                  │                                    │
- *              another one has the │ ^ the carrier is lost or silent    │
- *                             flow │ v                                  │
- *                                 Lost <────────────────────────────────┘
- *                                        the carrier is lost or silent
+ *            a carrier opens            a better one is tried
+ *   Racing ──────────────────> Attached ──────────────────────> Migrating
+ *      ^                       │  │  ^ ^                          │  │
+ *      └───────────────────────┘  │  │ └──────────────────────────┘  │
+ *        nothing arrives by it    │  │    it takes over, or fails    │
+ *                                 │  │                               │
+ *                the carrier is   │  │  another carrier              │
+ *                lost or silent   v  │  has the flow                 │
+ *                                 Lost <─────────────────────────────┘
+ *                                       the carrier is lost or silent
  * ```
  *
  * Every state leads to Ended: by `close`; Racing when all carriers failed; Attached and Migrating when the relay closes the
@@ -253,9 +253,8 @@ export class RelayTransport implements Transport {
       onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unsent: 0 }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    // The first race ends with the attempt to connect, whose time the caller knows.
+    // The first race ends with the attempt to connect, and the caller keeps its time.
     const withinMs = state.kind === LOST_CARRIER ? state.interruption.nextAttemptMs() : state.flow && UPGRADE_MS;
-    state.race?.cancel();
     return new Race(entrants, owner, this.#timers, withinMs);
   }
 
@@ -329,7 +328,7 @@ export class RelayTransport implements Transport {
     });
   }
 
-  /** Whether a carrier that has opened can be replaced, as the server knows nothing of it yet. */
+  /** True if a carrier that has opened can be replaced, because the server has not received anything by it. */
   #canFallBack(link: Link): boolean {
     const hasOthers = this.#names.some((name) => name !== link.name && !this.#unresponsive.has(name));
     return link === this.#state.active && this.#state.flow === undefined && link.isHeard !== true && hasOthers;
@@ -510,8 +509,9 @@ export class RelayTransport implements Transport {
   /** The carrier that had the flow is gone. A successor that has requested the flow goes on. */
   #lose(link: Link, flow: Flow, close: CarrierClose): void {
     const now = this.#timers.now();
+    this.#state.race?.cancel();
     const interruption = new Interruption(now, flow.withinMs, now - (link.heldSince ?? now));
-    this.#state = { ...(this.#state as Attached | Migrating), kind: LOST_CARRIER, active: undefined, flow, interruption };
+    this.#state = { ...(this.#state as Attached | Migrating), kind: LOST_CARRIER, active: undefined, race: undefined, flow, interruption };
     this.#after(flow.withinMs, "end", () => this.#end(describeClose(this.#url, close, true)));
     this.#owner.onInterrupted();
     this.#retry(close);
@@ -559,7 +559,7 @@ function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
   return datagram[0] === REQUEST_1 && longest >= REQUEST_1_LEAST ? datagram.subarray(0, longest) : undefined;
 }
 
-/** Whether a carrier loses datagrams, as UDP does. */
+/** True if a carrier loses datagrams, as UDP does. */
 function isLossy({ name }: Link): boolean {
   return name !== STREAM;
 }

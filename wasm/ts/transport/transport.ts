@@ -1,4 +1,4 @@
-/** What carries datagrams to one server, and where it leads: to a target of a relay, or to a server itself. */
+/** A transport of datagrams to one server, and its URL: that of a target of a relay, or of the server itself. */
 
 import { RakwireError } from "../errors.js";
 import type { TransportName, WebSocketConstructor } from "../types.js";
@@ -10,7 +10,7 @@ import type { RelayNotice } from "./flow.js";
 export interface TransportEvents {
   /** It carries datagrams for the first time. */
   onTransportOpen(): void;
-  /** Whether a stream carries the datagrams from now on. It is told before {@link onTransportOpen}, and when it changes. */
+  /** The kind of carrier from now on: a stream or not. Called before {@link onTransportOpen}, and when it changes. */
   onCarrier?(isStream: boolean): void;
   onDatagram(datagram: Uint8Array): void;
   /** Datagrams are lost until the transport is there again. */
@@ -22,11 +22,11 @@ export interface TransportEvents {
 
 /** An open transport, or one that opens. */
 export interface Transport {
-  /** What it is now; `undefined` while there is nothing that carries datagrams. */
+  /** Its name now; `undefined` while nothing carries datagrams. */
   readonly name: TransportName | undefined;
-  /** How many datagrams were too long for it. */
+  /** The number of datagrams that were too long for it. */
   readonly dropped: number;
-  /** Whether it takes another datagram now. */
+  /** True if it accepts another datagram now. */
   readonly hasRoom: boolean;
   /** Bytes that it has taken and not sent. */
   readonly bufferedAmount: number;
@@ -37,16 +37,16 @@ export interface Transport {
   close(isLast?: boolean): void;
 }
 
-/** Where a transport leads, and by what means. Without `webSocket` it can be passed to another thread. */
+/** The settings of a transport. Without `webSocket` they can be passed to another thread. */
 export interface TransportSettings {
   /** The URL of a server, or of a relay with its target. */
   url: string;
   token?: string;
   /** The fingerprint of the relay's certificate for data channels. */
   fingerprint?: string;
-  /** What may carry datagrams to a relay, the preferred first. */
+  /** The carriers to a relay, the preferred ones first. */
   carriers: readonly CarrierName[];
-  /** Whether another carrier takes over when one is lost. */
+  /** True if another carrier continues the flow when one is lost. */
   resume: boolean;
   webSocket?: WebSocketConstructor;
 }
@@ -88,7 +88,7 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   return address;
 }
 
-/** What a subprotocol of a WebSocket may be made of. */
+/** The characters of a subprotocol of a WebSocket. */
 const TOKEN = /^[\w.~-]+$/;
 
 export function checkToken(token: string | undefined): void {
@@ -115,7 +115,7 @@ export function setDirectTransport(open: OpenTransport, readUrl: typeof readDire
   readDirectUrl = readUrl;
 }
 
-/** What opens the server that a URL names; `undefined` for the URL of a relay. */
+/** The function that opens the server of a URL; `undefined` for the URL of a relay. */
 export function directTransport({ protocol }: URL): OpenTransport | undefined {
   if (protocol !== "udp:") {
     return undefined;

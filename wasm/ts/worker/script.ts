@@ -4,7 +4,7 @@ import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
 import type { SessionSettings } from "../options.js";
 import type { PeerStats, Rust } from "../rust.js";
-import { describeStats, instantiate } from "../rust.js";
+import { describeStats, instantiate, peerClasses } from "../rust.js";
 import { createSecurePeer } from "../security/connection.js";
 import type { SessionEnd, SessionOwner } from "../session.js";
 import { Session } from "../session.js";
@@ -239,7 +239,7 @@ class WorkerSession implements SessionOwner {
 }
 
 function instanceOf(entry: number, module: WebAssembly.Module): Rust {
-  const rust = instances.get(entry) ?? instantiate(module);
+  const rust = instances.get(entry) ?? instantiate(module, peerClasses);
   instances.set(entry, rust);
   return rust;
 }
