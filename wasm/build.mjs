@@ -1,6 +1,6 @@
-// Builds the package: `node build.mjs`, or `npm run build`. It needs Rust with the target wasm32-unknown-unknown,
-// wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json; with the same versions of these it
-// leaves the same bytes.
+// Builds the package from what `wasm-pack build` makes: `node build.mjs`, or `npm run build`. It needs Rust with the target
+// wasm32-unknown-unknown, wasm-pack, wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json; with the
+// same versions of these it leaves the same bytes.
 //
 // With `--typescript` it leaves the WebAssembly of the last build as it is. With `--entry NAME` it only makes the WebAssembly of one
 // entry, and with `--server FOLDER`, for measurements, the one whose peers accept a connection, too.
@@ -44,8 +44,14 @@ const OPTIMISE = [
 const SCRIPTS = [["worker/script.js", "worker"], ["voice/worklet.js", "voice-worklet"]];
 const BIN = join(HERE, "node_modules/.bin");
 
-async function run(program, ...args) {
-  const [code] = await once(spawn(program, args, { cwd: HERE, stdio: ["ignore", "inherit", "inherit"] }), "exit");
+function run(program, ...args) {
+  return runWith({}, program, ...args);
+}
+
+/** Runs a program with more variables in its environment. */
+async function runWith(more, program, ...args) {
+  const env = { ...process.env, ...more };
+  const [code] = await once(spawn(program, args, { cwd: HERE, env, stdio: ["ignore", "inherit", "inherit"] }), "exit");
   if (code !== 0) {
     throw new Error(`${program} failed`);
   }
@@ -76,13 +82,13 @@ function targetDirectory() {
 }
 
 /**
- * What wasm-bindgen makes of a WebAssembly: the bytes, and the types of the exports. Only numbers pass between it and JavaScript, so its
- * JavaScript is not needed.
+ * What wasm-bindgen leaves in a folder that `make` fills: the WebAssembly, and the types of its exports. Only numbers pass between it and
+ * JavaScript, so its JavaScript is not needed.
  */
-async function bind(built) {
+async function bound(make) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
   try {
-    await run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web");
+    await make(folder);
     const [wasm, types] = ["rakwire_bg.wasm", "rakwire_bg.wasm.d.ts"].map((name) => readFileSync(join(folder, name)));
     return { wasm, types };
   } finally {
@@ -90,7 +96,7 @@ async function bind(built) {
   }
 }
 
-/** The WebAssembly of an entry before wasm-opt, and the types of its exports. */
+/** The WebAssembly of an entry as wasm-pack builds it, before wasm-opt, and the types of its exports. */
 async function compile(npm, entry, features) {
   // A folder for each: cargo gives the WebAssembly of all of them the same name, also where it looks whether it is new.
   const target = join(npm, entry);
@@ -101,9 +107,9 @@ async function compile(npm, entry, features) {
     const own = readdirSync(target, { recursive: true }).filter((name) => /^rakwire[-_]wasm/.test(basename(name)));
     own.forEach((name) => rmSync(join(target, name), { recursive: true, force: true }));
   }
-  const chosen = ["--no-default-features", "--features", features];
-  await run("cargo", "build", "--quiet", "--locked", "-p", "rakwire-wasm", "--lib", "--profile", "npm", "--target", TARGET, "--target-dir", target, ...chosen);
-  return bind(join(target, TARGET, "npm", "rakwire_wasm.wasm"));
+  const build = ["build", "--mode", "no-install", "--no-opt", "--no-pack", "--target", "web", "--profile", "npm", "--out-name", "rakwire"];
+  const chosen = ["--quiet", "--locked", "--no-default-features", "--features", features];
+  return bound((folder) => runWith({ CARGO_TARGET_DIR: target }, "wasm-pack", ...build, "--out-dir", folder, HERE, "--", ...chosen));
 }
 
 /** Leaves the WebAssembly as wasm-opt makes it, which takes long and is kept for the next time. */
@@ -148,7 +154,8 @@ async function buildDevelopmentWasm(more) {
   write(DEVELOPMENT_MARK, "This is a development build, which is not published: `npm run build` replaces it.\n");
   const [first, ...others] = Object.keys(ENTRIES);
   const file = (entry, end) => join(HERE, "pkg", `${entry}${end}`);
-  const { wasm, types } = await bind(join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm"));
+  const built = join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm");
+  const { wasm, types } = await bound((folder) => run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web"));
   writeFileSync(file(first, ".wasm"), wasm);
   // It has the classes of all entries.
   Object.keys(ENTRIES).forEach((entry) => writeFileSync(file(entry, "-exports.d.ts"), types));

@@ -129,7 +129,7 @@ needs! {
     Peers "foreign RakNet peers": How::Peers(&[]);
     Tools "tools of xtask": How::Built(tools_of_xtask::build, Some(Resource::DevProfile));
     NpmPackage "npm package": How::Built(artifacts::npm_package, Some(Resource::NpmProfile)),
-        after [WasmTarget, WasmBindgen, Packages];
+        after [WasmTarget, WasmBindgen, WasmPack, Packages];
     GamePackage "game package": How::Built(artifacts::game_package, Some(Resource::NpmProfile)),
         after [WasmTarget, WasmBindgen];
     Page "page": How::Built(artifacts::page, None), after [NpmPackage, GamePackage, Packages];
