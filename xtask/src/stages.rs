@@ -365,8 +365,8 @@ fn generated_input() -> [Stage; 5] {
             .tier(Tier::Nightly, "minutes, and what it finds is rare"),
         Stage::new(
             "parts-all",
-            "the core keeps its word with each of the features that a small client leaves out, and without each",
-            &[],
+            "the core works with each of the features that a small client leaves out, and without each; native and extras with each feature alone",
+            &[Need::CargoHack],
             all_parts,
         )
         .uses(Resource::DevProfile)
@@ -471,13 +471,15 @@ fn parts(shell: &Shell) -> Result<()> {
     test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
 }
 
-/// The same, with each of them alone and without each of them besides.
+/// The same, with each of them alone and without each of them; and the crates beside the core with each feature alone.
 fn all_parts(shell: &Shell) -> Result<()> {
     parts(shell)?;
     let without =
         PARTS.map(|part| PARTS.into_iter().filter(|other| *other != part).collect::<Vec<_>>().join(","));
     let single = PARTS.map(str::to_owned);
-    single.iter().chain(&without).try_for_each(|features| test_with(shell, features))
+    single.iter().chain(&without).try_for_each(|features| test_with(shell, features))?;
+    let alone = ["hack", "clippy", "--each-feature", "--lib", "-p", "rakwire-native", "-p", "rakwire-extras"];
+    shell.cmd("cargo", alone.into_iter().chain(["--", "-D", "warnings"])).run()
 }
 
 /// The core with few features, in a workspace of its own.
