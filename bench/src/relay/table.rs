@@ -111,11 +111,19 @@ impl Report {
         let optional = |value: Option<f64>| value.map_or(String::new(), number);
         for row in &self.rows {
             let goal = row.goal.as_ref();
-            let verdict =
-                |goal: &Goal| format!("{}: {}", goal.text, if goal.met { "met" } else { "**missed**" });
+            // Every run of the row was discarded: the machine was busy.
+            let is_measured = row.value.is_finite();
+            let verdict = |goal: &Goal| {
+                let result = match (is_measured, goal.met) {
+                    (false, _) => "not measured",
+                    (true, true) => "met",
+                    (true, false) => "**missed**",
+                };
+                format!("{}: {result}", goal.text)
+            };
             lines.push([
                 row.name.clone(),
-                number(row.value),
+                if is_measured { number(row.value) } else { "not measured".to_owned() },
                 row.unit.to_owned(),
                 optional(row.websocket_echo),
                 row.ratio_to_websocket_echo.map_or(String::new(), |ratio| format!("{ratio:.2}")),
@@ -155,5 +163,13 @@ mod tests {
         assert!(table.contains("| a   | 2,000 | µs   |"), "{table}");
         assert!(table.contains("| 5.00 |           | below 1,000: **missed** |"), "{table}");
         assert_eq!(report.goals(), (0, 1));
+    }
+
+    #[test]
+    fn a_row_without_a_run_is_not_measured() {
+        let row = Row::new("a", "µs", Vec::new()).below(1_000.0);
+        let table = Report { rows: vec![row], ..Report::default() }.table();
+        assert!(table.contains("| a   | not measured | µs   |"), "{table}");
+        assert!(table.contains("below 1,000: not measured"), "{table}");
     }
 }
