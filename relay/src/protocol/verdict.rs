@@ -199,7 +199,10 @@ impl Budget {
         let Handshake { datagrams, bytes, refill, .. } = self.handshake;
         let of_datagram = cost(1, datagrams as usize, refill);
         let of_bytes = cost(length, bytes as usize, refill);
-        let has_both = self.datagrams.has(now, of_datagram, refill) && self.bytes.has(now, of_bytes, refill);
+        // A budget that refills at once costs nothing, and still has its size.
+        let fits = datagrams > 0 && length <= bytes as usize;
+        let has_both =
+            fits && self.datagrams.has(now, of_datagram, refill) && self.bytes.has(now, of_bytes, refill);
         if has_both {
             self.datagrams.spend(now, of_datagram);
             self.bytes.spend(now, of_bytes);
@@ -338,6 +341,7 @@ mod tests {
         assert_eq!(taken(&mut Budget::new(&none, start), start + Duration::from_secs(60), 1), 0);
         let at_once = Handshake { refill: Duration::ZERO, ..HANDSHAKE };
         assert_eq!(taken(&mut Budget::new(&at_once, start), start, 10), 100);
+        assert!(!Budget::new(&at_once, start).take(start, HANDSHAKE.bytes as usize + 1));
     }
 
     const PAYLOAD: u16 = 1_200;
