@@ -1,22 +1,22 @@
-//! Messages that are handed over: the bytes of a large message are in a vector of its own and not in blocks (feature `hand-over`).
-//! One that the application sends is not copied, and one that arrives is put together where the application will read it.
+//! Large messages that keep their bytes in a vector instead of blocks (feature `hand-over`).
 //!
-//! Without the feature the bytes of every message are in blocks. No value of [`HandOverId`] exists then, so nothing of this is left
-//! in the program.
+//! An outgoing message is not copied, and an incoming one is assembled in the vector that the application receives.
+//! Without the feature the bytes of every message are in blocks. [`HandOverId`] is then uninhabited, so the compiler
+//! removes all code that handles one.
 
 #[cfg(feature = "hand-over")]
 use alloc::vec::Vec;
 #[cfg(feature = "hand-over")]
 use core::num::NonZeroU16;
 
-/// Whether messages may be handed over.
+/// True if messages may be handed over.
 pub(crate) const HAND_OVER: bool = cfg!(feature = "hand-over");
 
-/// Bytes from which on a message is handed over by default: below, a vector costs more than a copy.
+/// The default size from which a message is handed over; for smaller ones a copy costs less than a vector.
 #[cfg(feature = "hand-over")]
 const LARGE: usize = 64 << 10;
 
-/// The name of a vector. Blocks that refer to it keep this.
+/// The id of a vector, stored in each block that refers to it.
 #[cfg(feature = "hand-over")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandOverId(NonZeroU16);
@@ -33,9 +33,9 @@ impl HandOverId {
 #[derive(Debug)]
 pub(super) struct HandedOver {
     entries: Vec<Entry>,
-    /// Entries that hold nothing.
+    /// Unused entries.
     vacant: Vec<HandOverId>,
-    /// Bytes from which on a message is handed over.
+    /// The size in bytes from which a message is handed over.
     pub(super) from: usize,
 }
 
@@ -50,16 +50,17 @@ impl Default for HandedOver {
 #[derive(Debug, Default)]
 struct Entry {
     bytes: Vec<u8>,
-    /// How many blocks refer to it.
+    /// The number of blocks that refer to the vector.
     references: u32,
-    /// Blocks that were charged for the bytes, beside those that refer to them.
+    /// Blocks charged for the bytes, in addition to those that refer to them.
     charged: usize,
 }
 
 #[cfg(feature = "hand-over")]
 impl HandedOver {
-    /// A vector with room for `room` bytes of a message that has about `length`; `None` if it is not large, or there is no
-    /// memory.
+    /// Reserves a vector with capacity for `room` bytes of a message of about `length` bytes.
+    ///
+    /// Returns `None` if the message is not large, or if there is no memory.
     pub(super) fn reserve(&mut self, length: usize, room: usize) -> Option<HandOverId> {
         if length < self.from {
             return None;
@@ -73,12 +74,12 @@ impl HandedOver {
         Some(id)
     }
 
-    /// A name for a message of `length` bytes that will be [kept](Self::fill); `None` if it is not large.
+    /// Returns an id for a message of `length` bytes that [`fill`](Self::fill) will store; `None` if it is not large.
     pub(super) fn name(&mut self, length: usize) -> Option<HandOverId> {
         if length < self.from { None } else { self.insert() }
     }
 
-    /// A name for a vector; `None` if there are too many.
+    /// Returns an id for a vector; `None` if there are too many.
     fn insert(&mut self) -> Option<HandOverId> {
         if let Some(id) = self.vacant.pop() {
             return Some(id);
@@ -88,7 +89,7 @@ impl HandedOver {
         Some(id)
     }
 
-    /// Keeps a vector for the blocks that refer to it; if there are none, it is dropped.
+    /// Stores a vector for the blocks that refer to it; drops it if no block does.
     pub(super) fn fill(&mut self, id: HandOverId, bytes: Vec<u8>) {
         let Some(entry) = self.entries.get_mut(id.index()) else { return };
         entry.bytes = bytes;
@@ -97,14 +98,16 @@ impl HandedOver {
         }
     }
 
-    /// One block more refers to a vector.
+    /// Adds a reference from one more block.
     pub(super) fn refer(&mut self, id: HandOverId) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.references += 1;
         }
     }
 
-    /// One block less refers to a vector. Returns how many blocks were charged for the bytes, if nothing needs them any more.
+    /// Removes the reference of one block.
+    ///
+    /// Returns the number of blocks charged for the bytes if this was the last reference, and 0 otherwise.
     pub(super) fn release(&mut self, id: HandOverId) -> usize {
         let Some(entry) = self.entries.get_mut(id.index()) else { return 0 };
         entry.references = entry.references.saturating_sub(1);
@@ -123,15 +126,16 @@ impl HandedOver {
         }
     }
 
-    /// Makes sure that `length` bytes more can be [appended](Self::append); false if there is no memory for them. A vector that
-    /// is too short grows at once by all the `room` that its message may still take.
+    /// Ensures that `length` more bytes can be [appended](Self::append); returns false if there is no memory for them.
+    ///
+    /// A vector that is too short grows at once to hold the `room` bytes that its message may still take.
     pub(super) fn make_room(&mut self, id: HandOverId, length: usize, room: usize) -> bool {
         let Some(entry) = self.entries.get_mut(id.index()) else { return false };
         let spare = entry.bytes.capacity() - entry.bytes.len();
         spare >= length || entry.bytes.try_reserve_exact(length.max(room)).is_ok()
     }
 
-    /// Appends bytes for which there is [room](Self::make_room), and so many blocks were charged.
+    /// Appends bytes for which [`make_room`](Self::make_room) made room and `charged` blocks were charged.
     pub(super) fn append(&mut self, id: HandOverId, bytes: &[u8], charged: usize) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes.extend_from_slice(bytes);
@@ -139,8 +143,10 @@ impl HandedOver {
         }
     }
 
-    /// Gives memory back that a complete message does not need: all of it if it is more than the blocks that were charged have,
-    /// or than an eighth of the message. `block_size` is the size of a block.
+    /// Returns excess capacity of a complete message to the allocator.
+    ///
+    /// Shrinks the vector if its excess is larger than the charged blocks or than an eighth of the message.
+    /// `block_size` is in bytes.
     pub(super) fn shrink(&mut self, id: HandOverId, block_size: usize) {
         let Some(Entry { bytes, charged, .. }) = self.entries.get_mut(id.index()) else { return };
         let most = bytes.len() + bytes.len() / 8;
@@ -157,18 +163,18 @@ impl HandedOver {
         self.entries.get_mut(id.index()).map_or(&mut [], |entry| &mut entry.bytes)
     }
 
-    /// Takes the bytes out; what was charged for them stays so until their last block is freed.
+    /// Takes the bytes out; their charge remains until the last block that refers to them is freed.
     pub(super) fn take(&mut self, id: HandOverId) -> Vec<u8> {
         self.entries.get_mut(id.index()).map_or_else(Vec::new, |entry| core::mem::take(&mut entry.bytes))
     }
 }
 
-/// The name of a vector, of which there are none.
+/// The id of a vector; uninhabited, because there are no vectors in this build.
 #[cfg(not(feature = "hand-over"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOverId {}
 
-/// No vectors.
+/// The empty table of vectors.
 #[cfg(not(feature = "hand-over"))]
 #[derive(Debug, Default)]
 pub(super) struct HandedOver(());
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_refers_to_is_not_kept() {
+    fn unreferenced_bytes_are_dropped() {
         let mut handed_over = HandedOver::default();
         let id = handed_over.insert().expect("room");
         handed_over.fill(id, b"message".to_vec());
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_charged_comes_back_with_the_last_block() {
+    fn charge_is_released_with_the_last_block() {
         let mut handed_over = HandedOver::default();
         let id = handed_over.insert().expect("room");
         handed_over.refer(id);
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_reserved_at_once() {
+    fn capacity_is_reserved_at_once() {
         let mut handed_over = HandedOver::default();
         let id = handed_over.reserve(LARGE, 2 * LARGE).expect("room");
         assert_eq!(capacity(&handed_over, id), LARGE);
@@ -265,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_reserved_than_a_message_may_take() {
+    fn reservation_is_bounded_by_the_room_of_the_message() {
         let mut handed_over = HandedOver::default();
         let id = handed_over.reserve(usize::MAX, 1_000).expect("room");
         assert_eq!(capacity(&handed_over, id), 1_000);
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_does_not_need_is_given_back() {
+    fn excess_capacity_is_returned() {
         for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
             let mut handed_over = HandedOver::default();
             let id = handed_over.reserve(LARGE, 1_100).expect("room");
@@ -289,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_stand_in_blocks() {
+    fn small_messages_are_stored_in_blocks() {
         let mut handed_over = HandedOver::default();
         assert_eq!((handed_over.reserve(LARGE - 1, LARGE), handed_over.name(LARGE - 1)), (None, None));
         assert!(handed_over.name(LARGE).is_some());
     }
 
     #[test]
-    fn names_are_bounded() {
+    fn ids_are_bounded() {
         let mut handed_over = HandedOver::default();
         let names = core::iter::from_fn(|| handed_over.insert()).count();
         assert_eq!(names, usize::from(u16::MAX));

@@ -1,5 +1,4 @@
-//! Tables that find something: a message by its number, a connection by its address or GUID, and the connection whose deadline
-//! comes first.
+//! Look-up tables: messages by number, connections by address or GUID, and deadlines.
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
@@ -9,10 +8,11 @@ use siphasher::sip::SipHasher13;
 use super::{Block, BlockLink, Pool, RawLink, SEVERAL, Slots};
 use crate::time::Instant;
 
-/// A hash table, shared by all connections. It has as many buckets as the pool has blocks, or fewer in a large pool.
+/// A hash table of messages, shared by all connections.
 ///
-/// Some numbers are a peer's choice. The table mixes them with a secret multiplier, so a peer that does not know it
-/// cannot aim at one bucket.
+/// It has as many buckets as the pool has blocks, or fewer in a large pool. Some of the numbers are chosen by the
+/// remote peer. The table mixes them with a secret multiplier, so a peer that does not know it cannot aim at one
+/// bucket.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     buckets: Slots<'a, RawLink>,
@@ -44,7 +44,7 @@ impl<'a> Index<'a> {
         *bucket = Block::to_raw(Some(message));
     }
 
-    /// The first message under `key` of which `is_it` is true.
+    /// Returns the first message under `key` for which `is_it` returns true.
     #[inline]
     pub(crate) fn find<H: Copy + Default>(
         &mut self,
@@ -62,7 +62,7 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// Takes a message out.
+    /// Removes a message.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
@@ -87,16 +87,19 @@ impl<'a> Index<'a> {
     }
 }
 
-/// One entry: the head of a bucket, and for the connection of the same number the next one in its bucket. Slots are
-/// kept plus one; zero is none.
+/// One entry: the head of a bucket and, for the connection in this slot, the next one in its bucket.
+///
+/// Slots are stored plus one; zero means none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotEntry {
     bucket: u16,
     next: u16,
 }
 
-/// A hash table from keys to connection slots. The hash is keyed, since others choose the keys. Where there is one slot at the
-/// most, nothing is kept: whoever looks checks that slot.
+/// A hash table from keys to connection slots.
+///
+/// The hash is keyed, because remote peers choose the keys. If there is only one slot nothing is stored, and the caller
+/// checks that slot.
 #[derive(Debug)]
 pub(crate) struct SlotIndex<'a> {
     entries: Slots<'a, SlotEntry>,
@@ -108,7 +111,9 @@ impl<'a> SlotIndex<'a> {
         Self { entries, secret }
     }
 
-    /// A pure client chooses the few that it knows: one bucket does for them.
+    /// Returns the bucket of `key`.
+    ///
+    /// A pure client chooses the few addresses that it knows, so one bucket is enough.
     fn bucket(&self, key: &impl Hash) -> usize {
         if !cfg!(feature = "server") {
             return 0;
@@ -119,7 +124,7 @@ impl<'a> SlotIndex<'a> {
         usize::try_from((hash * self.entries.len() as u64) >> 32).unwrap_or(0)
     }
 
-    /// The slot under `key` of which `is_it` is true.
+    /// Returns the slot under `key` for which `is_it` returns true.
     pub(crate) fn find(&self, key: &impl Hash, is_it: impl Fn(u16) -> bool) -> Option<u16> {
         if !SEVERAL {
             return is_it(0).then_some(0);
@@ -152,7 +157,7 @@ impl<'a> SlotIndex<'a> {
         }
     }
 
-    /// Takes a slot out; false if it does not stand under `key`.
+    /// Removes a slot; returns false if it is not stored under `key`.
     pub(crate) fn remove(&mut self, key: &impl Hash, slot: u16) -> bool {
         if !SEVERAL {
             return true;
@@ -185,7 +190,7 @@ impl<'a> SlotIndex<'a> {
     }
 }
 
-/// An address as a key: an IPv6 address is the same whatever flow or scope it came with.
+/// An address as a key. IPv6 flow labels and scope ids are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressKey(pub(crate) SocketAddr);
 
@@ -199,8 +204,10 @@ impl Hash for AddressKey {
     }
 }
 
-/// One entry. As the heap's element: a deadline and the slot that it belongs to. As the slot of the same number: its
-/// place in the heap plus one, zero while it has no deadline.
+/// One entry of the heap and of the table of heap positions.
+///
+/// As an element of the heap: a deadline and its slot. As the entry of the slot with the same index: its position in
+/// the heap plus one, or zero while it has no deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -208,7 +215,7 @@ pub(crate) struct Deadline {
     place: u16,
 }
 
-/// A heap of deadlines, at most one a slot; setting one costs the logarithm of their number.
+/// A binary heap with at most one deadline for each slot; setting one takes logarithmic time.
 #[derive(Debug)]
 pub(crate) struct Deadlines<'a> {
     entries: Slots<'a, Deadline>,
@@ -220,7 +227,7 @@ impl<'a> Deadlines<'a> {
         Self { entries, length: 0 }
     }
 
-    /// The earliest deadline and its slot.
+    /// Returns the earliest deadline and its slot.
     pub(crate) fn first(&self) -> Option<(Instant, u16)> {
         if self.length == 0 {
             return None;
@@ -252,7 +259,7 @@ impl<'a> Deadlines<'a> {
         }
     }
 
-    /// Sets or clears the deadline of the only slot there is.
+    /// Sets or clears the deadline of the only slot.
     fn set_only(&mut self, at: Option<Instant>) {
         self.length = usize::from(at.is_some());
         if let (Some(at), Some(entry)) = (at, self.entries.first_mut()) {

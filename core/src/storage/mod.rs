@@ -1,8 +1,8 @@
-//! Memory of fixed size, lent by the caller: one pool of blocks and the lists, heaps and tables that run through it.
+//! Memory of fixed size, lent by the caller: one pool of blocks with lists, heaps and tables.
 //!
-//! Everything that a connection keeps is a list of blocks, so an idle connection holds none and a busy one takes what
-//! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
-//! and statics stay out of flash.
+//! Everything that a connection stores is a list of blocks. An idle connection therefore holds none, and a busy one may
+//! use what the others leave. No code here depends on a protocol. Links are an index plus one, so an empty value is all
+//! zero bits and statics take no flash.
 
 mod hand_over;
 mod index;
@@ -22,10 +22,10 @@ pub(crate) use share::{NoRoom, Purpose, Share, Shares};
 pub(crate) use slots::{BoundedQueue, Ring, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
 
-/// Whether there may be more than one connection (feature `connections`).
+/// True if there may be more than one connection (feature `connections`).
 pub(crate) const SEVERAL: bool = cfg!(feature = "connections");
 
-/// How wide an index into the pool is: 16 bits on microcontrollers and in browsers, 32 on servers.
+/// The width of an index into the pool: 16 bits on microcontrollers and in browsers, 32 bits on servers.
 #[cfg(target_pointer_width = "64")]
 mod width {
     pub(super) type Raw = u32;
@@ -42,17 +42,17 @@ use width::{NonZeroRaw, Raw};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block(NonZeroRaw);
 
-/// A block, or none; none is all zero bits.
+/// A block, or none, which is all zero bits.
 pub(crate) type BlockLink = Option<Block>;
 
-/// A link as a number, so that the allocator can give a table of them that is zero without being written.
+/// A link as a number, so that the allocator can return a zeroed table of links without writing it.
 pub(crate) type RawLink = Raw;
 
 impl Block {
     /// The largest number of blocks that a pool can have.
     pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
 
-    /// The block at `index`, if a link can name it.
+    /// Returns the block at `index`, if a link can represent it.
     #[inline]
     pub(crate) fn at(index: usize) -> BlockLink {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
@@ -72,12 +72,12 @@ impl Block {
         }
     }
 
-    /// The block that has this number.
+    /// Returns the block with this number.
     pub(crate) fn numbered(number: u32) -> BlockLink {
         Raw::try_from(number).ok().and_then(NonZeroRaw::new).map(Self)
     }
 
-    /// A number of its own, never zero.
+    /// Returns a number that identifies the block and is never zero.
     #[allow(clippy::useless_conversion, reason = "the width differs by target")]
     pub(crate) fn number(self) -> u32 {
         self.0.get().into()

@@ -4,8 +4,9 @@ use super::hand_over::HandedOver;
 use super::{Block, BlockLink, HandOverId, Shares, Slots};
 use crate::cursor::Piece;
 
-/// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
-/// block of the message.
+/// The metadata that the pool stores for a block.
+///
+/// `H` is the protocol's header of a message, stored in the first block of the message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node<H> {
     /// The next block of the same message.
@@ -22,32 +23,34 @@ pub(crate) struct Node<H> {
     pub(super) bucket: BlockLink,
     /// Bytes used in this block.
     used: u16,
-    /// In the first block: where the bytes of the message stand, if they do not stand in blocks.
+    /// In the first block: the vector with the bytes of the message, if they are handed over.
     handed_over: Option<HandOverId>,
-    /// In the first block: bytes of the whole message.
+    /// In the first block: the length of the whole message in bytes.
     size: u32,
     /// The header of the message, in its first block.
     pub(crate) header: H,
 }
 
-/// Blocks of one size.
+/// Blocks of one size, with the messages that are stored in them.
 #[derive(Debug)]
 pub(crate) struct Pool<'a, H> {
     /// The bytes of all blocks, one after the other.
     bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
-    /// The node of every block that does not exist. A link to one would be a bug, which must not make a server panic.
+    /// The node that stands in for a block that does not exist.
+    ///
+    /// A link to one would be a bug, which must not panic a server.
     canary: Node<H>,
     block_size: usize,
-    /// The first free block that was used before.
+    /// The first free block that has been used before.
     free: BlockLink,
-    /// The first block that was never used.
+    /// The index of the first block that has never been used.
     fresh: usize,
-    /// All blocks.
+    /// The number of blocks.
     capacity: usize,
-    /// Free blocks.
+    /// The number of free blocks.
     available: usize,
-    /// Who may take them.
+    /// The accounts that decide which connection may take them.
     pub(crate) shares: Shares,
     handed_over: HandedOver,
 }
@@ -59,7 +62,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         block_size: usize,
         shares: Shares,
     ) -> Self {
-        // The table of nodes may be made as far as blocks are used.
+        // The table of nodes may grow as blocks are used.
         let capacity = bytes.len().checked_div(block_size).unwrap_or(0).min(Block::MAX_COUNT);
         Self {
             bytes,
@@ -75,31 +78,31 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// All blocks, free or not.
+    /// Returns the number of blocks, free or not.
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Blocks that are free.
+    /// Returns the number of free blocks.
     pub(crate) const fn available(&self) -> usize {
         self.available
     }
 
-    /// The bytes of all blocks.
+    /// Returns the bytes of all blocks.
     #[cfg(feature = "alloc")]
     pub(crate) fn memory(&self) -> &[u8] {
         &self.bytes
     }
 
     pub(crate) const fn block_size(&self) -> usize {
-        // Never zero, which the compiler cannot know: so no division by it can panic.
+        // Never zero, which the compiler cannot infer; so no division by it can panic.
         if self.block_size == 0 { 1 } else { self.block_size }
     }
 
-    /// How many blocks `bytes` bytes take; a message takes at least one.
+    /// Returns the number of blocks that `bytes` bytes take; a message takes at least one.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
-        // Most messages take one, and a division takes longer than all the rest.
+        // Most messages take one block, and the division would dominate the cost of this function.
         if bytes <= self.block_size {
             return 1;
         }
@@ -121,8 +124,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.nodes.get_mut(block.index()).unwrap_or(&mut self.canary)
     }
 
-    /// Whether nothing was ever written through a link to no block, and what is free is what nobody was charged for. All
-    /// else would be a bug; to count it at each access would cost 2 % of all instructions.
+    /// Returns false after a write through a dangling link, or if free and uncharged blocks differ.
+    ///
+    /// Either would be a bug. Counting such writes at each access would cost 2 % of all instructions.
     pub(crate) fn is_intact(&self) -> bool {
         let is_charged = match self.available == self.capacity {
             true => self.shares.is_whole(),
@@ -148,24 +152,24 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         &mut self.node_mut(message).header
     }
 
-    /// Bytes of a message.
+    /// Returns the length of a message in bytes.
     #[inline]
     pub(crate) fn size(&self, message: Block) -> usize {
         self.node(message).size as usize
     }
 
-    /// The message after this one in its queue.
+    /// Returns the message after this one in its queue.
     #[inline]
     pub(crate) fn after(&self, message: Block) -> BlockLink {
         self.node(message).after
     }
 
-    /// Links a message to the one after it, in a chain whose owner keeps the head.
+    /// Links a message to the one after it, in a chain. The owner of the chain keeps the head.
     pub(crate) fn put_before(&mut self, message: Block, after: BlockLink) {
         self.node_mut(message).after = after;
     }
 
-    /// Copies `payload` into as many blocks as it takes, which were charged before.
+    /// Copies `payload` into as many blocks as it takes. The blocks must have been charged.
     #[inline]
     pub(crate) fn store(&mut self, payload: &[u8], header: &H) -> BlockLink {
         if self.blocks_for(payload.len()) > self.available {
@@ -188,7 +192,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(first)
     }
 
-    /// A block that begins, and so far ends, a message of `size` bytes.
+    /// Takes a block that begins, and so far ends, a message of `size` bytes.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> BlockLink {
@@ -227,22 +231,24 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// Lets a message of about `length` bytes grow in a vector, with memory for all of it, but for no more than `room`
-    /// blocks have; false if the message is not large, or there is no memory.
+    /// Lets a message of about `length` bytes grow in a vector, with capacity for at most `room` blocks.
+    ///
+    /// Returns false if the message is not large, or if there is no memory.
     pub(crate) fn begin_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
         let Some(id) = self.handed_over.reserve(length, self.bytes_in(room)) else { return false };
         self.refer(message, id);
         true
     }
 
-    /// Makes sure that `length` bytes more can be [appended](Self::append_handed_over) to a message that is handed over; false if
-    /// there is no memory for them. `room` is how many blocks are charged for what it lacks.
+    /// Ensures that `length` more bytes can be [appended](Self::append_handed_over) to a handed-over message.
+    ///
+    /// `room` is the number of blocks charged for its missing bytes. Returns false if there is no memory.
     pub(crate) fn make_room_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
         let room = self.bytes_in(room);
         self.node(message).handed_over.is_some_and(|id| self.handed_over.make_room(id, length, room))
     }
 
-    /// Gives memory back that a complete message which is handed over does not need.
+    /// Returns excess capacity of a complete handed-over message to the allocator.
     pub(crate) fn shrink_handed_over(&mut self, message: Block) {
         if let Some(id) = self.node(message).handed_over {
             self.handed_over.shrink(id, self.block_size);
@@ -253,32 +259,34 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         blocks.saturating_mul(self.block_size)
     }
 
-    /// A block, which was charged before, for a message or a part of `length` bytes that are handed over.
+    /// Takes a block, which must have been charged, for a handed-over message or part of `length` bytes.
     pub(crate) fn store_handed_over(&mut self, id: HandOverId, length: usize, header: &H) -> BlockLink {
         let block = self.take_block(&[], length, header)?;
         self.refer(block, id);
         Some(block)
     }
 
-    /// Lets a message refer to bytes that are handed over.
+    /// Makes a message refer to bytes that are handed over.
     pub(crate) fn refer(&mut self, message: Block, id: HandOverId) {
         self.handed_over.refer(id);
         self.node_mut(message).handed_over = Some(id);
     }
 
-    /// The vector in which the bytes of a message stand, if they are handed over.
+    /// Returns the vector with the bytes of a message, if they are handed over.
     pub(crate) fn handed_over(&self, message: Block) -> Option<HandOverId> {
         self.node(message).handed_over
     }
 
-    /// Whether the bytes of a message are handed over.
+    /// Returns true if the bytes of a message are handed over.
     #[inline]
     pub(crate) fn is_handed_over(&self, message: Block) -> bool {
         self.node(message).handed_over.is_some()
     }
 
-    /// Appends bytes, for which there is [room](Self::make_room_handed_over), to a message that is handed over. So many blocks were
-    /// charged for them, which count as blocks of the message.
+    /// Appends bytes, for which [`make_room_handed_over`](Self::make_room_handed_over) made room, to a handed-over
+    /// message.
+    ///
+    /// `charged` blocks were charged for them, and count as blocks of the message.
     pub(crate) fn append_handed_over(&mut self, message: Block, bytes: &[u8], charged: usize) {
         if let Some(id) = self.node(message).handed_over {
             self.handed_over.append(id, bytes, charged);
@@ -287,8 +295,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message of blocks to the end of one that is handed over, which has [room](Self::make_room_handed_over) for it. Its
-    /// blocks stay charged.
+    /// Moves a message in blocks to the end of a handed-over one, which has [room](Self::make_room_handed_over) for it.
+    ///
+    /// Its blocks remain charged.
     pub(crate) fn move_handed_over(&mut self, message: Block, tail: Block) {
         let Some(id) = self.node(message).handed_over else { return };
         let mut at = Some(tail);
@@ -305,7 +314,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.free(tail);
     }
 
-    /// Copies what belongs to no connection into blocks of the common part.
+    /// Copies data that belongs to no connection into blocks of the common part.
     pub(crate) fn store_common(&mut self, payload: &[u8], header: &H) -> BlockLink {
         let blocks = self.blocks_for(payload.len());
         if !self.shares.charge_common(blocks) {
@@ -318,13 +327,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         stored
     }
 
-    /// Frees what belongs to no connection.
+    /// Frees data that belongs to no connection.
     pub(crate) fn free_common(&mut self, message: Block) {
         let blocks = self.free(message);
         self.shares.release_common(blocks);
     }
 
-    /// A block for a table, which was charged before: all zero, of one block's length.
+    /// Takes a zeroed block for a table. The block must have been charged.
     pub(crate) fn store_zeroed(&mut self) -> BlockLink {
         let length = self.block_size;
         let block = self.take_block(&[], length, &H::default())?;
@@ -333,16 +342,16 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// A piece of the message that begins with `first`, and where the next one stands.
+    /// Returns a piece of the message that begins with `first`, and the position of the next one.
     pub(crate) fn piece(&self, first: BlockLink, at: Piece) -> (&[u8], Option<Piece>) {
         let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
-        // The application may ask for a piece of another peer's message.
+        // The application may pass a message of another peer.
         let block = block.filter(|block| block.index() < self.nodes.len());
         let Some(block) = block else { return (&[], None) };
         (self.contents(block), self.next(block).map(|next| Piece::new(next.number())))
     }
 
-    /// The bytes of one block.
+    /// Returns the bytes of one block.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn bytes(&self, block: Block) -> &[u8] {
@@ -351,7 +360,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
-    /// The bytes of one block; or all those that are handed over, if it refers to such.
+    /// Returns the bytes of one block, or all handed-over bytes if the block refers to a vector.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
         match self.node(block).handed_over {
             None => self.bytes(block),
@@ -359,7 +368,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// The same, to change.
+    /// The mutable variant of `contents`.
     pub(crate) fn contents_mut(&mut self, block: Block) -> &mut [u8] {
         match self.node(block).handed_over {
             None => self.bytes_mut(block),
@@ -367,20 +376,20 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// The bytes of one block, to change.
+    /// The mutable variant of `bytes`.
     pub(crate) fn bytes_mut(&mut self, block: Block) -> &mut [u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
         self.bytes.get_mut(start..start + used).unwrap_or(&mut [])
     }
 
-    /// The block after this one in the same message.
+    /// Returns the block after this one in the same message.
     #[inline]
     pub(crate) fn next(&self, block: Block) -> BlockLink {
         self.node(block).next
     }
 
-    /// Copies the bytes of a message to the front of `buffer`; nothing when they do not fit.
+    /// Copies a message to the front of `buffer`; returns `None` if it does not fit.
     pub(crate) fn copy<'b>(&self, message: Block, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let target = buffer.get_mut(..self.size(message))?;
         let mut rest = &mut *target;
@@ -395,7 +404,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(target)
     }
 
-    /// Appends the bytes of the message `tail` to the message `head`, of which `tail` is then a part.
+    /// Appends the blocks of the message `tail` to the message `head`.
     pub(crate) fn join(&mut self, head: Block, tail: Block) {
         let (end, size) = (self.node(tail).last, self.node(tail).size);
         if let Some(last) = self.node(head).last {
@@ -406,7 +415,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.size.saturating_add(size);
     }
 
-    /// Appends `parts` to a message of one block; false, and nothing appended, if that has no room for them.
+    /// Appends `parts` to a message of one block; returns false, with nothing appended, if they do not fit.
     pub(crate) fn append(&mut self, message: Block, parts: [&[u8]; 2]) -> bool {
         let node = self.node(message);
         let used = usize::from(node.used);
@@ -426,7 +435,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         true
     }
 
-    /// Takes bytes off the front of a message of one block.
+    /// Removes `length` bytes from the front of a message of one block.
     pub(crate) fn drop_front(&mut self, message: Block, length: usize) {
         let bytes = self.bytes_mut(message);
         let length = length.min(bytes.len());
@@ -442,7 +451,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.used.into();
     }
 
-    /// Moves bytes off the front of a message of one block into a block of their own, which was charged before.
+    /// Moves the front of a message of one block into a block of its own, which must have been charged.
     pub(crate) fn split_front(&mut self, message: Block, length: usize, header: &H) -> BlockLink {
         let length = length.min(self.bytes(message).len());
         let front = self.take_block(&[], length, header)?;
@@ -456,7 +465,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(front)
     }
 
-    /// Frees all blocks of a message but the first, which keeps the header, and returns how many they were.
+    /// Frees all blocks of a message but the first, which keeps the header, and returns their number.
     pub(crate) fn truncate(&mut self, message: Block) -> usize {
         let node = self.node_mut(message);
         node.size = 0;
@@ -467,7 +476,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         handed_over + rest.map_or(0, |rest| self.free(rest))
     }
 
-    /// Frees the blocks of a message, and its vector, and returns how many blocks were charged for them.
+    /// Frees the blocks of a message and its vector, and returns the number of blocks charged for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -484,7 +493,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         if self.is_handed_over(message) { freed + self.release_handed_over(message) } else { freed }
     }
 
-    /// Frees its vector, and returns how many blocks were charged for it.
+    /// Releases the vector of a message, and returns the number of blocks charged for it.
     #[cold]
     fn release_handed_over(&mut self, message: Block) -> usize {
         self.node_mut(message).handed_over.take().map_or(0, |id| self.handed_over.release(id))
@@ -493,17 +502,19 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
 #[cfg(feature = "hand-over")]
 impl<H: Copy + Default> Pool<'_, H> {
-    /// Lets messages of so many bytes or more be handed over.
+    /// Sets the size in bytes from which messages are handed over.
     pub(crate) const fn set_hand_over_from(&mut self, bytes: usize) {
         self.handed_over.from = bytes;
     }
 
-    /// A name for a message of `length` bytes that will be [kept](Self::keep_handed_over); `None` if it is not large.
+    /// Returns an id for a message of `length` bytes that [`keep_handed_over`](Self::keep_handed_over) will store.
+    ///
+    /// Returns `None` if the message is not large.
     pub(crate) fn name_handed_over(&mut self, length: usize) -> Option<HandOverId> {
         self.handed_over.name(length)
     }
 
-    /// Keeps a vector as long as blocks refer to its name.
+    /// Stores a vector as long as blocks refer to its id.
     pub(crate) fn keep_handed_over(&mut self, id: HandOverId, bytes: alloc::vec::Vec<u8>) {
         self.handed_over.fill(id, bytes);
     }
@@ -515,7 +526,7 @@ impl<H: Copy + Default> Pool<'_, H> {
     }
 }
 
-/// Copies as much as both have, with nothing in it that could panic.
+/// Copies as many bytes as both slices have, without a code path that panics.
 fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
@@ -533,7 +544,7 @@ pub(super) mod tests {
         with_blocks::<16>(check);
     }
 
-    /// Runs `check` on a pool of so many blocks of 8 bytes.
+    /// Runs `check` on a pool of `BLOCKS` blocks of 8 bytes.
     pub(crate) fn with_blocks<const BLOCKS: usize>(check: impl FnOnce(&mut Pool<'_, u32>)) {
         let mut bytes = [[0; 8]; BLOCKS];
         let bytes = bytes.as_flattened_mut();
@@ -555,7 +566,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn messages_take_and_give_back_blocks() {
+    fn messages_take_and_return_blocks() {
         with_pool(|pool| {
             let message = pool.store(b"twenty bytes of text", &7).expect("room");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
@@ -569,7 +580,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_belongs_to_no_connection_is_charged_to_the_common_part() {
+    fn data_of_no_connection_is_charged_to_the_common_part() {
         with_pool(|pool| {
             let stored = pool.store_common(&[0; 20], &0).expect("room");
             assert_eq!((pool.available(), pool.shares.free()), (13, 13));
@@ -604,7 +615,7 @@ pub(super) mod tests {
         });
     }
 
-    /// The tests run with debug assertions, products without them.
+    /// Tests run with debug assertions, release builds without them.
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "a link to no block"))]
     fn a_link_to_no_block_is_a_bug() {

@@ -1,9 +1,8 @@
-//! What puts messages in an order, threaded through their first blocks: a queue, a list out of which any member can be
-//! taken at once, and a heap.
+//! Orders of messages, threaded through their first blocks: a queue, a doubly linked list and a heap.
 
 use super::{Block, BlockLink, Pool};
 
-/// Heads and tails of a queue; the links between stand in the pool.
+/// The head and the tail of a queue; the links between them are in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
     head: BlockLink,
@@ -54,8 +53,10 @@ impl Queue {
         self.tail = other.tail;
     }
 
-    /// Sorts by merging: `n log r` comparisons for `n` messages of which `r` ones stand behind a later one, so one or two for each
-    /// that stands in order. Equal ones keep their order.
+    /// Sorts by merging. Equal messages keep their order.
+    ///
+    /// Takes `n log r` comparisons for `n` messages of which `r` follow a later one, so one or two for each message in
+    /// order.
     pub(crate) fn sort<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -86,7 +87,7 @@ impl Queue {
         }
     }
 
-    /// Takes messages off the front as long as they stand in order.
+    /// Takes messages off the front as long as they are in order.
     fn take_run<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -103,7 +104,7 @@ impl Queue {
         run
     }
 
-    /// Takes one message out of the middle; work grows with its place.
+    /// Removes one message; takes time linear in its position.
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, message: Block) {
         let mut rest = core::mem::take(self);
         while let Some(other) = rest.pop(pool) {
@@ -115,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// Gives every message back to the pool and returns how many blocks that were.
+    /// Frees all messages and returns the number of blocks that were charged for them.
     pub(crate) fn free_all<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
         let mut freed = 0;
         while let Some(message) = self.pop(pool) {
@@ -125,7 +126,7 @@ impl Queue {
     }
 }
 
-/// Oldest and newest member; the links between stand in the pool.
+/// The oldest and the newest member; the links between them are in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct List {
     oldest: BlockLink,
@@ -145,7 +146,7 @@ impl List {
         self.newest
     }
 
-    /// All members; work grows with how many they are.
+    /// Returns all members, from the oldest to the newest.
     pub(crate) fn members<'p, H: Copy + Default>(
         &self,
         pool: &'p Pool<'_, H>,
@@ -154,7 +155,7 @@ impl List {
         members.map(|member| (member, pool.header(member)))
     }
 
-    /// The member after this one.
+    /// Returns the member after this one.
     pub(crate) fn newer<H: Copy + Default>(pool: &Pool<'_, H>, member: Block) -> BlockLink {
         pool.node(member).newer
     }
@@ -170,7 +171,9 @@ impl List {
         node.newer = None;
     }
 
-    /// Adds a member before the first one that it comes before, or at the end if that is not among the oldest `most`.
+    /// Inserts a member before the first one that must follow it.
+    ///
+    /// Only the oldest `most` members are searched; beyond them it is added at the end.
     pub(crate) fn insert<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -217,24 +220,24 @@ impl List {
     }
 }
 
-/// The root of a heap; the links between stand in the pool.
+/// The root of a heap; the links are in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OrderHeap {
     root: BlockLink,
 }
 
 impl OrderHeap {
-    /// The heap with this [`first`](Self::first) message.
+    /// Returns the heap with this [`first`](Self::first) message.
     pub(crate) const fn with_first(first: BlockLink) -> Self {
         Self { root: first }
     }
 
-    /// The message whose turn comes first.
+    /// Returns the message that comes first.
     pub(crate) const fn first(&self) -> BlockLink {
         self.root
     }
 
-    /// Adds a message; `before` says of two headers whether the left one comes first.
+    /// Adds a message; `before` returns true if its left header comes first.
     pub(crate) fn push<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -247,7 +250,7 @@ impl OrderHeap {
         self.root = meld(pool, self.root, Some(message), &before);
     }
 
-    /// Takes the first message.
+    /// Takes the message that comes first.
     pub(crate) fn pop<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
@@ -274,7 +277,7 @@ impl OrderHeap {
         Some(first)
     }
 
-    /// Gives every message back to the pool and returns how many blocks that were.
+    /// Frees all messages and returns the number of blocks that were charged for them.
     pub(crate) fn free_all<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
         let mut freed = 0;
         while let Some(first) = self.pop(pool, |_, _| true) {
@@ -321,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_in_is_the_first_out_and_one_may_leave_before() {
+    fn queue_is_first_in_first_out_with_removal() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2, 3]);
             let more = queue_of(pool, &[4]);
@@ -335,9 +338,9 @@ mod tests {
         });
     }
 
-    /// A peer that acknowledges in the order of its choice shapes the order in which parts are lost.
+    /// A peer that acknowledges in an order of its choice determines the order in which parts are lost.
     #[test]
-    fn sorting_takes_few_comparisons_however_the_messages_stand() {
+    fn sorting_takes_few_comparisons_in_any_order() {
         const COUNT: u32 = 256;
         let orders: [fn(u32) -> u32; 5] = [
             |at| at,
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn all_blocks_that_are_given_back_are_counted() {
+    fn freed_blocks_are_counted() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2]);
             let long = pool.store(&[0; 20], &3).expect("room");
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_order_as_far_as_the_search_goes() {
+    fn members_are_sorted_within_the_search_limit() {
         with_pool(|pool| {
             let mut list = List::default();
             for key in [5_u32, 3, 9, 1, 4, 7, 8] {
@@ -394,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_leave_in_order_whatever_order_they_came_in() {
+    fn heap_pops_in_order_of_priority() {
         with_pool(|pool| {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();
@@ -414,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn freeing_gives_all_back() {
+    fn freeing_a_heap_returns_all_blocks() {
         with_pool(|pool| {
             let mut heap = OrderHeap::default();
             for index in 0..8_u32 {

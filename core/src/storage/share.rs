@@ -1,54 +1,58 @@
-//! The shares of connections in the blocks: a guaranteed part for each direction, and a bounded part of the rest.
+//! Memory accounting: each direction of a connection has a guaranteed and a bounded common part.
 //!
-//! Of `B` blocks and `C` connections, half of the blocks are guaranteed: each connection gets `G = B / 4C` for what it
-//! sends and as many for what it receives, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a
-//! connection that needs more than `G` borrows from it, as long as it has not borrowed more than it leaves free: alone
-//! `S / 2`, and each further one that gives nothing back at most half of what is left then. This is the dynamic
+//! With `B` blocks and `C` connections, half of the blocks are guaranteed: each connection has `G = B / 4C` for sending
+//! and as many for receiving, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a connection
+//! that needs more than `G` borrows from it as long as it has not borrowed more than it leaves free: `S / 2` on its
+//! own, and each further borrower at most half of the remainder if no blocks are returned. This is the dynamic
 //! threshold of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a
-//! factor of one. Connections that hold on to their borrowed blocks can take the common part from all others, but never the
-//! guaranteed parts: a connection that stays within `G` never waits for others.
+//! factor of one. Connections that hold on to borrowed blocks can use up the common part, but never the guaranteed
+//! parts: a connection that stays within `G` never waits for others.
 //!
-//! A peer with a single connection has no others to protect: all its blocks are common and may be borrowed, except that
+//! A peer with a single connection has no others to protect. All its blocks are common and may be borrowed, except that
 //! sending leaves a quarter to receiving.
 //!
-//! Sending begins no further message once a share holds half of what it could, if that is more than [`QUEUED`] blocks. The
-//! other half is for messages in parts, which need all their room at once; small messages that fill it, too, no longer fit
-//! the caches of a processor when they are sent.
+//! No further message is accepted for sending once a share holds half of its maximum, if that is more than [`QUEUED`]
+//! blocks. The other half is for messages in parts, which need all their blocks at once. Small messages that filled it
+//! too would no longer fit into the caches of a processor when they are sent.
 //!
-//! Blocks are charged before they are taken and released when they are freed, so a charge that succeeded always finds
-//! its blocks.
+//! Blocks are charged before they are taken and released when they are freed, so a successful charge always finds its
+//! blocks.
 
 use super::SEVERAL;
 
-/// Blocks of waiting messages up to which sending is never held back: 4 MiB in blocks of 512 bytes, or 8,192 small messages.
+/// The number of queued blocks up to which sending is never held back: 4 MiB in blocks of 512 bytes.
 const QUEUED: usize = 8_192;
 
-/// Blocks of a message that have to fit when it begins. So a small message is taken where larger ones of the same sender are not.
+/// The blocks of a message that must fit when it begins.
+///
+/// Small messages are thus accepted when larger ones are not.
 const FIRST: usize = 8;
 
 /// The purpose for which blocks are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A message of the application that is to be sent.
+    /// An outgoing message of the application.
     Send,
-    /// A message of the protocol itself that is to be sent. The limit of the configuration does not count for it.
+    /// An outgoing message of the protocol itself, which is exempt from the limit of the configuration.
     Control,
-    /// A message that arrives in its turn.
+    /// An incoming message that is next in its order.
     Receive,
-    /// A message that arrives before its turn. It leaves half of everything to what it waits for.
+    /// An incoming message that is ahead of its order.
+    ///
+    /// It leaves half of the share to the messages that it waits for.
     Early,
 }
 
-/// Blocks that one direction of a connection holds or was promised.
+/// The blocks that one direction of a connection holds or has reserved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     /// Blocks of the guaranteed part.
     own: u32,
     /// Blocks of the common part.
     borrowed: u32,
-    /// How many of all these are beside the limit of the configuration.
+    /// Blocks that are exempt from the limit of the configuration.
     unlimited: u16,
-    /// How many of those are tables that stay for as long as the connection.
+    /// Blocks among those for tables that live as long as the connection.
     tables: u16,
 }
 
@@ -63,19 +67,19 @@ impl Share {
     }
 }
 
-/// Why blocks cannot be charged.
+/// The reason why blocks cannot be charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// The share holds all that it may.
+    /// The share holds as much as it may.
     InShare,
     /// The common part has too few free blocks.
     InPool,
 }
 
-/// The blocks that the shares of all connections leave.
+/// The account of all shares, and the blocks that they leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
-    /// Blocks that are guaranteed to each direction of each connection.
+    /// Blocks guaranteed to each direction of each connection.
     guaranteed: usize,
     /// Blocks of the common part.
     common: usize,
@@ -83,23 +87,24 @@ pub(crate) struct Shares {
     free: usize,
     /// Blocks of the common part that sending leaves to receiving.
     reserve: usize,
-    /// Tables of the common part that stay for as long as a connection.
+    /// Blocks of the common part used by tables that live as long as a connection.
     tables: usize,
-    /// Blocks of the common part that the peer itself holds for as long as it likes.
+    /// Blocks of the common part that the peer itself holds indefinitely.
     permanent: usize,
     /// The most blocks that a share may hold by the configuration.
     limit: usize,
-    /// Blocks with which a share begins no further message.
+    /// The number of blocks from which a share begins no further message.
     queued: usize,
-    /// Blocks of the last charge that was refused.
+    /// The size of the last refused charge, in blocks.
     refused: usize,
-    /// Whether there is more than one connection to share with.
+    /// True if there is more than one connection.
     is_shared: bool,
 }
 
 impl Shares {
-    /// The shares of `connections` connections in a pool of `blocks` blocks, of which none may hold more than `limit` in
-    /// a direction.
+    /// Creates the account of `connections` connections in a pool of `blocks` blocks.
+    ///
+    /// No share may hold more than `limit` blocks.
     pub(crate) fn new(blocks: usize, connections: usize, limit: Option<u32>) -> Self {
         let is_shared = SEVERAL && connections > 1;
         let guaranteed = if is_shared { blocks / 4 / connections } else { 0 };
@@ -122,22 +127,22 @@ impl Shares {
         }
     }
 
-    /// Whether there is more than one connection to share with.
+    /// Returns true if there is more than one connection.
     const fn is_shared(&self) -> bool {
         SEVERAL && self.is_shared
     }
 
-    /// Blocks that are guaranteed to each direction of each connection.
+    /// Returns the number of blocks guaranteed to each direction of each connection.
     const fn guaranteed(&self) -> usize {
         if SEVERAL { self.guaranteed } else { 0 }
     }
 
-    /// Blocks of the last charge that was refused.
+    /// Returns the size of the last refused charge, in blocks.
     pub(crate) const fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Blocks of the common part that are free.
+    /// Returns the number of free blocks in the common part.
     pub(crate) const fn free(&self) -> usize {
         self.free
     }
@@ -147,7 +152,7 @@ impl Shares {
         self.free == self.common && self.tables == 0 && self.permanent == 0
     }
 
-    /// How many blocks of the guaranteed part may serve a purpose.
+    /// Returns the number of guaranteed blocks that `purpose` may use.
     const fn within(&self, purpose: Purpose) -> usize {
         match purpose {
             Purpose::Send | Purpose::Control | Purpose::Receive => self.guaranteed(),
@@ -163,18 +168,18 @@ impl Shares {
         }
     }
 
-    /// How many of `blocks` blocks would have to be borrowed.
+    /// Returns how many of `blocks` blocks would have to be borrowed.
     const fn borrowed_for(&self, share: &Share, blocks: usize, purpose: Purpose) -> usize {
         blocks.saturating_sub(self.within(purpose).saturating_sub(share.own as usize))
     }
 
-    /// Whether a share may hold `blocks` blocks more.
+    /// Checks that a share may hold `blocks` more blocks.
     pub(crate) fn check(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
         self.check_limit(share, blocks, purpose)?;
         self.check_room(share, blocks, purpose).map(|_| ())
     }
 
-    /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
+    /// Checks the limit of the configuration for `blocks` more blocks.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_limit(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<(), NoRoom> {
         if self.is_within_limit(share, blocks, purpose) { Ok(()) } else { Err(NoRoom::InShare) }
@@ -188,7 +193,7 @@ impl Shares {
         !is_full && limited.saturating_add(blocks) <= self.limit(purpose)
     }
 
-    /// How many of `blocks` blocks more a share would borrow, if there is room for them.
+    /// Returns how many of `blocks` more blocks a share would borrow, if there is room for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_room(&self, share: &Share, blocks: usize, purpose: Purpose) -> Result<usize, NoRoom> {
         let borrow = self.borrowed_for(share, blocks, purpose);
@@ -201,7 +206,7 @@ impl Shares {
         }
     }
 
-    /// How many blocks of the common part must stay free when a share borrows `borrow` blocks more.
+    /// Returns the blocks of the common part that must stay free when a share borrows `borrow` more blocks.
     #[cfg_attr(target_pointer_width = "64", inline)]
     const fn left(&self, share: &Share, borrow: usize, purpose: Purpose) -> usize {
         if self.is_shared() {
@@ -235,13 +240,13 @@ impl Shares {
         }
     }
 
-    /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
+    /// Returns the common blocks that must be free for a share to send a message of `blocks` blocks.
     pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
         let borrow = self.borrowed_for(share, blocks, Purpose::Send);
         borrow.saturating_add(self.left(share, borrow, Purpose::Send))
     }
 
-    /// Bounds the free blocks of the common part, to see which connections fit beside others.
+    /// Limits the free blocks of the common part, to find the connections that fit beside others.
     pub(crate) const fn bounded(mut self, free: usize) -> Self {
         if self.free > free {
             self.free = free;
@@ -249,7 +254,7 @@ impl Shares {
         self
     }
 
-    /// Whether others can make room for a message of `blocks` blocks that a share may not hold now.
+    /// Returns true if others can make room for a message of `blocks` blocks that a share may not hold now.
     pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, purpose: Purpose) -> bool {
         self.is_within_limit(share, blocks, purpose)
     }
@@ -261,7 +266,7 @@ impl Shares {
         share.own += (blocks - borrow) as u32;
     }
 
-    /// Charges blocks that the limit of the configuration does not count.
+    /// Charges blocks that are exempt from the limit of the configuration.
     pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
         let Ok(borrow) = self.check_room(share, blocks, purpose) else { return false };
         self.take(share, blocks, borrow);
@@ -269,7 +274,7 @@ impl Shares {
         true
     }
 
-    /// Charges the blocks of a table that stays for as long as the connection.
+    /// Charges the blocks of a table that lives as long as the connection.
     pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, purpose: Purpose) -> bool {
         let charged = self.charge_unlimited(share, blocks, purpose);
         if charged {
@@ -280,13 +285,15 @@ impl Shares {
         charged
     }
 
-    /// How many blocks of its tables a share has to borrow even when it holds nothing else.
+    /// Returns the blocks of its tables that a share has to borrow even if it holds nothing else.
     const fn common_tables(&self, share: &Share) -> usize {
         (share.tables as usize).saturating_sub(self.guaranteed())
     }
 
-    /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
-    /// since messages in their turn alone may take it; then what it borrowed.
+    /// Releases blocks to the share that they were charged to.
+    ///
+    /// The guaranteed blocks beyond half are released first, because only messages that are next in their order may use
+    /// them; then borrowed ones.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
@@ -299,7 +306,7 @@ impl Shares {
         self.free += borrowed as usize;
     }
 
-    /// Releases all that a share still holds, once its tables were freed.
+    /// Releases everything that a share still holds, after its tables were freed.
     pub(crate) fn close(&mut self, share: &mut Share) {
         debug_assert!(share.tables == 0, "tables were not freed: {share:?}");
         self.release(share, share.blocks());
@@ -334,13 +341,14 @@ impl Shares {
         self.free += blocks;
     }
 
-    /// Says how many of the blocks that were charged to the common part do not come back by themselves.
+    /// Sets how many of the blocks charged to the common part the peer holds indefinitely.
     pub(crate) const fn set_permanent(&mut self, blocks: usize) {
         self.permanent = blocks;
     }
 
-    /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once all
-    /// connections hold only tables.
+    /// Returns true if a share could hold a message of `blocks` blocks once all connections hold only tables.
+    ///
+    /// `missing` is the number of blocks of a table that the message needs.
     pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, purpose: Purpose) -> bool {
         let mut with_table = *share;
         with_table.tables = share.tables.saturating_add(missing as u16);
@@ -349,10 +357,10 @@ impl Shares {
         missing <= self.guaranteed() + self.common && blocks <= after.most(&with_table, purpose)
     }
 
-    /// The most blocks that a share could hold beside its tables once all connections hold only tables.
+    /// Returns the most blocks that a share could hold beside its tables once all connections hold only tables.
     pub(crate) fn most(&self, share: &Share, purpose: Purpose) -> usize {
         let own = self.within(purpose).saturating_sub(usize::from(share.tables));
-        // The window of message numbers may hold one block for as long as nothing arrives.
+        // The window of message numbers may hold one block while nothing arrives.
         let free = self.common.saturating_sub(self.tables + self.permanent + 1);
         let borrowed = match purpose {
             Purpose::Send if !self.is_shared() => free.saturating_sub(self.reserve),
@@ -370,14 +378,14 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// Charges one block after the other until there is no room, and returns how many.
+    /// Charges one block at a time until a charge is refused, and returns their number.
     fn fill(shares: &mut Shares, share: &mut Share, purpose: Purpose) -> usize {
         core::iter::from_fn(|| shares.charge(share, 1, purpose).ok()).count()
     }
 
     #[test]
-    fn however_many_take_all_they_can_the_guarantee_is_left() {
-        // Ten connections with 32 blocks in each direction, 640 common ones.
+    fn greedy_connections_leave_the_guaranteed_parts() {
+        // Ten connections with 32 blocks in each direction, and 640 common blocks.
         let mut shares = Shares::new(1_280, 10, None);
         let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
         for share in &mut sent {
@@ -392,7 +400,7 @@ mod tests {
             assert_eq!(shares.charge(&mut honest, 32, Purpose::Send), Ok(()));
             shares.release(&mut honest, 32);
         }
-        // Borrowed blocks come back, and then there is more for others again.
+        // Returned blocks can be borrowed by others again.
         shares.close(&mut sent[0]);
         assert!(fill(&mut shares, &mut honest, Purpose::Send) > 32 + 100);
         for share in sent.iter_mut().chain(&mut received).chain([&mut honest]) {
@@ -402,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_beside_idle_ones_holds_its_guarantee_and_half_of_the_rest() {
+    fn one_busy_connection_gets_its_guarantee_and_half_of_the_rest() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(shares.most(&share, Purpose::Send), 32 + 319);
@@ -419,7 +427,7 @@ mod tests {
             let queued = fill(&mut shares, &mut share, Purpose::Send);
             assert!((8_192..8_500).contains(&queued), "{queued}");
             assert_eq!(shares.check(&share, 1, Purpose::Send), Err(NoRoom::InShare));
-            // A question beside a transfer.
+            // A small message sent during a transfer.
             shares.release(&mut share, 2);
             assert_eq!(shares.check(&share, 3, Purpose::Send), Err(NoRoom::InShare));
             assert_eq!(shares.charge(&mut share, 2, Purpose::Send), Ok(()));
@@ -430,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_itself_holds_is_no_room_for_a_message() {
+    fn permanent_blocks_of_the_peer_are_no_room_for_messages() {
         let mut shares = Shares::new(16, 1, None);
         let share = Share::default();
         assert!(shares.could_hold(&share, 8, 0, Purpose::Send));
@@ -444,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_connection_may_hold_all_but_leaves_a_quarter_of_it_to_receiving() {
+    fn single_connection_leaves_a_quarter_to_receiving() {
         let mut shares = Shares::new(16, 1, None);
         let (mut sent, mut received) = (Share::default(), Share::default());
         assert_eq!(shares.check(&sent, 9, Purpose::Send), Err(NoRoom::InShare));
@@ -459,11 +467,11 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_turn_leaves_half_to_what_it_waits_for() {
+    fn early_messages_leave_half_to_those_they_wait_for() {
         let mut shares = Shares::new(1_280, 10, None);
         let mut share = Share::default();
         assert_eq!(fill(&mut shares, &mut share, Purpose::Early), 16 + 160);
-        // Another connection takes the common part, as far as it may.
+        // Another connection takes as much of the common part as it may.
         let rest = shares.free();
         assert!(shares.charge_common(rest));
         for _ in 0..100 {
@@ -474,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_the_protocols_own_messages_are_beside_the_limit() {
+    fn tables_and_control_messages_are_exempt_from_the_limit() {
         let mut shares = Shares::new(1_280, 10, Some(8));
         let mut share = Share::default();
         assert!(shares.charge_table(&mut share, 6, Purpose::Receive));

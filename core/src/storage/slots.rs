@@ -1,10 +1,12 @@
-//! Tables and queues of plain values, in memory that the caller lends or that the allocator gives (feature `alloc`).
+//! Tables and queues of plain values, in memory that is lent by the caller or allocated (feature `alloc`).
 
 use core::ops::{Deref, DerefMut};
 
 use heapless::deque::DequeView;
 
-/// A table of fixed length. Both kinds are a pointer and a length, so that an access need not ask which it is.
+/// A table of fixed length.
+///
+/// Both variants are a pointer and a length, so an access need not branch on the variant.
 #[derive(Debug)]
 pub(crate) enum Slots<'a, T> {
     Lent(&'a mut [T]),
@@ -14,15 +16,16 @@ pub(crate) enum Slots<'a, T> {
 
 #[cfg(feature = "alloc")]
 impl<T: Default> Slots<'_, T> {
-    /// A table of empty values.
+    /// Creates a table of empty values.
     pub(crate) fn owned(length: usize) -> Self {
         Self::Owned(core::iter::repeat_with(T::default).take(length).collect())
     }
 }
 
 impl<T: Default> Slots<'_, T> {
-    /// Makes sure that the table of the allocator, which may grow to `capacity` values, has one at `place`. It grows by
-    /// an eighth at a time: memory that nobody uses is never written.
+    /// Ensures that an allocated table, which may grow to `capacity` values, has one at `place`.
+    ///
+    /// It grows by an eighth at a time, so that memory not in use is never written.
     #[cfg_attr(
         not(feature = "alloc"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only a table of the allocator grows")
@@ -39,7 +42,7 @@ impl<T: Default> Slots<'_, T> {
     #[cfg(feature = "alloc")]
     #[cold]
     fn grow(&mut self, place: usize, capacity: usize) {
-        /// Values that a table grows by at least.
+        /// The least number of values that a table grows by.
         const STEP: usize = 256;
         let Self::Owned(slots) = self else { return };
         let mut values = core::mem::take(slots).into_vec();
@@ -52,7 +55,7 @@ impl<T: Default> Slots<'_, T> {
 
 #[cfg(feature = "alloc")]
 impl<T: Copy> Slots<'_, T> {
-    /// A table of zeros, which takes no memory of the machine before it is used.
+    /// Creates a zeroed table, which takes no physical memory before it is used.
     pub(crate) fn zeros(zero: T, length: usize) -> Self {
         Self::Owned(alloc::vec![zero; length].into())
     }
@@ -91,7 +94,9 @@ pub(crate) enum SlotQueue<'a> {
 }
 
 impl SlotQueue<'_> {
-    /// Appends a slot. The caller keeps a mark in the slot, so that none stands here twice and there is always room.
+    /// Appends a slot.
+    ///
+    /// The caller marks queued slots, so none is queued twice and there is always room.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn push(&mut self, slot: u16) {
         match self {
@@ -138,7 +143,7 @@ impl SlotQueue<'_> {
     }
 }
 
-/// A queue in memory that the caller lends, or that the allocator gives.
+/// A queue in memory that is lent by the caller or allocated.
 #[derive(Debug)]
 pub(crate) enum Ring<'a, T> {
     Lent(&'a mut DequeView<T>),
@@ -150,7 +155,7 @@ pub(crate) enum Ring<'a, T> {
 }
 
 impl<T: Copy> Ring<'_, T> {
-    /// Appends a value; false when every place is taken.
+    /// Appends a value; returns false if the queue is full.
     pub(crate) fn push(&mut self, value: T) -> bool {
         match self {
             Self::Lent(queue) => queue.push_back(value).is_ok(),
@@ -195,8 +200,10 @@ type Places<T, const N: usize> = heapless::Deque<T, N>;
 #[cfg(feature = "alloc")]
 type Places<T, const N: usize> = alloc::collections::VecDeque<T>;
 
-/// A queue of at most `N` values. With the feature `alloc` they stand apart from it, so that what it is a part of is small
-/// and can be moved at little cost; all their memory is taken at once.
+/// A queue of at most `N` values.
+///
+/// With the feature `alloc` they are stored on the heap, allocated at once, so that the type that contains the queue is
+/// small and cheap to move.
 #[derive(Debug)]
 pub(crate) struct BoundedQueue<T, const N: usize>(Places<T, N>);
 
@@ -211,7 +218,7 @@ impl<T, const N: usize> Default for BoundedQueue<T, N> {
 }
 
 impl<T, const N: usize> BoundedQueue<T, N> {
-    /// Appends a value. Nothing happens if the queue is full.
+    /// Appends a value; does nothing if the queue is full.
     pub(crate) fn push(&mut self, value: T) {
         #[cfg(not(feature = "alloc"))]
         let _ = self.0.push_back(value);
@@ -239,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_takes_no_more() {
+    fn a_full_queue_refuses_values() {
         let mut queue = BoundedQueue::<u8, 2>::default();
         assert!(queue.is_empty());
         for value in 1..=3 {

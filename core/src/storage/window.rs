@@ -1,37 +1,39 @@
-//! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
+//! The set of reliable messages that have arrived, which takes memory only for gaps.
 
 use super::{Block, BlockLink, Pool, Purpose, Share};
 use crate::serial::U24;
 
-/// Whether a number arrived before.
+/// The result of looking up a message number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
     Duplicate,
-    /// Too far ahead of what is missing to be kept.
+    /// Too far ahead of the first missing number to be tracked.
     TooFar,
 }
 
 /// The most blocks of a window.
 const BLOCKS: usize = 16;
 
-/// A window of bits above the first missing number. The bits stand in blocks of the pool, as many as reach the last number
-/// that arrived behind a gap; without a gap the window is one number.
+/// A bitmap above the first missing number.
+///
+/// The bits are in blocks of the pool, as many as reach the highest number received behind a gap. Without a gap the
+/// window is a single number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SparseWindow {
-    /// The first number that is missing.
+    /// The first missing number.
     base: U24,
-    /// The number of the first bit of the first block, not after `base`.
+    /// The number of the first bit in the first block, at or before `base`.
     origin: U24,
-    /// Numbers above `base` that arrived.
+    /// The count of received numbers above `base`.
     pending: u32,
-    /// The blocks, each linked to the one after it.
+    /// The first block; each is linked to the next.
     first: BlockLink,
-    /// How many there are.
+    /// The number of blocks.
     held: u8,
 }
 
-/// Where a number stands: which block, which byte, which bit.
+/// The position of a number: block, byte and bit.
 struct Place {
     block: usize,
     byte: usize,
@@ -43,7 +45,7 @@ impl SparseWindow {
         Self { base, origin: base, pending: 0, first: None, held: 0 }
     }
 
-    /// Bits a block, as a power of two.
+    /// Returns the number of bits in a block, as a power of two.
     const fn shift<H>(pool: &Pool<'_, H>) -> u32
     where
         H: Copy + Default,
@@ -58,7 +60,7 @@ impl SparseWindow {
         Place { block: offset >> shift, byte: bit / 8, mask: 1 << (bit % 8) }
     }
 
-    /// Whether `number` arrived before.
+    /// Looks up whether `number` arrived before.
     #[inline]
     pub(crate) fn check<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: U24) -> Arrival {
         if number == self.base {
@@ -75,7 +77,9 @@ impl SparseWindow {
         if byte.unwrap_or(0) & place.mask == 0 { Arrival::New } else { Arrival::Duplicate }
     }
 
-    /// The block with this number. Messages that are behind by a whole block are rare, so it is most often the first.
+    /// Returns the block at this position.
+    ///
+    /// It is most often the first, because messages late by a whole block are rare.
     fn block<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: usize) -> BlockLink {
         let mut block = self.first?;
         for _ in 0..number {
@@ -84,7 +88,7 @@ impl SparseWindow {
         Some(block)
     }
 
-    /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when `share` may not have it.
+    /// Ensures that [`mark`](Self::mark) will find room for `number`; returns false if `share` may not hold it.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
@@ -95,7 +99,7 @@ impl SparseWindow {
         number == self.base || self.prepare_ahead(pool, share, number)
     }
 
-    /// As [`prepare`](Self::prepare), for a number behind a gap.
+    /// The case of [`prepare`](Self::prepare) in which `number` is behind a gap.
     #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn prepare_ahead<H: Copy + Default>(
         &mut self,
@@ -111,7 +115,7 @@ impl SparseWindow {
                     && (0..missing).all(|_| self.add_block(pool)))
     }
 
-    /// Adds a block that was charged before.
+    /// Adds a block, which must have been charged.
     fn add_block<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> bool {
         let added = pool.store_zeroed();
         match self.last(pool) {
@@ -126,7 +130,7 @@ impl SparseWindow {
         self.block(pool, usize::from(self.held).checked_sub(1)?)
     }
 
-    /// Remembers that `number`, which was new and prepared for, arrived.
+    /// Marks `number` as received. It must be new and [prepared](Self::prepare).
     #[inline]
     pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share, number: U24) {
         if number != self.base {
@@ -154,13 +158,13 @@ impl SparseWindow {
         pool.bytes_mut(block).get_mut(place.byte)
     }
 
-    /// Whether the number at the base arrived.
+    /// Clears the bit at the base and returns its value.
     fn take<H: Copy + Default>(&self, pool: &mut Pool<'_, H>) -> bool {
         let place = self.place(pool, self.base);
         self.byte(pool, &place).is_some_and(|byte| *byte & place.mask != 0)
     }
 
-    /// Gives back the blocks that lie wholly below the base.
+    /// Frees the blocks that are wholly below the base.
     fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         let bits = 1 << Self::shift(pool);
         while self.base.since(self.origin) >= bits {
@@ -171,7 +175,7 @@ impl SparseWindow {
         }
     }
 
-    /// Gives all blocks back; what arrived above the base is forgotten.
+    /// Frees all blocks; numbers received above the base are forgotten.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if self.held > 0 {
             self.free_blocks(pool, share);
@@ -228,7 +232,7 @@ mod tests {
         });
     }
 
-    /// Every number of a shuffled run is new once, across the wrap, and all memory comes back.
+    /// Each number of a shuffled run is new exactly once, across the wrap, and all memory is returned.
     #[test]
     fn gaps_take_memory_until_they_close() {
         with_pool(|pool| {
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_is_said() {
+    fn a_full_pool_is_reported() {
         with_pool(|pool| {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();
