@@ -1,5 +1,4 @@
-//! What the peers of one server decide together, when it is spread over several of them (features `alloc` and
-//! `server`).
+//! Admission shared by the peers of one server (features `alloc` and `server`).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -11,38 +10,40 @@ use super::incoming::{ClientLimits, Incoming, Origin, Rejection, Request};
 use crate::rate_limit::{ADDRESS_GROUPS, Allowance, RateLimit, Rates, Ration, network};
 use crate::time::Instant;
 
-/// Recent clients that are kept before those of long ago are looked for.
+/// The number of recent clients from which expired ones are removed.
 const RECENT: usize = 1_024;
 
-/// Admission state shared by the peers of one server, for servers whose clients are spread over several peers, each with
-/// its own socket and lock. It counts all incoming connections against `max_incoming`, knows their GUIDs in RakNet, so
-/// that no client comes in twice, and limits the load that clients cause: how many connections an address opens one
-/// after the other, how many it and its network have, how many of a network are half open, the answers to pings and
-/// first messages, and clients that come in without a cookie.
+/// Admission state shared by the peers of one server.
 ///
-/// A place is reserved before a connection is made, and free again when the connection has ended. The peers must have
-/// the same configuration and clocks with the same epoch.
+/// It is for servers that spread their clients over several peers, each with its own socket and lock. It counts all
+/// incoming connections against `max_incoming`, and knows their GUIDs in RakNet, so that no client connects twice. It
+/// also limits the load that clients cause: the rate of connections from an address, the connections of an address and
+/// of its network, the half-open connections of a network, the answers to pings and first messages, and the clients
+/// without a cookie.
+///
+/// A place is reserved before a connection is created, and freed when the connection has ended. The peers must have the
+/// same configuration, and clocks with the same epoch.
 #[derive(Debug, Default)]
 pub struct Admission {
     members: u32,
     places: BTreeMap<Place, Guest>,
     identities: BTreeSet<u64>,
-    /// How many connections of each network are half open, of those that have any.
+    /// The count of half-open connections of each network that has any.
     half_open: BTreeMap<u128, u16>,
     addresses: Counts,
     networks: Counts,
-    /// When an address opened a connection, with and without a proof that the address was its own.
+    /// When an address last opened a connection, with and without a validated address.
     recent: BTreeMap<(IpAddr, bool), Instant>,
     answers: RateLimit<32, ADDRESS_GROUPS>,
-    /// Clients that may be let in without a validated address, and how many of them are there.
+    /// The allowance of clients without a validated address, and their count.
     unvalidated: Ration,
     unvalidated_now: u16,
 }
 
-/// The connections of each address or network that has any.
+/// The connection counts of each address or network that has any.
 type Counts = BTreeMap<u128, Count>;
 
-/// How many connections there are, with a validated address and without.
+/// A count of connections, with and without a validated address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     validated: u16,
@@ -54,7 +55,9 @@ impl Count {
         if is_validated { &mut self.validated } else { &mut self.unvalidated }
     }
 
-    /// How many keep out another client. A connection without a validated address may be forged by anyone.
+    /// Returns the connections that count against another client.
+    ///
+    /// A connection without a validated address may be forged.
     const fn against(self, is_validated: bool) -> u16 {
         if is_validated { self.validated } else { self.validated.saturating_add(self.unvalidated) }
     }
@@ -63,18 +66,20 @@ impl Count {
 /// A slot of one of the peers.
 type Place = (u32, u16);
 
-/// Who has a place.
+/// The holder of a place.
 #[derive(Clone, Copy, Debug)]
 struct Guest {
     identity: Option<u64>,
     address: IpAddr,
-    /// Whether it counts among the half-open connections of its network.
+    /// Set if it counts among the half-open connections of its network.
     is_half_open: bool,
     is_validated: bool,
 }
 
-/// Gives several peers one [`Admission`]. It is asked for each connection that begins or ends and for each answer to a
-/// peer without one, so a lock that is held for that long does no harm.
+/// Shares one [`Admission`] among several peers.
+///
+/// It is used for each connection that begins or ends and for each answer to a peer without one. A lock held for that
+/// long is acceptable.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex, PoisonError};
@@ -102,25 +107,26 @@ struct Guest {
 /// # drop(peers);
 /// ```
 pub trait SharedAdmission: Debug + Send + Sync {
-    /// Calls `decide` once, while nobody else decides.
+    /// Calls `decide` once, with exclusive access.
     fn with(&self, decide: &mut dyn FnMut(&mut Admission));
 
-    /// Whether to let in a client for which there is room. Called before anything of it is kept, and again whenever the
-    /// client asks again. It must not block. By default every client is let in.
+    /// Decides whether to admit a client for which there is room. By default every client is admitted.
     ///
-    /// In RakNet this is at the client's second request. Its cookie has validated the address; where none is asked of it
-    /// ([`CookiePolicy`](crate::raknet::CookiePolicy)), the address may be forged. A refused client is told that there are
-    /// no free incoming connections (0x14). In the Game Protocol it is when the client answers its challenge, which
-    /// validates the address; a refused client is told END, as by a full server.
+    /// Called before any state of the client is kept, and again for each repeated request. It must not block. In RakNet
+    /// it is called at the client's second request. A cookie has validated the address; if none is required
+    /// ([`CookiePolicy`](crate::raknet::CookiePolicy)), the address may be forged. A refused client receives "no free
+    /// incoming connections" (0x14). In the Game Protocol it is called when the client answers its challenge, which
+    /// validates the address; a refused client receives END, as from a full server.
     ///
-    /// A RakNet peer that this one dials at the same time is not asked about: this side wants that connection.
+    /// It is not called for a RakNet peer that this one dials at the same time, because this side wants that
+    /// connection.
     fn decide(&self, client: &Client) -> Decision {
         let _ = client;
         Decision::Accept
     }
 }
 
-/// A client that asks for a connection.
+/// A client that requests a connection.
 ///
 /// ```
 /// use rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
@@ -151,34 +157,34 @@ pub trait SharedAdmission: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Client {
-    /// Where it is.
+    /// Its address.
     pub remote: SocketAddr,
-    /// In RakNet its GUID, which it chose itself; nothing in the Game Protocol.
+    /// Its GUID in RakNet, which it chose itself; `None` in the Game Protocol.
     pub guid: Option<u64>,
 }
 
 impl Client {
-    /// A client at this address, with this GUID if it has one.
+    /// Creates a client at this address, with this GUID if it has one.
     #[must_use]
     pub const fn new(remote: SocketAddr, guid: Option<u64>) -> Self {
         Self { remote, guid }
     }
 }
 
-/// What becomes of a client that asks for a connection.
+/// The decision about a client that requests a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
-    /// It gets a connection.
+    /// The client gets a connection.
     #[default]
     Accept,
-    /// It is told that it gets none.
+    /// The client is refused and notified.
     Refuse,
-    /// It gets no answer, and may ask again.
+    /// The client gets no answer, and may try again.
     Ignore,
 }
 
 impl Admission {
-    /// How many connections others have opened at all peers.
+    /// Returns the number of incoming connections at all peers.
     #[must_use]
     pub fn incoming(&self) -> usize {
         self.places.len()
@@ -238,7 +244,7 @@ impl Admission {
             && is_below(&self.networks, network, limits.network)
     }
 
-    /// Counts a guest by its origin and by what is known of its address.
+    /// Counts a guest by its origin and by the validation of its address.
     fn count_in(&mut self, guest: &Guest) {
         if let Some(Origin { address, network }) = Origin::of(guest.address) {
             for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
@@ -262,12 +268,12 @@ impl Admission {
         self.unvalidated_now = self.unvalidated_now.saturating_sub(u16::from(!guest.is_validated));
     }
 
-    /// Whether one more client may come in without a proof of its address.
+    /// Returns true if one more client may be admitted without a validated address.
     fn has_unvalidated_left(&self, allowance: Allowance, now: Instant) -> bool {
         self.unvalidated_now < allowance.events && self.unvalidated.is_left(allowance, now)
     }
 
-    /// Notes when an address opens a connection, unless it has just done so.
+    /// Records when an address opens a connection, unless it has just done so.
     fn note_recent(
         &mut self,
         now: Instant,
@@ -282,7 +288,7 @@ impl Admission {
         if is_recent(true) {
             return Err(Rejection::Recent);
         }
-        // One that may be forged makes no client wait that has proved its address.
+        // A client with a validated address does not wait for one that may be forged.
         if !is_validated && is_recent(false) {
             return Err(Rejection::Unvalidated);
         }
@@ -293,7 +299,7 @@ impl Admission {
         Ok(())
     }
 
-    /// A connection is not half open any more.
+    /// Called when a connection is no longer half open.
     fn open(&mut self, place: Place) {
         let Some(guest) = self.places.get_mut(&place) else { return };
         if !core::mem::take(&mut guest.is_half_open) {
@@ -307,7 +313,7 @@ impl Admission {
         }
     }
 
-    /// The client of a connection has proved its address.
+    /// Called when the client of a connection has validated its address.
     fn validate(&mut self, place: Place) {
         let Some(mut guest) = self.places.get(&place).copied() else { return };
         self.count_out(&guest);
@@ -319,7 +325,7 @@ impl Admission {
         self.places.insert(place, guest);
     }
 
-    /// A connection that counted like `before`, and as unvalidated since `since`, counts like `after`.
+    /// Called when a connection changed from `before`, unvalidated since `since`, to `after`.
     fn change(&mut self, place: Place, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         if before.is_counted() && !after.is_counted() {
             return self.release(place);
@@ -333,7 +339,7 @@ impl Admission {
         }
     }
 
-    /// A connection has ended.
+    /// Frees the place of a connection that has ended.
     fn release(&mut self, place: Place) {
         self.open(place);
         let Some(guest) = self.places.remove(&place) else { return };
@@ -344,7 +350,7 @@ impl Admission {
     }
 }
 
-/// A peer's part in an [`Admission`]. When it is dropped, its places are free.
+/// The membership of a peer in an [`Admission`]. Dropping it frees its places.
 #[derive(Debug)]
 pub(crate) struct Member {
     shared: Box<dyn SharedAdmission>,
@@ -358,7 +364,7 @@ impl Member {
         member
     }
 
-    /// What `decide` says; nothing if the application does not let it decide.
+    /// Returns the result of `decide`; `None` if the application did not call it.
     fn with<R>(&self, mut decide: impl FnMut(&mut Admission) -> R) -> Option<R> {
         let mut result = None;
         self.shared.with(&mut |admission| result = Some(decide(admission)));

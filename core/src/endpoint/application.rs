@@ -1,4 +1,4 @@
-//! The methods of a peer for applications: opening and closing connections, sending to one or to all, and what is known of them.
+//! The methods of a peer for applications: opening and closing connections, sending, and queries.
 
 use core::net::SocketAddr;
 
@@ -17,26 +17,27 @@ impl<P: Protocol> Peer<'_, P> {
         &self.config
     }
 
-    /// The counters of this peer.
+    /// Returns the counters of this peer.
     #[must_use]
     pub const fn stats(&self) -> &PeerStats<P::DropReason> {
         &self.stats
     }
 
-    /// Blocks that hold nothing now.
+    /// Returns the number of free blocks.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.tables.pool.available()
     }
 
-    /// Blocks in all.
+    /// Returns the number of all blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.tables.pool.capacity()
     }
 
-    /// Returns the memory of all blocks, one after the other, for a driver that advises the operating system how it will be used.
-    /// Blocks are taken from its beginning: its end stays unused as long as there is room before it.
+    /// Returns the memory of all blocks as one slice, for memory advice to the operating system.
+    ///
+    /// Blocks are taken from its beginning: its end stays unused while there is room before it.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -51,30 +52,35 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.memory()
     }
 
-    /// Whether the memory has always been consistent. If not, that is a bug of this crate, at which a build with debug
-    /// assertions panics.
+    /// Returns true if the memory has always been consistent.
+    ///
+    /// If not, there is a bug in this crate, on which a build with debug assertions panics.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.tables.pool.is_intact()
     }
 
-    /// Begins to open a connection as the configuration says. Its outcome is
-    /// [`Event::Connected`](super::Event::Connected) or [`Event::ConnectFailed`](super::Event::ConnectFailed).
+    /// Begins to open a connection with the options of the configuration.
+    ///
+    /// The outcome is [`Event::Connected`](super::Event::Connected) or
+    /// [`Event::ConnectFailed`](super::Event::ConnectFailed).
     ///
     /// # Errors
+    ///
     /// [`ConnectError::AlreadyConnected`], [`ConnectError::Full`], [`ConnectError::UnassignedAddress`] or, in RakNet,
     /// [`ConnectError::InvalidMtu`].
     pub fn connect(&mut self, now: Instant, to: SocketAddr) -> Result<ConnectionId, ConnectError> {
         self.connect_with(now, to, &P::ConnectOptions::default())
     }
 
-    /// Begins to open a connection, in RakNet with a password, another protocol version or other times than the
-    /// configuration says.
+    /// Begins to open a connection with its own options.
     ///
-    /// If the other peer has begun to open a connection with this one, it is that connection that comes of it, and its
-    /// side is [`Side::Client`](super::Side::Client) here too.
+    /// In RakNet these include a password, a protocol version and timeouts. If the remote peer has begun to open a
+    /// connection with this one, the result is that connection, and its side is [`Side::Client`](super::Side::Client)
+    /// here too.
     ///
     /// # Errors
+    ///
     /// A [`ConnectError`]; nothing changed then.
     pub fn connect_with(
         &mut self,
@@ -87,36 +93,42 @@ impl<P: Protocol> Peer<'_, P> {
             return Err(ConnectError::UnassignedAddress);
         }
         if let Some(slot) = self.find_or_evict(&to) {
-            return self.adopt(slot, options);
+            return self.open_simultaneously(slot, options);
         }
         let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
         self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
         Ok(self.tables.connections.id(slot))
     }
 
-    /// Opens, from this end too, a connection that the other peer is opening.
-    fn adopt(&mut self, slot: u16, options: &P::ConnectOptions<'_>) -> Result<ConnectionId, ConnectError> {
+    /// Opens, from this end too, a connection that the remote peer is opening.
+    fn open_simultaneously(
+        &mut self,
+        slot: u16,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<ConnectionId, ConnectError> {
         let (connection, mut cx) = self.borrow(slot).ok_or(ConnectError::AlreadyConnected)?;
-        if !connection.adopt(&mut cx, options)? {
+        if !connection.open_simultaneously(&mut cx, options)? {
             return Err(ConnectError::AlreadyConnected);
         }
-        // Only now there is something to do.
+        // Schedules the connection, which only now has something to send.
         self.with(slot, |_, _| ());
         Ok(self.tables.connections.id(slot))
     }
 
-    /// The connection with the peer at `address`, if there is one.
+    /// Returns the connection with the peer at `address`, if there is one.
     #[must_use]
     pub fn connection_at(&self, address: SocketAddr) -> Option<ConnectionId> {
         self.tables.connections.at(&address).map(|slot| self.tables.connections.id(slot))
     }
 
-    /// Ends a connection. Messages that were sent reliably before are delivered first, for at most `close_timeout`, and then the
-    /// other peer is notified; [`Event::Disconnected`](super::Event::Disconnected) comes when it is over. A connection that
-    /// is not open yet ends at once.
+    /// Ends a connection.
     ///
-    /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`: then
-    /// [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the other peer.
+    /// Reliable messages sent earlier are delivered first, for at most `close_timeout`, and then the remote peer is
+    /// notified. [`Event::Disconnected`](super::Event::Disconnected) reports the end. A connection that is not open yet
+    /// ends at once.
+    ///
+    /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`:
+    /// then [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the remote peer.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
         if self.tables.connections.get(id).is_some() {
@@ -125,14 +137,15 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes a message for sending. It is copied; `message` is free at once.
+    /// Queues a copy of a message for sending.
     ///
     /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
-    /// reliability the name of the receipt comes back, and
-    /// [`Event::Receipt`](super::Event::Receipt) has the outcome of the message.
+    /// reliability it returns the id of the receipt, and [`Event::Receipt`](super::Event::Receipt) reports the outcome
+    /// of the message.
     ///
     /// # Errors
-    /// A [`SendError`] that says what to do; nothing of the message was kept then.
+    ///
+    /// A [`SendError`] that describes the remedy; nothing of the message was kept then.
     pub fn send(
         &mut self,
         now: Instant,
@@ -143,19 +156,22 @@ impl<P: Protocol> Peer<'_, P> {
         self.send_message(now, id, MessageToSend::copied(message), delivery)
     }
 
-    /// As [`send`](Self::send), without a copy where that takes longer: a large message of RakNet (64 KiB or more) is taken
-    /// out of `message` and kept until the other peer has acknowledged it. Each of its parts takes a block, but the bytes
-    /// take none. It may be as long as one that is copied, since the other peer may have no more blocks than this one. A
-    /// smaller message is copied, as are those of the Game Protocol, and `message` is empty then, too.
+    /// Queues a message for sending like [`send`](Self::send), without a copy if that is cheaper.
+    ///
+    /// A large message of RakNet (64 KiB or more) is taken out of `message` and kept until the remote peer has
+    /// acknowledged it. Each of its parts takes a block, but its bytes take none. It may be as long as one that is
+    /// copied, since the remote peer may have no more blocks than this one. A smaller message is copied, as are those
+    /// of the Game Protocol; `message` is empty then too.
     ///
     /// # Errors
-    /// As [`send`](Self::send); `message` is what it was then.
+    ///
+    /// As [`send`](Self::send); `message` is unchanged then.
     ///
     /// ```
     /// use rakwire::Instant;
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
     ///
-    /// /// Sends what waits, as far as there is room.
+    /// /// Sends the waiting messages while there is room.
     /// fn send_waiting<P: Protocol>(peer: &mut Peer<'_, P>, now: Instant, id: ConnectionId, waiting: &mut Vec<Vec<u8>>) {
     ///     while let Some(mut message) = waiting.pop() {
     ///         if peer.send_vec(now, id, &mut message, P::Delivery::default()) == Err(SendError::QuotaExceeded) {
@@ -181,7 +197,7 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
-    /// Lets messages of so many bytes or more be handed over, instead of 64 KiB, to test this with little memory.
+    /// Sets the size from which messages are handed over, instead of 64 KiB, to test this with little memory.
     #[cfg(feature = "hand-over")]
     #[doc(hidden)]
     pub const fn hand_over_from(&mut self, bytes: usize) {
@@ -210,18 +226,21 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
-    /// Whether [`send`](Self::send) would accept a message of `length` bytes now, for an application that was refused
-    /// and waits for room. It does not know the bytes, so it says nothing of ids. `send_vec` of the feature `hand-over` needs
-    /// fewer blocks for a large message, and may accept it earlier.
+    /// Checks that [`send`](Self::send) would accept a message of `length` bytes now.
+    ///
+    /// It is for an application that waits for room after a refused message. It does not know the bytes, so it does not
+    /// check ids. `send_vec` of the feature `hand-over` needs fewer blocks for a large message, and may accept it
+    /// earlier.
     ///
     /// # Errors
+    ///
     /// The [`SendError`] that `send` would return.
     ///
     /// ```
     /// use rakwire::Instant;
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
     ///
-    /// /// Whether a message that was refused should be kept for later.
+    /// /// Returns true if a refused message should be kept for later.
     /// fn is_worth_keeping<P: Protocol>(peer: &mut Peer<'_, P>, id: ConnectionId, message: &[u8]) -> bool {
     ///     let refusal = peer.can_send(id, message.len(), P::Delivery::default());
     ///     matches!(refusal, Ok(()) | Err(SendError::QuotaExceeded | SendError::PoolExhausted))
@@ -244,10 +263,13 @@ impl<P: Protocol> Peer<'_, P> {
         connection.can_send(&cx, length, delivery)
     }
 
-    /// The longest message in bytes that a connection takes, and that a peer with the same configuration and memory can
-    /// receive; `None` if there is no such connection. It is the least of what the protocol, the configuration and the
-    /// memory allow. In RakNet a connection has it once the MTU is agreed on, and the first message on each of the channels
-    /// from 4 on may be a few blocks shorter, which the channel then takes.
+    /// Returns the length of the longest message that a connection accepts, in bytes.
+    ///
+    /// A peer with the same configuration and memory can receive it.
+    ///
+    /// Returns `None` if there is no such connection. It is the least of what the protocol, the configuration and the
+    /// memory allow. In RakNet it is known once the MTU is agreed on. The first message on each of the channels from 4
+    /// on may be a few blocks shorter, which the channel takes.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -265,14 +287,16 @@ impl<P: Protocol> Peer<'_, P> {
         Some(connection.max_message_len(&cx))
     }
 
-    /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application
-    /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
-    /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.
+    /// Holds back all events of a connection, including its end, until [`resume`](Self::resume).
+    ///
+    /// It is for an application that cannot process more of its messages now and does not want to stop those of others.
+    /// Messages that arrive in the meantime are kept while there is room, and are then refused to their sender. Returns
+    /// false if there is no such connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, true)
     }
 
-    /// Ends a [`pause`](Self::pause). False if there is no such connection.
+    /// Ends a [`pause`](Self::pause). Returns false if there is no such connection.
     pub fn resume(&mut self, id: ConnectionId) -> bool {
         self.set_paused(id, false)
     }
@@ -284,9 +308,10 @@ impl<P: Protocol> Peer<'_, P> {
         true
     }
 
-    /// Sets whether a connection drops datagrams of messages as if they had not arrived, for an application that keeps
-    /// messages in a queue of its own and has no room in it. The other peer sends them again. Acknowledgements are
-    /// taken as always. False if there is no such connection.
+    /// Sets whether a connection drops data datagrams as if they had not arrived.
+    ///
+    /// It is for an application with a queue of its own that has no room. The remote peer retransmits the datagrams.
+    /// Acknowledgements are processed as always. Returns false if there is no such connection.
     ///
     /// ```
     /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};
@@ -319,24 +344,29 @@ impl<P: Protocol> Peer<'_, P> {
         })
     }
 
-    /// The counters of a connection, while it exists.
+    /// Returns the counters of a connection, while it exists.
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<P::ConnectionStats> {
         self.tables.connections.get(id).map(|slot| slot.connection.stats(self.last_now))
     }
 
-    /// Returns every connection that exists, which it does until the application and the other peer were notified of its end.
+    /// Returns all connections.
+    ///
+    /// A connection exists until the application and the remote peer were notified of its end.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
         let existing = self.tables.connections.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
         existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })
     }
 
-    /// Makes this peer the one with `number`, from 0, among `of` peers of one server: no two of them have connections of the same
-    /// id. To be called before there are connections. A slot then has so many ids fewer: 2^32 divided by `of`.
+    /// Restricts the ids of connections to the share of one of `of` peers of a server.
+    ///
+    /// `number` counts from 0. The connections of these peers never have the same id. Must be called before there are
+    /// connections. Each slot then has fewer ids: 2^32 divided by `of`.
     ///
     /// # Errors
     ///
-    /// [`PartitionError`], and nothing has changed, if `number` is none of `of` peers, or an id was given to a connection already.
+    /// [`PartitionError`], with nothing changed, if `number` is not below `of`, or if a connection was already given an
+    /// id.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -354,8 +384,9 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.connections.partition_ids(number, of)
     }
 
-    /// Lets this peer decide together with others which clients it lets in and which it answers. To be called before there are
-    /// connections.
+    /// Shares admission with other peers, which decides the clients to accept and to answer.
+    ///
+    /// Must be called before there are connections.
     #[cfg(all(feature = "alloc", feature = "server"))]
     pub fn share_admission(&mut self, shared: alloc::boxed::Box<dyn super::admission::SharedAdmission>) {
         self.admission.share(shared);
@@ -363,8 +394,10 @@ impl<P: Protocol> Peer<'_, P> {
 }
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Sends a message to every open connection, but to `except` if there is one. Returns to how many; `refused` is called with
-    /// each connection that does not take it, most often for want of room. Each takes a copy.
+    /// Sends a message to every open connection except `except`, and returns the number of recipients.
+    ///
+    /// `refused` is called with each connection that does not accept it, most often for lack of room. Each connection
+    /// takes a copy.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -392,7 +425,7 @@ impl<P: Protocol> Peer<'_, P> {
 }
 
 impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
-    /// As [`Peer::broadcast`], through the hook, which is shown the message for each connection.
+    /// Sends a message like [`Peer::broadcast`], through the hook, which sees it for each connection.
     pub fn broadcast(
         &mut self,
         now: Instant,
@@ -409,7 +442,9 @@ impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
     }
 }
 
-/// Calls `send_next` with the slot behind the last receiver until there is none, and returns how many sends succeeded.
+/// Calls `send_next` with the slot after the last receiver until there is none.
+///
+/// Returns the number of successful sends.
 fn count_sent(
     mut send_next: impl FnMut(&mut u16) -> Option<(ConnectionId, Result<(), SendError>)>,
     mut refused: impl FnMut(ConnectionId, SendError),

@@ -1,4 +1,4 @@
-//! The connections of a peer, by slot, by name and by address.
+//! The connections of a peer, by slot, by id and by address.
 
 use core::net::SocketAddr;
 
@@ -7,68 +7,71 @@ use super::types::{ConnectionId, ConnectionState, PartitionError};
 use crate::storage::{AddressKey, Share, SlotIndex, SlotQueue, Slots};
 use crate::time::Instant;
 
-/// The state of a connection by which the tables list it.
+/// The state of a connection that the tables need to list it.
 pub(crate) trait Occupant {
     fn state(&self) -> ConnectionState;
 
-    /// Whether there are events.
+    /// Returns true if there are events.
     fn has_events(&self) -> bool;
 
-    /// The blocks that the connection holds for sending.
+    /// Returns the share of blocks that the connection holds for sending.
     fn send_share(&self) -> &Share;
 
-    /// Whether the connection has ended; it may still answer what the other peer resends.
+    /// Returns true if the connection has ended, even if it still answers retransmissions of the remote peer.
     fn is_over(&self) -> bool;
 
-    /// Whether nothing is left to do: the slot can be given to another connection.
+    /// Returns true if nothing is left to do, so that the slot can be reused.
     fn is_finished(&self, now: Instant) -> bool;
 
-    /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
+    /// Returns true if the connection has ended and only answers retransmissions, so that it can make room.
     fn is_lingering(&self) -> bool;
 
-    /// Whether a connection that begins may have the slot of this one, which was refused or has ended and has nothing left
-    /// but to answer what the other peer resends.
+    /// Returns true if a new connection may take the slot of this one.
+    ///
+    /// That is the case if it was refused, or has ended and only answers retransmissions of the remote peer.
     fn makes_way(&self) -> bool {
         self.is_lingering()
     }
 
-    /// How the connection counts against the limits of incoming ones.
+    /// Returns how the connection counts against the limits of incoming ones.
     fn incoming(&self) -> Incoming;
 
-    /// Since when the connection counts as unvalidated, if it does or did.
+    /// Returns since when the connection counts as unvalidated, if it does or did.
     fn unvalidated_since(&self) -> Instant {
         Instant::ZERO
     }
 }
 
-/// A place for one connection, and what the peer keeps of it beside the protocol.
+/// The entry of one connection, with the state that the endpoint keeps for it.
 #[derive(Debug)]
 pub(crate) struct Slot<C> {
-    /// Where the other peer is; none while the slot is vacant.
+    /// The address of the remote peer; `None` while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
     /// Distinguishes this connection from earlier ones in the slot. The last number is never used.
     pub(crate) generation: u32,
-    /// Whether the slot stands in the queue of those that may have something to send.
+    /// Set while the slot is in the queue of connections that may have something to send.
     pub(super) in_ready: bool,
-    /// Whether the slot stands in the queue of those that have events.
+    /// Set while the slot is in the queue of connections that have events.
     pub(super) in_readable: bool,
     /// How the connection counts among the incoming ones.
     pub(crate) incoming: Incoming,
-    /// Whether the addresses lead here. Another connection with the same address may have taken the place.
+    /// Set while the address is indexed.
+    ///
+    /// Another connection with the same address may have replaced this one.
     pub(crate) is_attached: bool,
-    /// Whether the application takes no events for now.
+    /// Set while the application accepts no events.
     pub(crate) is_paused: bool,
-    /// Whether the slot stands in the queue of those that wait for room of others.
+    /// Set while the slot is in the queue of connections that wait for room held by others.
     pub(super) in_blocked: bool,
-    /// Whether the slot stands in the queue of those that have room again.
+    /// Set while the slot is in the queue of connections that have room again.
     pub(super) in_writable: bool,
-    /// The blocks of the smallest message that was refused since the connection had room; 0 if none was.
+    /// The blocks of the smallest message refused since the connection last had room; 0 if none was.
     pub(super) wanted: u32,
     pub(crate) connection: C,
 }
 
 impl<C: Default> Default for Slot<C> {
-    /// A vacant slot. Out of line, because it is needed rarely and takes much code.
+    /// Creates a vacant slot. Out of line, because it is rarely needed and takes much code.
     #[inline(never)]
     fn default() -> Self {
         Self {
@@ -88,8 +91,9 @@ impl<C: Default> Default for Slot<C> {
 }
 
 impl<C: Default> Slot<C> {
-    /// Forgets the connection. The next one finds everything as in a new slot, but for the generation and
-    /// the queues where the slot still stands.
+    /// Forgets the connection.
+    ///
+    /// The slot is then as new, except for the generation and the queues in which it still is.
     fn vacate(&mut self) {
         let Self { generation, in_blocked, in_writable, .. } = *self;
         *self = Self { generation, in_blocked, in_writable, ..Self::default() };
@@ -101,43 +105,44 @@ impl<C> Slot<C> {
         self.remote.is_none()
     }
 
-    /// Whether this is the connection with the peer at `address`.
+    /// Returns true if this is the connection with the peer at `address`.
     fn is_at(&self, address: &SocketAddr) -> bool {
         self.is_attached && self.remote.as_ref() == Some(address)
     }
 
-    /// Whether this is the connection that `id`, which names this slot, means.
+    /// Returns true if `id`, which names this slot, refers to this connection.
     const fn is(&self, id: ConnectionId) -> bool {
         self.generation == id.generation && !self.is_vacant()
     }
 
-    /// Whether the slot stands in no queue.
+    /// Returns true if the slot is in no queue.
     const fn is_idle(&self) -> bool {
         !self.in_ready && !self.in_readable && !self.is_vacant()
     }
 }
 
 impl<C: Occupant> Slot<C> {
-    /// Whether the connection makes way for another one and stands in no queue.
+    /// Returns true if the connection makes way for another one and is in no queue.
     pub(crate) fn makes_way(&self) -> bool {
         self.is_idle() && self.connection.makes_way()
     }
 
-    /// Whether the connection is over and stands in no queue.
+    /// Returns true if the connection is over and is in no queue.
     pub(crate) fn is_done(&self, now: Instant) -> bool {
         self.is_idle() && self.connection.is_finished(now)
     }
 }
 
-/// Connections by slot, by name and by address.
+/// Connections by slot, by id and by address.
 #[derive(Debug)]
 pub(crate) struct ConnectionTable<'a, C> {
     slots: Slots<'a, Slot<C>>,
     addresses: SlotIndex<'a>,
-    /// Slots without a connection, but for those whose names are used up. The one that has been vacant longest is taken
-    /// next.
+    /// Vacant slots, except for those that have used up their ids.
+    ///
+    /// The one that has been vacant longest is taken next.
     vacant: SlotQueue<'a>,
-    /// The slot that the last datagram was for: often the next one's, too.
+    /// The slot of the last datagram, which is often that of the next one too.
     last_slot: u16,
     /// The last generation that a connection may have.
     last_generation: u32,
@@ -164,7 +169,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         self.slots.get_mut(usize::from(slot))
     }
 
-    /// Every slot with a connection.
+    /// Returns every slot with a connection.
     pub(crate) fn occupied(&self) -> impl Iterator<Item = (u16, &Slot<C>)> {
         (0..).zip(&*self.slots).filter(|(_, slot)| !slot.is_vacant())
     }
@@ -181,7 +186,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         self.slot_mut(id.slot).filter(|slot| slot.is(id))
     }
 
-    /// The slot of the connection with `address`.
+    /// Returns the slot of the connection with `address`.
     pub(crate) fn at(&self, address: &SocketAddr) -> Option<u16> {
         let slots = &self.slots;
         self.addresses.find(&AddressKey(*address), |slot| {
@@ -189,7 +194,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         })
     }
 
-    /// As [`at`](Self::at), after a look at the slot of the last datagram.
+    /// Returns the slot like [`at`](Self::at), after checking the slot of the last datagram.
     pub(crate) fn find(&mut self, address: &SocketAddr) -> Option<u16> {
         if self.slot(self.last_slot).is_some_and(|last| last.is_at(address)) {
             return Some(self.last_slot);
@@ -204,27 +209,27 @@ impl<C: Default> ConnectionTable<'_, C> {
         self.vacant.pop()
     }
 
-    /// Gives back a vacant slot that was not used after all.
+    /// Returns an unused vacant slot.
     pub(crate) fn return_vacant(&mut self, at: u16) {
         self.vacant.push(at);
     }
 
-    /// Gives a vacant slot to a connection with `remote`, under a new name.
+    /// Assigns a vacant slot to a connection with `remote`, under a new id.
     pub(crate) fn occupy(&mut self, at: u16, remote: SocketAddr) {
         if let Some(slot) = self.slot_mut(at) {
             slot.remote = Some(remote);
-            // A slot whose names are used up is not vacant.
+            // A slot that has used up its ids is never vacant.
             slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
         }
     }
 
-    /// Lets the address of a connection lead to it.
+    /// Adds the address of a connection to the index.
     pub(crate) fn list_address(&mut self, at: u16, remote: SocketAddr) {
         self.addresses.insert(&AddressKey(remote), at);
     }
 
-    /// Lets the address of a connection no longer lead to it.
+    /// Removes the address of a connection from the index.
     pub(crate) fn unlist_address(&mut self, at: u16) {
         let Some(slot) = self.slots.get_mut(usize::from(at)) else { return };
         if let Some(remote) = slot.remote {
@@ -233,7 +238,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         }
     }
 
-    /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
+    /// Empties a slot, and lists it as vacant unless all its ids are used up.
     pub(crate) fn vacate(&mut self, at: u16) {
         let last = self.last_generation;
         let Some(slot) = self.slot_mut(at) else { return };
@@ -243,7 +248,7 @@ impl<C: Default> ConnectionTable<'_, C> {
         }
     }
 
-    /// Lets names be those of the peer with `number` among `of` peers.
+    /// Restricts ids to those of the peer with `number` among `of` peers.
     pub(crate) fn partition_ids(&mut self, number: u16, of: u16) -> Result<(), PartitionError> {
         let Some(ids) = u32::MAX.checked_div(of.into()).filter(|_| number < of) else {
             return Err(PartitionError::NoSuchPeer);
@@ -261,12 +266,12 @@ impl<C: Default> ConnectionTable<'_, C> {
 }
 
 impl<C: Default + Occupant> ConnectionTable<'_, C> {
-    /// The next open connection from a slot on, which becomes the slot behind it.
+    /// Returns the next open connection from a slot on, and advances `from` beyond it.
     pub(crate) fn next_open(&self, from: &mut u16, except: Option<ConnectionId>) -> Option<ConnectionId> {
         loop {
             let slot = self.slot(*from)?;
             let id = ConnectionId { slot: *from, generation: slot.generation };
-            // There are never as many slots as a slot's number has values.
+            // There are fewer slots than a `u16` can number.
             *from = from.checked_add(1)?;
             let is_open = !slot.is_vacant() && slot.connection.state() == ConnectionState::Connected;
             if is_open && Some(id) != except {
@@ -292,12 +297,12 @@ mod tests {
         Ok(id)
     }
 
-    /// The names of a slot are used up, and none of them was used twice.
+    /// Uses up the ids of a slot, none of which is used twice.
     fn names_end<P: Protocol>() {
         let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
         let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
         let first = use_slot(&mut peer).expect("a vacant slot");
-        // As many names as sixteen bits have.
+        // More than the ids that sixteen bits allow.
         for _ in 0..70_000 {
             assert_ne!(use_slot(&mut peer), Ok(first));
         }
@@ -307,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_used_again() {
+    fn an_id_is_never_reused() {
         names_end::<RakNet>();
         names_end::<GameProtocol>();
     }
 
-    /// The last id that a peer gives comes before the first one of the next peer.
+    /// The last id of a peer precedes the first one of the next peer.
     fn ids_are_partitioned<P: Protocol>() {
         const PEERS: u16 = 3;
         let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
@@ -330,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn peers_of_one_server_have_ids_of_their_own() {
+    fn peers_of_one_server_have_disjoint_ids() {
         ids_are_partitioned::<RakNet>();
         ids_are_partitioned::<GameProtocol>();
     }
 
     #[test]
-    fn a_peer_is_one_of_those_among_which_ids_are_partitioned() {
+    fn a_partition_number_must_be_below_the_number_of_peers() {
         let mut peer = Peer::<RakNet>::with_capacity(Capacity::default(), RakNet::config([7; 32]));
         for (number, of) in [(0, 0), (1, 1), (3, 2)] {
             assert_eq!(peer.partition_ids(number, of), Err(PartitionError::NoSuchPeer));

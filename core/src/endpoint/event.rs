@@ -1,4 +1,4 @@
-//! What a peer tells its application, and the bytes of a message.
+//! The events of a peer, and the bytes of a message.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use super::types::{
 use crate::cursor::{Chunks, Piece};
 use crate::storage::{Block, BlockLink, Pool};
 
-/// Something that happened. It lends what it carries until the next call that changes the peer.
+/// An event. It lends its data until the next call that changes the peer.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -32,128 +32,137 @@ use crate::storage::{Block, BlockLink, Pool};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'p, P: Protocol> {
-    /// A connection is open: messages may be sent. In the Game Protocol a client knows that the server has challenged
-    /// it; that the server took its answer is not on the wire and shows only when something comes back.
+    /// A connection is open, so messages may be sent.
+    ///
+    /// In the Game Protocol, a client then knows that the server has challenged it. The acceptance of its answer is not
+    /// on the wire; it shows only when the server sends something.
     Connected {
         /// The connection.
         id: ConnectionId,
-        /// Where the other peer is.
+        /// The address of the remote peer.
         remote: SocketAddr,
-        /// Who the other peer is: in RakNet its GUID.
+        /// The identity of the remote peer: in RakNet its GUID.
         identity: P::Identity,
-        /// Who opened it.
+        /// The side that opened it.
         side: Side,
     },
-    /// A connection that this peer wanted could not be opened.
+    /// A connection could not be opened by this peer.
     ConnectFailed {
-        /// The name that `connect` gave.
+        /// The id that `connect` returned.
         id: ConnectionId,
-        /// Where the other peer should be.
+        /// The address of the remote peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: P::ConnectFailure,
     },
-    /// A connection ended. Every message that arrived before was told before.
+    /// A connection ended. Every message that arrived earlier was reported earlier.
     Disconnected {
         /// The connection.
         id: ConnectionId,
-        /// Where the other peer was.
+        /// The address of the remote peer.
         remote: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: P::DisconnectReason,
     },
-    /// This peer, as a server, has refused a client by its password, its identity or its connect token. No other event is about
-    /// that connection, unless this peer dials the other one at the same time: then its own attempt fails. Only in RakNet.
+    /// This peer, as a server, refused a client; only in RakNet.
+    ///
+    /// The reason is its password, its identity or its connect token. No other event concerns that connection, unless
+    /// this peer dials the client at the same time: then its own attempt fails.
     Refused {
         /// The connection that did not open.
         id: ConnectionId,
-        /// Where the client says it is.
+        /// The address that the client claims.
         remote: SocketAddr,
-        /// Who the client says it is.
+        /// The identity that the client claims.
         identity: P::Identity,
-        /// Why.
+        /// The reason.
         reason: RefuseReason,
-        /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may
-        /// be forged, so it is no reason for a ban.
+        /// Set if the client has shown, by a cookie or a pong, that it receives datagrams sent to `remote`.
+        ///
+        /// If not, the address may be forged and is not a reason for a ban.
         is_validated: bool,
     },
     /// A message of the application arrived.
     Message {
         /// The connection.
         id: ConnectionId,
-        /// How it travelled. RakNet's priority is not on the wire and reads as the default.
+        /// Its delivery. RakNet's priority is not on the wire and reads as the default.
         delivery: P::Delivery,
         /// Its bytes.
         message: Message<'p, P>,
     },
-    /// It is known what became of a message sent with a receipt; only in RakNet. Of messages whose fate was open when the
-    /// connection ended, nothing is told.
+    /// The outcome of a message sent with a receipt; only in RakNet.
+    ///
+    /// Receipts that are still open when the connection ends are not reported.
     Receipt {
         /// The connection.
         id: ConnectionId,
-        /// What `send` returned.
+        /// The receipt that `send` returned.
         receipt: Receipt,
-        /// What became of the message.
+        /// The outcome of the message.
         outcome: Outcome,
     },
-    /// A message in parts has come further; only in RakNet, as often as the configuration's `progress_interval` says. Of
-    /// several such messages the latest one of each direction is told.
+    /// The progress of a message in parts; only in RakNet, as often as the configuration's `progress_interval` says.
+    ///
+    /// If there are several such messages, only the latest one of each direction is reported.
     Progress {
         /// The connection.
         id: ConnectionId,
-        /// How far.
+        /// The progress.
         progress: Progress,
     },
-    /// The path carries less than the peers agreed on: large datagrams were lost while smaller ones arrived, or the system
-    /// refused one. New datagrams are smaller from now on; only in RakNet.
+    /// The MTU has been reduced; only in RakNet.
+    ///
+    /// Large datagrams were lost while smaller ones arrived, or the system refused one. New datagrams are smaller from
+    /// now on.
     MtuChanged {
         /// The connection.
         id: ConnectionId,
-        /// The MTU of the connection now, with 28 bytes of IP and UDP headers.
+        /// The new MTU of the connection, including 28 bytes of IP and UDP headers.
         mtu: u16,
     },
     /// A server answered a ping; only in RakNet.
     Pong {
         /// The server's address.
         from: SocketAddr,
-        /// Who the server is.
+        /// The identity of the server.
         identity: P::Identity,
-        /// From the ping to the pong.
+        /// The time from the ping to the pong.
         latency: Duration,
         /// The server's advertisement, 0 to 399 bytes.
         data: Message<'p, P>,
     },
     /// A peer without a connection sent a message; only in RakNet, if the configuration accepts them.
     OutOfBand {
-        /// Where it came from; may be forged.
+        /// The sender's address, which may be forged.
         from: SocketAddr,
-        /// Who sent it; may be forged.
+        /// The identity of the sender, which may be forged.
         identity: P::Identity,
-        /// What it says, 1 to 399 bytes.
+        /// The data, 1 to 399 bytes.
         data: Message<'p, P>,
     },
-    /// A peer without a connection makes itself known; only in RakNet, if the configuration accepts such messages.
+    /// A peer without a connection announced itself; only in RakNet, if the configuration accepts that.
     Advertisement {
-        /// Where it came from; may be forged.
+        /// The sender's address, which may be forged.
         from: SocketAddr,
-        /// Who sent it; may be forged.
+        /// The identity of the sender, which may be forged.
         identity: P::Identity,
         /// The advertisement, 0 to 398 bytes.
         data: Message<'p, P>,
     },
 }
 
-/// What is known of a connection.
+/// The addresses, the side and the state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo<P: Protocol> {
-    /// Where the other peer is.
+    /// The address of the remote peer.
     pub remote: SocketAddr,
-    /// Who the other peer is: in RakNet its GUID.
+    /// The identity of the remote peer: in RakNet its GUID.
     pub identity: P::Identity,
-    /// Who opened the connection.
+    /// The side that opened the connection.
     pub side: Side,
-    /// How far it has come.
+    /// The state of the connection.
     pub state: ConnectionState,
 }
 
@@ -167,7 +176,7 @@ impl<P: Protocol> defmt::Format for ConnectionInfo<P> {
 }
 
 impl<P: Protocol> Event<'_, P> {
-    /// The client that was refused, if this is about one.
+    /// Returns the client that was refused, if this is such an event.
     #[must_use]
     pub const fn refused_client(&self) -> Option<RefusedClient<P::Identity>> {
         let &Self::Refused { remote, identity, reason, is_validated, .. } = self else { return None };
@@ -213,7 +222,7 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
     }
 }
 
-/// The bytes of a message, in one piece or several.
+/// The bytes of a message, in one or more pieces.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
@@ -265,19 +274,19 @@ impl<'p, P: Protocol> Message<'p, P> {
         Self { pool, first: None }
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.first.map_or(0, |first| self.pool.size(first))
     }
 
-    /// Whether there are no bytes at all.
+    /// Returns true if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pieces, in order.
+    /// Returns the pieces, in order.
     pub fn chunks(&self) -> impl Iterator<Item = &'p [u8]> + use<'p, P> {
         let (pool, mut at) = (self.pool, self.first);
         core::iter::from_fn(move || {
@@ -287,7 +296,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         })
     }
 
-    /// All bytes at once, if they are in one piece.
+    /// Returns all bytes, if they are in one piece.
     #[must_use]
     pub fn as_slice(&self) -> Option<&'p [u8]> {
         let mut chunks = self.chunks();
@@ -295,7 +304,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         if chunks.next().is_none() { Some(first) } else { None }
     }
 
-    /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
+    /// Copies the bytes to the front of `buffer` and returns them there; `None` if they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         match self.first {
@@ -304,7 +313,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         }
     }
 
-    /// The bytes in a vector.
+    /// Returns the bytes in a vector.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
@@ -324,7 +333,7 @@ impl<P: Protocol> Chunks for Message<'_, P> {
     }
 }
 
-/// Its length; the bytes are those of the application.
+/// Formats the length, since the bytes belong to the application.
 #[cfg(feature = "defmt")]
 impl<P: Protocol> defmt::Format for Message<'_, P> {
     fn format(&self, f: defmt::Formatter<'_>) {

@@ -1,5 +1,4 @@
-//! Events of a peer, all in one order or those of one connection, and connections that have room again after they refused a
-//! message.
+//! Polling of the events of a peer, in one order or by connection, and of connections that have room again.
 
 use super::connection_table::Occupant;
 use super::event::{Event, Message};
@@ -11,19 +10,22 @@ use super::tables::{Lent, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Returns the next event, if there is one. It lends its bytes until the next call that changes this peer.
+    /// Returns the next event, if there is one.
     ///
-    /// A driver that leaves events here until they are read takes those of one connection at a time instead:
-    /// [`poll_unconnected`](Self::poll_unconnected), [`poll_readable`](Self::poll_readable) and
-    /// [`poll_event_of`](Self::poll_event_of) together return the same events.
+    /// It lends its data until the next call that changes this peer. A driver that leaves events here until they are
+    /// read takes those of one connection at a time instead: [`poll_unconnected`](Self::poll_unconnected),
+    /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of) together return the same
+    /// events.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next()?;
         next.event(self)
     }
 
-    /// Returns the next event by `next` that the hook passes, and drops those before it. First the hook may inject a message for any
-    /// connection or for that one, also in the place of one that it has just dropped.
+    /// Returns the next event by `next` that the hook passes, and drops those before it.
+    ///
+    /// First the hook may inject a message for any connection or for this one, also in place of one that it has just
+    /// dropped.
     pub(super) fn poll_event_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -43,7 +45,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns the first message of the `wanted` kind of a peer without a connection that the hook passes, and drops those before it.
+    /// Returns the first unconnected message of the `wanted` kind that the hook passes, and drops those before it.
     pub(super) fn poll_unconnected_through<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -59,8 +61,9 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes a message from the hook, and keeps its bytes until the next event. A message for a connection that is gone is dropped;
-    /// one that finds no room stays with the hook.
+    /// Takes a message from the hook, and keeps its bytes until the next event.
+    ///
+    /// A message for a connection that no longer exists is dropped; one that finds no room remains with the hook.
     fn lend_injected<H: Hook<P>>(
         &mut self,
         hook: &mut H,
@@ -119,11 +122,10 @@ impl<P: Protocol> Peer<'_, P> {
         Some(Next::Of(id, event))
     }
 
-    /// Returns the next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is returned again when more
-    /// happens on it, and not before.
+    /// Returns the next connection that may have events, for [`poll_event_of`](Self::poll_event_of).
     ///
-    /// With these two in place of [`poll_event`](Self::poll_event), a slow reader of one connection holds up no other
-    /// one, and nothing is copied in between.
+    /// It is returned again only when it has further events. With these two in place of
+    /// [`poll_event`](Self::poll_event), a slow reader of one connection delays no other one, and no copies are needed.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
@@ -166,8 +168,9 @@ impl<P: Protocol> Peer<'_, P> {
         None
     }
 
-    /// Returns the next event of one connection, if there is one. Gives back the bytes that the last event lent, as
-    /// [`poll_event`](Self::poll_event) does.
+    /// Returns the next event of one connection, if there is one.
+    ///
+    /// Takes back the data that the last event lent, like [`poll_event`](Self::poll_event).
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_of_id(id)?;
@@ -183,21 +186,22 @@ impl<P: Protocol> Peer<'_, P> {
         next
     }
 
-    /// Returns the next message of a peer without a connection, if there is one; only in RakNet. Gives back the bytes that the last
-    /// event lent, as [`poll_event`](Self::poll_event) does.
+    /// Returns the next message of a peer without a connection, if there is one; only in RakNet.
+    ///
+    /// Takes back the data that the last event lent, like [`poll_event`](Self::poll_event).
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.give_back();
         let next = self.next_unconnected()?;
         next.event(self)
     }
 
-    /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
+    /// Returns the next pong, like [`poll_unconnected`](Self::poll_unconnected); messages remain queued.
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
-    /// As [`poll_unconnected`](Self::poll_unconnected), for out-of-band messages and advertisements alone: pongs stay
-    /// for later.
+    /// Returns the next out-of-band message or advertisement, like [`poll_unconnected`](Self::poll_unconnected); pongs
+    /// remain queued.
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_message)
     }
@@ -213,8 +217,9 @@ impl<P: Protocol> Peer<'_, P> {
         if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 
-    /// Gives back the bytes that the last event lent, so that their memory is free before the next event is polled.
-    /// [`Message`](super::Message) has an example.
+    /// Takes back the data that the last event lent.
+    ///
+    /// Their memory is then free before the next event is polled. [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn give_back(&mut self) {
         match self.tables.events.take_back() {
@@ -241,8 +246,9 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns the bytes that the last event lent, of a message of a connection or of a peer without one. They stay until the next
-    /// event is polled or they are [given back](Self::give_back), whatever else happens meanwhile. Empty when nothing is lent.
+    /// Returns the data that the last event lent, of a message of a connection or of a peer without one.
+    ///
+    /// They remain until the next event is polled or they are [given back](Self::give_back). Empty if nothing is lent.
     #[must_use]
     pub const fn lent(&self) -> Message<'_, P> {
         match self.tables.events.lent().block() {
@@ -251,13 +257,14 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Takes the bytes that the last event lent, as [`lent`](Self::lent) shows them, in a vector of their own. A large message
-    /// of RakNet was put together in this vector as it arrived, so that nothing is copied now.
+    /// Takes the data that the last event lent, which [`lent`](Self::lent) shows, as a vector.
+    ///
+    /// A large message of RakNet was assembled in this vector as it arrived, so it is not copied now.
     ///
     /// ```
     /// use rakwire::endpoint::{Event, Peer, Protocol};
     ///
-    /// /// The next message that arrived.
+    /// /// Returns the next message that arrived.
     /// fn next_message<P: Protocol>(peer: &mut Peer<'_, P>) -> Option<Vec<u8>> {
     ///     while let Some(event) = peer.poll_event() {
     ///         if matches!(event, Event::Message { .. }) {
@@ -282,14 +289,14 @@ impl<P: Protocol> Peer<'_, P> {
 /// The next thing to report to the application.
 #[derive(Clone, Copy)]
 pub(super) enum Next<P: Protocol> {
-    /// Something of a connection.
+    /// An event of a connection.
     Of(ConnectionId, ConnectionEvent<P>),
     /// The first message of a peer without a connection.
     Unconnected,
 }
 
 impl<P: Protocol> Next<P> {
-    /// Returns the event, which borrows its bytes.
+    /// Returns the event, which borrows its data.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn event<'p>(self, peer: &'p Peer<'_, P>) -> Option<Event<'p, P>> {
         let pool = &peer.tables.pool;
@@ -336,14 +343,15 @@ fn unconnected_event<'p, P: Protocol>(peer: &'p Peer<'_, P>) -> Option<Event<'p,
     })
 }
 impl<P: Protocol> Peer<'_, P> {
-    /// Returns the next connection that has room for the smallest message which it refused with
-    /// [`QuotaExceeded`](super::SendError::QuotaExceeded) or [`PoolExhausted`](super::SendError::PoolExhausted). It is
-    /// named once for all messages that it refused before; if it refuses another one it is named again when there is
-    /// room for that.
+    /// Returns the next connection that has room for the smallest message that it refused.
     ///
-    /// Connections that wait for what others hold are named in turns, and no more at once than there is room for. Each
-    /// call looks at 16 of them at the most; [`poll_timeout`](Self::poll_timeout) is due at once when there are more. So a driver
-    /// that calls this a few times a turn does bounded work, however many wait.
+    /// That is a message refused with [`QuotaExceeded`](super::SendError::QuotaExceeded) or
+    /// [`PoolExhausted`](super::SendError::PoolExhausted). The connection is returned once for all earlier refusals;
+    /// after a further one it is returned again when there is room.
+    ///
+    /// Connections that wait for memory held by others are returned in turn, and no more at once than there is room
+    /// for. Each call examines at most 16 of them; [`poll_timeout`](Self::poll_timeout) is due at once if there are
+    /// more. So a driver that calls this a few times per iteration does bounded work, however many connections wait.
     ///
     /// ```
     /// use rakwire::Instant;

@@ -1,7 +1,8 @@
-//! The plugin point: sees, filters and injects what passes through a peer.
+//! Hooks, which inspect, filter and inject the traffic of a peer.
 //!
-//! A [`Hook`] is sans-IO like the peer. [`Hooked`] holds a peer and a hook, and has the verbs of both: each datagram and
-//! each event passes the hook first. Two hooks make one: a pair of hooks is a hook. A peer without hooks pays nothing.
+//! A [`Hook`] is sans-IO like the peer. [`Hooked`] combines a peer and a hook, and has the methods of both: each
+//! datagram and each event passes through the hook first. A pair of hooks is a hook. A peer without hooks has no
+//! overhead.
 
 use core::net::SocketAddr;
 
@@ -15,15 +16,15 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
-    /// It goes on.
+    /// It continues.
     #[default]
     Pass,
-    /// It ends here.
+    /// It is dropped.
     Drop,
 }
 
 impl Verdict {
-    /// Drops what either drops.
+    /// Returns `Drop` if either is `Drop`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -32,7 +33,7 @@ impl Verdict {
         }
     }
 
-    /// Asks `next` about what passes.
+    /// Returns the verdict of `next`, unless this one is `Drop`.
     #[must_use]
     pub fn and_then(self, next: impl FnOnce() -> Self) -> Self {
         match self {
@@ -42,18 +43,20 @@ impl Verdict {
     }
 }
 
-/// A message that a hook delivers to the application as if the other peer of a connection had sent it.
+/// A message that a hook delivers to the application as if the remote peer of a connection had sent it.
 #[derive(Clone, Copy, Debug)]
 pub struct Injected<'h, P: Protocol> {
-    /// The connection. What is for one that is gone is dropped.
+    /// The connection. A message for one that no longer exists is dropped.
     pub id: ConnectionId,
-    /// How it should seem to have travelled.
+    /// The delivery that the application sees.
     pub delivery: P::Delivery,
-    /// Its bytes. What is empty is dropped.
+    /// Its bytes. An empty message is dropped.
     pub message: &'h [u8],
 }
 
-/// Watches a peer. Every method may be left out. The time that it is given never steps back.
+/// Observes and filters the traffic of a peer.
+///
+/// All methods are optional. The time passed to it never decreases.
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -87,63 +90,66 @@ pub struct Injected<'h, P: Protocol> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook<P: Protocol> {
-    /// A datagram arrived. Dropped, the peer never sees it.
+    /// Handles a received datagram. If it is dropped, the peer never sees it.
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, from, datagram);
         Verdict::Pass
     }
 
-    /// A datagram is about to be sent. Dropped, it counts as lost on the way.
+    /// Handles a datagram about to be sent. If it is dropped, it counts as lost on the path.
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, to, datagram);
         Verdict::Pass
     }
 
-    /// The application is about to get an event. If it is dropped, the application never gets it.
+    /// Handles an event for the application. If it is dropped, the application never receives it.
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         let _ = (now, event);
         Verdict::Pass
     }
 
-    /// Whether [`on_event`](Self::on_event) and [`inject`](Self::inject) are to be called. A hook that answers no spares each
-    /// event the way to it.
+    /// Returns true if [`on_event`](Self::on_event) and [`inject`](Self::inject) are to be called.
+    ///
+    /// Returning false saves two calls for each event.
     fn watches_events(&self) -> bool {
         true
     }
 
-    /// Offers `take` a message that the application is to get as if it had arrived: the oldest, or the oldest for the
-    /// connection `of`. `take` returns whether it was delivered; if it was not, it stays the first. It passes no hook again. This is
-    /// asked before each event that passes [`on_event`](Self::on_event), so that what replaces a message comes in its place;
-    /// and `take` is called at the most once.
+    /// Offers `take` a message to deliver to the application as if it had arrived.
+    ///
+    /// It is the oldest message, or the oldest one for the connection `of`. `take` returns true if the message was
+    /// delivered; otherwise it remains the first. An injected message passes through no hook again. This is called
+    /// before each event that passes through [`on_event`](Self::on_event), so that a replacement takes the place of the
+    /// dropped message. `take` is called at most once.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
     }
 
-    /// The application sends a message. Dropped, [`Hooked::send`] says that it was refused.
+    /// Handles a message that the application sends. If it is dropped, [`Hooked::send`] returns an error.
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
         Verdict::Pass
     }
 
-    /// Called before the output of the peer is taken: the time to send messages of its own.
+    /// Called before the output of the peer is taken, so that the hook can send messages of its own.
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         let _ = (now, peer);
     }
 
-    /// When [`update`](Self::update) wants to be called next, if ever.
+    /// Returns when [`update`](Self::update) is to be called next, if ever.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 }
 
-/// No hook.
+/// The empty hook.
 impl<P: Protocol> Hook<P> for () {
     fn watches_events(&self) -> bool {
         false
     }
 }
 
-/// A hook of any type, for drivers that are the same with each.
+/// A hook of dynamic type, for drivers that are not generic over hooks.
 #[cfg(feature = "alloc")]
 impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
@@ -179,7 +185,7 @@ impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
     }
 }
 
-/// What the first drops the second is not shown.
+/// Datagrams, events and messages that the first hook drops are not shown to the second.
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and_then(|| self.1.on_received(now, from, datagram))
@@ -222,32 +228,33 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 }
 
-/// A peer whose datagrams and events pass a hook. [`Hook`] has an example.
+/// A peer that passes its datagrams and events through a hook. [`Hook`] has an example.
 #[derive(Debug)]
 pub struct Hooked<'a, P: Protocol, H> {
-    /// The peer. What is called on it directly passes no hook; datagrams and events pass if they go through this.
+    /// The peer. Its own methods bypass the hook; call those of this type instead.
     pub peer: Peer<'a, P>,
     /// The hook.
     pub hook: H,
 }
 
 impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
-    /// Lets a hook watch a peer.
+    /// Attaches a hook to a peer.
     #[must_use]
     pub const fn new(peer: Peer<'a, P>, hook: H) -> Self {
         Self { peer, hook }
     }
 
-    /// Moves the clock; it never steps back, as that of the peer.
+    /// Advances the clock, which never goes back, like that of the peer.
     fn advance(&mut self, now: Instant) -> Instant {
         self.peer.advance(now);
         self.peer.last_now
     }
 
-    /// As [`Peer::send`], through the hook.
+    /// Sends a message like [`Peer::send`], through the hook.
     ///
     /// # Errors
-    /// As [`Peer::send`], and [`SendError::Filtered`] when the hook drops the message.
+    ///
+    /// As [`Peer::send`], and [`SendError::Filtered`] if the hook drops the message.
     pub fn send(
         &mut self,
         now: Instant,
@@ -262,10 +269,11 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// As [`Peer::send_vec`], through the hook.
+    /// Sends a message like [`Peer::send_vec`], through the hook.
     ///
     /// # Errors
-    /// As [`Peer::send_vec`], and [`SendError::Filtered`] when the hook drops the message.
+    ///
+    /// As [`Peer::send_vec`], and [`SendError::Filtered`] if the hook drops the message.
     #[cfg(feature = "hand-over")]
     pub fn send_vec(
         &mut self,
@@ -281,7 +289,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
-    /// As [`Peer::poll_event`], through the hook.
+    /// Returns the next event like [`Peer::poll_event`], through the hook.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event();
@@ -289,13 +297,15 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, None, Peer::next)
     }
 
-    /// As [`Peer::poll_readable`]. The hook may drop all events of the connection. A message that it injects makes no connection
-    /// readable: [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) return it.
+    /// Returns the next readable connection like [`Peer::poll_readable`].
+    ///
+    /// The hook may drop all events of the connection. An injected message makes no connection readable:
+    /// [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) return it.
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
         self.peer.poll_readable()
     }
 
-    /// As [`Peer::poll_event_of`], through the hook.
+    /// Returns the next event like [`Peer::poll_event_of`], through the hook.
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {
             return self.peer.poll_event_of(id);
@@ -303,17 +313,17 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.peer.poll_event_through(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
     }
 
-    /// As [`Peer::poll_unconnected`], through the hook.
+    /// Returns the next message like [`Peer::poll_unconnected`], through the hook.
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(|_| true)
     }
 
-    /// As [`Peer::poll_pong`], through the hook.
+    /// Returns the next pong like [`Peer::poll_pong`], through the hook.
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
-    /// As [`Peer::poll_out_of_band`], through the hook.
+    /// Returns the next message like [`Peer::poll_out_of_band`], through the hook.
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
         self.poll_unconnected_of(UnconnectedKind::is_message)
     }

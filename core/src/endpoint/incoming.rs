@@ -1,16 +1,18 @@
-//! Connections that others open: how they are counted, how many of the places for clients one address and one network may take,
-//! and what a peer asks those with whom it decides whom it lets in.
+//! Incoming connections: their counts, their limits, and requests for shared admission.
 //!
-//! An address is one of IPv4, or 64 bits of IPv6, which one customer has; a network has 24 bits of IPv4, or 48 of IPv6,
-//! which one site has (RFC 6177 section 2). Addresses that the Internet does not pass on are not limited: behind them are
-//! machines of the operator, such as a relay or a gateway of containers, through which many clients come.
+//! An address is one of IPv4, or 64 bits of IPv6, the prefix of one customer. A network has 24 bits of IPv4, or 48 of
+//! IPv6, the prefix of one site (RFC 6177 section 2). Addresses that are not routed on the Internet are not limited,
+//! because they belong to machines of the operator through which many clients connect, such as a relay or a container
+//! gateway.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
 use crate::rate_limit::Ration;
 
-/// How a connection counts among those that others opened. It is kept for each, so it is one byte.
+/// How a connection counts among the incoming ones.
+///
+/// It is stored for each connection, so it is one byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Incoming(u8);
 
@@ -19,10 +21,10 @@ const HALF_OPEN: u8 = 2;
 const UNVALIDATED: u8 = 4;
 
 impl Incoming {
-    /// This end opened it, or it has ended.
+    /// This end opened the connection, or it has ended.
     pub(crate) const NO: Self = Self(0);
 
-    /// Another peer opened it, and it has not ended.
+    /// Creates the count of an incoming connection that has not ended.
     pub(crate) const fn new(is_half_open: bool, is_unvalidated: bool) -> Self {
         let half_open = if is_half_open { HALF_OPEN } else { 0 };
         let unvalidated = if is_unvalidated { UNVALIDATED } else { 0 };
@@ -33,17 +35,17 @@ impl Incoming {
         self.0 & COUNTED != 0
     }
 
-    /// Whether the other peer has not introduced itself.
+    /// Returns true if the remote peer has not sent its connection request.
     pub(crate) const fn is_half_open(self) -> bool {
         self.0 & HALF_OPEN != 0
     }
 
-    /// Whether the other peer has not shown that its address is its own.
+    /// Returns true if the address of the remote peer is not validated.
     pub(crate) const fn is_unvalidated(self) -> bool {
         self.0 & UNVALIDATED != 0
     }
 
-    /// Whether the other peer has shown that its address is its own, if the connection counts like `after` now.
+    /// Returns true if the change to `after` validates the address of the remote peer.
     pub(crate) const fn is_validated_by(self, after: Self) -> bool {
         self.is_unvalidated() && after.is_counted() && !after.is_unvalidated()
     }
@@ -52,26 +54,28 @@ impl Incoming {
 /// An origin and the limits that it has reached.
 pub(crate) type CrowdedOrigin = (Origin, ClientLimits);
 
-/// Origins that are remembered; boards have few connections to look at.
+/// The number of remembered origins; boards have few connections to examine.
 const CROWDED: usize = if cfg!(all(feature = "alloc", feature = "server")) { 2 } else { 0 };
 
-/// The connections of a peer that others opened.
+/// The counts of a peer's incoming connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IncomingCounts {
     pub(crate) all: u16,
-    /// Those of them that are half open.
+    /// The number of half-open ones.
     pub(crate) half_open: u16,
-    /// Those of them, open or not, whose address is not validated.
+    /// The number of those, open or not, without a validated address.
     pub(crate) unvalidated: u16,
-    /// Further ones that may be let in without a validated address, where that depends on the load.
+    /// The allowance of further clients without a validated address, if that depends on the load.
     pub(crate) ration: Ration,
-    /// The origins that were found crowded last, by clients without and with a validated address, as long as no connection
-    /// counts otherwise than then: further clients of the same origin are refused without looking at all connections.
+    /// The origins last found crowded, by clients without and with a validated address.
+    ///
+    /// They are valid until the counts change. Further clients of the same origin are then refused without examining
+    /// all connections.
     crowded: [Option<CrowdedOrigin>; CROWDED],
 }
 
 impl IncomingCounts {
-    /// A connection that counted like `before` counts like `after`.
+    /// Called when a connection changed its count from `before` to `after`.
     #[cold]
     pub(crate) const fn change(&mut self, before: Incoming, after: Incoming) {
         recount(&mut self.all, before.is_counted(), after.is_counted());
@@ -99,7 +103,7 @@ const fn recount(count: &mut u16, before: bool, after: bool) {
     }
 }
 
-/// How many connections of others may come from one address, and from one network.
+/// The limits of incoming connections from one address and from one network.
 ///
 /// ```
 /// use rakwire::endpoint::ClientLimits;
@@ -108,15 +112,17 @@ const fn recount(count: &mut u16, before: bool, after: bool) {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Connections from one address of IPv4, or from 64 bits of IPv6; 65,535 is no limit.
+    /// Connections from one IPv4 address, or from 64 bits of IPv6; 65,535 means no limit.
     pub address: u16,
-    /// Connections from 24 bits of IPv4, or from 48 of IPv6; 65,535 is no limit.
+    /// Connections from 24 bits of IPv4, or from 48 of IPv6; 65,535 means no limit.
     pub network: u16,
 }
 
 impl ClientLimits {
-    /// The limits of a configuration with so many places. What it does not say leaves a quarter of the places to other
-    /// addresses, and an eighth to other networks; servers with less than 16 leave none, since one household may fill them.
+    /// Returns the limits of a configuration with `max_incoming` places.
+    ///
+    /// By default, a quarter of the places is left to other addresses and an eighth to other networks. Servers with
+    /// fewer than 16 places leave none, because one household may fill them.
     #[must_use]
     pub const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
         Self { address: or_share(address, max_incoming, 4), network: or_share(network, max_incoming, 8) }
@@ -127,10 +133,10 @@ impl ClientLimits {
     }
 }
 
-/// Servers with fewer places have no limits by default: they are games among friends, who may share an address.
+/// The number of places below which there are no default limits, because friends may share an address.
 const SMALL: u16 = 16;
 
-/// All places but one part in so many.
+/// Returns `limit`, or else all places but the fraction `1 / parts`.
 const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     match (limit, places) {
         (Some(limit), _) => limit,
@@ -139,7 +145,7 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     }
 }
 
-/// What a client is counted under: its address, and its network.
+/// The keys under which a client is counted: its address and its network.
 ///
 /// ```
 /// use rakwire::endpoint::Origin;
@@ -150,14 +156,16 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Equal for clients of one address of IPv4, or of 64 bits of IPv6.
+    /// Equal for clients of one IPv4 address, or of 64 bits of IPv6.
     pub address: u128,
     /// Equal for clients of 24 bits of IPv4, or of 48 of IPv6.
     pub network: u128,
 }
 
 impl Origin {
-    /// Returns nothing if clients with this address are not limited, because the Internet does not pass it on.
+    /// Returns the origin of an address.
+    ///
+    /// Returns `None` if it is not limited, because it is not routed on the Internet.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
@@ -166,7 +174,7 @@ impl Origin {
                 Some(Self { address: ip.to_bits().into(), network: (ip.to_bits() >> 8).into() })
             }
             IpAddr::V6(ip) if is_local_ipv6(ip) => None,
-            // The first bits of global addresses are none of an IPv4 address.
+            // The leading bits of global IPv6 addresses never equal those of an IPv4 key.
             IpAddr::V6(ip) => {
                 Some(Self { address: ip.to_bits() >> 64 << 64, network: ip.to_bits() >> 80 << 80 })
             }
@@ -178,58 +186,61 @@ const fn is_local_ipv4(ip: Ipv4Addr) -> bool {
     ip.is_loopback() || ip.is_private() || ip.is_link_local()
 }
 
-/// Loopback, link-local (RFC 4291 section 2.5.6) or unique local (RFC 4193 section 3.1).
+/// Returns true for addresses that are not routed on the Internet.
+///
+/// They are loopback, link-local (RFC 4291 section 2.5.6) and unique local (RFC 4193 section 3.1) addresses.
 const fn is_local_ipv6(ip: Ipv6Addr) -> bool {
     let [first, ..] = ip.segments();
     ip.is_loopback() || first & 0xffc0 == 0xfe80 || first & 0xfe00 == 0xfc00
 }
 
-/// A client that wants a connection.
+/// A client that requests a connection.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     not(all(feature = "alloc", feature = "server")),
-    expect(dead_code, reason = "a peer that decides alone asks nobody")
+    expect(dead_code, reason = "a request is only read by shared admission")
 )]
 pub(crate) struct Request {
-    /// The GUID, where there is one.
+    /// The GUID, if there is one.
     pub(crate) identity: Option<u64>,
     pub(crate) address: SocketAddr,
     pub(crate) max_incoming: u16,
-    /// How long an address must wait between two connections.
+    /// The least time between two connections of an address.
     pub(crate) interval: Option<Duration>,
-    /// Whether the client has proved that the address is its own.
+    /// Set if the address of the client is validated.
     pub(crate) is_validated: bool,
-    /// How many connections of a network may be half open, if that is limited.
+    /// The most half-open connections of a network, if that is limited.
     pub(crate) half_open: Option<u16>,
-    /// How many connections may come from one address and from one network.
+    /// The limits of connections from one address and from one network.
     pub(crate) limits: ClientLimits,
 }
 
-/// Why a client gets no connection.
+/// The reason why a client gets no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "alloc", feature = "server")),
-    expect(dead_code, reason = "a peer that decides alone has its own words")
+    expect(dead_code, reason = "some reasons only exist with shared admission")
 )]
 pub(crate) enum Rejection {
     /// The address is banned.
     Banned,
     /// There is a connection with this identity.
     Known,
-    /// The address has opened a connection a moment ago.
+    /// The address opened a connection a moment ago.
     Recent,
-    /// There are as many connections as there may be.
+    /// There are as many connections as allowed.
     Full,
-    /// The address or its network has as many connections as it may have.
+    /// The address or its network has as many connections as allowed.
     Crowded,
-    /// It has not proved its address, and others that have not either are in its way: a client that proves its address gets a
-    /// place.
+    /// Its address is not validated, and others like it are in its way.
+    ///
+    /// A client with a validated address would be admitted.
     Unvalidated,
-    /// As many connections of the network as may be are half open.
+    /// The network has as many half-open connections as allowed.
     HalfOpen,
-    /// The application turns the client away.
+    /// The application refuses the client.
     Refused,
-    /// The application leaves the client without an answer.
+    /// The application ignores the client.
     Ignored,
 }
 
@@ -242,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_places_is_for_other_addresses_and_an_eighth_for_other_networks() {
+    fn default_limits_leave_places_to_other_origins() {
         for (places, address, network) in [
             (1, u16::MAX, u16::MAX),
             (15, u16::MAX, u16::MAX),
@@ -256,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_customer_and_a_site_are_counted_together() {
+    fn addresses_of_a_customer_and_of_a_site_share_a_count() {
         let same = |left: &str, right: &str| {
             let (left, right) =
                 (origin(left).expect("a global address"), origin(right).expect("a global address"));
@@ -285,7 +296,7 @@ mod tests {
         for text in local {
             assert_eq!(origin(text), None, "{text}");
         }
-        // The addresses of a carrier's NAT (RFC 6598) are many households.
+        // The addresses of a carrier-grade NAT (RFC 6598) represent many households.
         assert!(origin("100.64.0.1").is_some());
     }
 }

@@ -1,5 +1,4 @@
-//! A peer's part in admission: its own counts of connections that others opened, and its place among the peers with which it
-//! decides together.
+//! The admission of clients at one peer, alone or shared with other peers.
 
 use core::net::IpAddr;
 
@@ -10,33 +9,33 @@ use super::incoming::{ClientLimits, Incoming, IncomingCounts, Origin, Rejection,
 use crate::rate_limit::{Allowance, Rates};
 use crate::time::Instant;
 
-/// Decides which clients come in, for one peer alone or together with others.
+/// Decides which clients are admitted, for one peer alone or together with others.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionMember {
-    /// How many connections others opened at this peer.
+    /// The counts of incoming connections at this peer.
     incoming: IncomingCounts,
-    /// Its part in what several peers decide together, if it does.
+    /// Its membership in shared admission, if any.
     member: Option<Member>,
 }
 
 impl AdmissionMember {
-    /// Lets this peer decide together with others.
+    /// Makes this peer share admission with others.
     #[cfg(all(feature = "alloc", feature = "server"))]
     pub(crate) fn share(&mut self, shared: alloc::boxed::Box<dyn super::admission::SharedAdmission>) {
         self.member = Some(Member::new(shared));
     }
 
-    /// How many connections others have opened at this peer.
+    /// Returns the number of incoming connections at this peer.
     pub(crate) const fn incoming(&self) -> u16 {
         self.incoming.all
     }
 
-    /// How many of them are half open.
+    /// Returns the number of half-open ones.
     pub(crate) const fn half_open(&self) -> u16 {
         self.incoming.half_open
     }
 
-    /// How many connections others have opened, at all peers.
+    /// Returns the number of incoming connections at all peers.
     pub(crate) fn incoming_at_all(&self) -> usize {
         match &self.member {
             Some(member) => member.incoming(),
@@ -49,12 +48,14 @@ impl AdmissionMember {
         self.member.as_ref().map_or(Ok(()), |member| member.reserve(now, slot, request))
     }
 
-    /// Whether a client with this identity is connected with any of the peers, as far as they decide together.
+    /// Returns true if a client with this identity is connected to any peer that shares admission.
     pub(crate) fn is_known_to_others(&self, identity: u64) -> bool {
         self.member.as_ref().is_some_and(|member| member.knows(identity))
     }
 
-    /// Whether all peers together have an answer left for a peer without a connection; nothing if this peer decides alone.
+    /// Returns true if the shared rate limit admits an answer to a peer without a connection.
+    ///
+    /// Returns `None` if this peer decides alone.
     pub(crate) fn admits_answer(
         &self,
         secret: &[u8; 16],
@@ -65,9 +66,10 @@ impl AdmissionMember {
         self.member.as_ref().map(|member| member.admits_answer(secret, rates, now, to))
     }
 
-    /// Whether one more client may come in without a proof of its address: by the ration of this peer, or by that of all
-    /// peers if they decide together, and as long as fewer than the events of `allowance` are there now. Without an
-    /// allowance any number may.
+    /// Returns true if one more client may be admitted without a validated address.
+    ///
+    /// The ration is that of this peer, or that of all peers if they share admission. Fewer connections than
+    /// `allowance` permits must be unvalidated now. Without an allowance any number may be admitted.
     pub(crate) fn has_unvalidated_left(&self, allowance: Option<Allowance>, now: Instant) -> bool {
         let Some(allowance) = allowance else { return true };
         match &self.member {
@@ -79,9 +81,10 @@ impl AdmissionMember {
         }
     }
 
-    /// Takes one client that comes in without a proof of its address from the ration of this peer, or from that of all peers.
-    /// The ration gets back what is not filled up again when the address is validated. At worst another peer of the server has
-    /// just taken the same place too.
+    /// Takes one client without a validated address from the ration of this peer, or from the shared one.
+    ///
+    /// The ration regains a place that does not refill by itself when the address is validated. At worst another peer
+    /// of the server has just taken the same place.
     pub(crate) fn take_unvalidated(&mut self, allowance: Option<Allowance>, now: Instant) {
         let Some(allowance) = allowance else { return };
         match &self.member {
@@ -92,7 +95,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Counts a connection that has changed as it counts now.
+    /// Counts a connection again after its state has changed.
     pub(crate) fn recount<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, now: Instant) {
         let after = slot.connection.incoming();
         let before = core::mem::replace(&mut slot.incoming, after);
@@ -101,7 +104,7 @@ impl AdmissionMember {
         }
     }
 
-    /// Notifies the peers that decide together with this one of the change; a peer that decides alone gives its ration back.
+    /// Notifies shared admission of the change; a peer that decides alone returns its ration.
     #[cold]
     fn change(&mut self, at: u16, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         self.incoming.change(before, after);
@@ -114,8 +117,9 @@ impl AdmissionMember {
         }
     }
 
-    /// Whether the limits let another client of this address in, as far as this peer knows of others. Connections whose
-    /// address is not validated may be forged by anyone, so they keep out only clients whose address is not validated either.
+    /// Returns true if the limits of this peer admit another client of this address.
+    ///
+    /// Connections without a validated address may be forged, so they only count against clients without one.
     pub(crate) fn has_place_for<C: Default>(
         &mut self,
         connections: &ConnectionTable<'_, C>,
@@ -123,7 +127,7 @@ impl AdmissionMember {
         limits: ClientLimits,
         is_validated: bool,
     ) -> bool {
-        // As long as there are fewer clients in all, none of them has to be looked at.
+        // While there are fewer clients in total, none of them has to be examined.
         if self.incoming.all < limits.least() {
             return true;
         }
@@ -147,8 +151,9 @@ impl AdmissionMember {
     }
 }
 
-/// Stands in for a peer's part in a common decision. Without the features `alloc` and `server` each peer decides alone which clients
-/// it lets in.
+/// Replaces the membership in shared admission.
+///
+/// Without the features `alloc` and `server` each peer decides alone.
 #[cfg(not(all(feature = "alloc", feature = "server")))]
 #[derive(Debug)]
 pub(crate) enum Member {}

@@ -1,18 +1,17 @@
-//! The endpoint that both protocols run in: the connection table, events, hooks, plugins, memory, counters and the run loop.
+//! The endpoint that runs both protocols: connections, events, hooks, plugins, memory and the run loop.
 //!
-//! A [`Peer`] holds any number of connections over one socket that it does not know, and no clock:
+//! A [`Peer`] holds any number of connections over one socket. It has neither the socket nor a clock:
 //!
 //! - **in**: [`Peer::handle_datagram`], [`Peer::handle_timeout`], and the application's [`Peer::connect`],
 //!   [`Peer::send`], [`Peer::disconnect`];
 //! - **out**: [`Peer::poll_event`], [`Peer::poll_transmit`], [`Peer::poll_timeout`].
 //!
-//! Call the methods of the first kind whenever there is reason to, then `poll_event` and `poll_transmit` until they
-//! return nothing, then sleep until `poll_timeout` or the next datagram. Nothing breaks if output is taken late; it
-//! waits.
+//! Call the methods of the first kind as needed, then `poll_event` and `poll_transmit` until they return nothing, then
+//! sleep until `poll_timeout` or the next datagram. Output may be taken late without harm.
 //!
-//! What differs between the protocols is behind one trait, [`Protocol`]. [`raknet`](crate::raknet) and
-//! [`game_protocol`](crate::game_protocol) name everything here for their own: `raknet::Peer<'a>` is
-//! `endpoint::Peer<'a, RakNet>`.
+//! The differences between the protocols are behind one trait, [`Protocol`]. [`raknet`](crate::raknet) and
+//! [`game_protocol`](crate::game_protocol) have aliases for all types here: `raknet::Peer<'a>` is `endpoint::Peer<'a,
+//! RakNet>`.
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;

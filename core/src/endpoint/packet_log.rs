@@ -1,4 +1,4 @@
-//! A hook that writes down every datagram: in lines that people read, or in capture files, which Wireshark and tcpdump open.
+//! A hook that logs every datagram: in human-readable lines, or in capture files for Wireshark and tcpdump.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,7 +10,7 @@ use super::types::Direction;
 use crate::cursor::{WireError, Writer};
 use crate::time::Instant;
 
-/// Where a [`PacketLogger`] writes to.
+/// The output of a [`PacketLogger`].
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -31,11 +31,11 @@ use crate::time::Instant;
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
 pub trait LogSink {
-    /// Takes a datagram that went to or came from `other`.
+    /// Records a datagram sent to or received from `other`.
     fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]);
 }
 
-/// A hook that shows every datagram to a sink and drops none.
+/// A hook that passes every datagram to a sink and drops none.
 ///
 /// ```
 /// use rakwire::raknet::{Config, Hooked, PacketLogger, Peer, PcapWriter, Resources};
@@ -68,8 +68,7 @@ impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
     }
 }
 
-/// A sink that writes a line for each datagram to a formatter's target: time, direction, address, length and what it
-/// is.
+/// A sink that writes a line for each datagram: time, direction, address, length and kind.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -88,13 +87,13 @@ impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LineWriter<P, W> {
-    /// Where the lines go.
+    /// The target of the lines.
     pub target: W,
     protocol: PhantomData<P>,
 }
 
 impl<P: Protocol, W: fmt::Write> LineWriter<P, W> {
-    /// Writes lines to `target`.
+    /// Creates a sink that writes lines to `target`.
     #[must_use]
     pub const fn new(target: W) -> Self {
         Self { target, protocol: PhantomData }
@@ -109,13 +108,13 @@ impl<P: Protocol, W: fmt::Write> LogSink for LineWriter<P, W> {
             Direction::Sending => "out",
         };
         let length = datagram.len();
-        // A log that cannot be written to must not stop the game.
+        // A failing log must not stop the game.
         let _ = write!(self.target, "{seconds}.{micros:06} {way} {other} {length} bytes, ");
         let _ = writeln!(self.target, "{}", Summary::<P>(datagram, PhantomData));
     }
 }
 
-/// What a datagram is, in a few words.
+/// Describes a datagram in a few words.
 struct Summary<'d, P>(&'d [u8], PhantomData<P>);
 
 impl<P: Protocol> fmt::Display for Summary<'_, P> {
@@ -124,18 +123,20 @@ impl<P: Protocol> fmt::Display for Summary<'_, P> {
     }
 }
 
-/// The longest headers before a datagram: those of the record, of IPv6 and of UDP.
+/// The size of the longest headers before a datagram: those of the record, of IPv6 and of UDP.
 const LONGEST_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
 const IPV4_HEADER: u16 = 20;
 const UDP_HEADER: u16 = 8;
 /// The protocol number of UDP.
 const UDP: u8 = 17;
 const TIME_TO_LIVE: u8 = 64;
-/// Raw IP packets, told apart by their version (LINKTYPE_RAW).
+/// Raw IP packets, distinguished by their version (LINKTYPE_RAW).
 const LINK_TYPE: u32 = 101;
 
-/// A sink that writes a capture file (pcap, microseconds). Each datagram stands in an IPv4 or IPv6 packet, as its addresses
-/// are, with right checksums, so that tools show it as UDP.
+/// A sink that writes a capture file (pcap, with microseconds).
+///
+/// Each datagram is wrapped in an IPv4 or IPv6 packet, depending on its addresses, with correct checksums, so that
+/// tools show it as UDP.
 #[derive(Debug)]
 pub struct PcapWriter<F> {
     local: SocketAddr,
@@ -143,11 +144,13 @@ pub struct PcapWriter<F> {
 }
 
 impl<F: FnMut(&[u8])> PcapWriter<F> {
-    /// Begins a capture at the address `local`: hands the header of the file to `write`, later each record.
+    /// Begins a capture at the address `local`.
+    ///
+    /// Passes the header of the file to `write`, and later each record.
     pub fn new(local: SocketAddr, mut write: F) -> Self {
         let mut header = [0; 24];
         let mut writer = Writer::new(&mut header);
-        // The buffer is as long as what is written.
+        // The buffer has exactly the length of the header.
         let _ = write_file_header(&mut writer);
         write(&header);
         Self { local, write }
@@ -178,7 +181,7 @@ impl<F: FnMut(&[u8])> LogSink for PcapWriter<F> {
     }
 }
 
-/// Both ends of a datagram.
+/// The two addresses of a datagram.
 enum Ends {
     V4([u8; 4], [u8; 4]),
     V6([u8; 16], [u8; 16]),
@@ -192,7 +195,7 @@ impl Ends {
         }
     }
 
-    /// The sum of their words.
+    /// Returns the sum of their words.
     fn sum(&self) -> u32 {
         match self {
             Self::V4(from, to) => add(from) + add(to),
@@ -201,7 +204,9 @@ impl Ends {
     }
 }
 
-/// An address as one of IPv4: also one that is mapped, and that of a socket for both versions which has none.
+/// Returns an address as one of IPv4.
+///
+/// It accepts mapped addresses, and the unspecified one of a dual-stack socket.
 fn ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V4(ip) => Some(ip),
@@ -249,7 +254,7 @@ fn write_headers(
     writer.u16(if checksum == 0 { 0xFFFF } else { checksum })
 }
 
-/// The header of RFC 791, without options.
+/// Writes the header of RFC 791, without options.
 fn write_ipv4(writer: &mut Writer<'_>, from: &[u8; 4], to: &[u8; 4], length: u16) -> Result<(), WireError> {
     const VERSION_AND_LENGTH: u16 = 0x4500;
     let life_and_protocol = u16::from_be_bytes([TIME_TO_LIVE, UDP]);
@@ -263,7 +268,7 @@ fn write_ipv4(writer: &mut Writer<'_>, from: &[u8; 4], to: &[u8; 4], length: u16
     writer.bytes(to)
 }
 
-/// The header of RFC 8200.
+/// Writes the header of RFC 8200.
 fn write_ipv6(
     writer: &mut Writer<'_>,
     from: &[u8; 16],
@@ -277,7 +282,7 @@ fn write_ipv6(
     writer.bytes(to)
 }
 
-/// The ones' complement of the ones' complement sum (RFC 1071).
+/// Returns the ones' complement of the ones' complement sum (RFC 1071).
 fn checksum(mut sum: u32) -> u16 {
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);
@@ -285,7 +290,7 @@ fn checksum(mut sum: u32) -> u16 {
     !u16::try_from(sum).unwrap_or(0)
 }
 
-/// The sum of 16-bit words; the last byte of an odd length is the high one.
+/// Returns the sum of 16-bit words; the last byte of an odd length is the high one.
 fn add(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();

@@ -1,5 +1,4 @@
-//! How a peer runs: datagrams and deadlines in, datagrams out, and how its connections begin, change and end, so that every table
-//! lists them as they are.
+//! The run loop of a peer: datagrams and deadlines in, datagrams out, and connections in their tables.
 
 use core::net::SocketAddr;
 
@@ -11,18 +10,19 @@ use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Handles a datagram that arrived at `now`. Never fails: malformed datagrams are dropped and counted in
-    /// [`stats`](Self::stats).
+    /// Handles a datagram received at `now`.
     ///
-    /// `now` should be the time at which the datagram was received, also when it is handled later.
+    /// It never fails: malformed datagrams are dropped and counted in [`stats`](Self::stats). `now` should be the time
+    /// at which the datagram was received, even if it is handled later.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.advance(now);
         self.stats.on_received(datagram.len());
         P::route(self, from, datagram);
     }
 
-    /// Handles that the system refused to send a datagram of `length` bytes to this address because it is too large for the
-    /// path (`EMSGSIZE`). A client of RakNet then probes the next smaller MTU at once. The datagram itself is lost.
+    /// Called when the system refused a datagram of `length` bytes as too large for the path (`EMSGSIZE`).
+    ///
+    /// A client of RakNet then probes the next smaller MTU at once. The datagram itself is lost.
     pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {
@@ -30,9 +30,11 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Handles that the system or a router reports that nothing can be reached at this address: nothing listens at the port, or
-    /// no route leads to the host. An attempt to connect whose request has had no answer ends with the failure `Unreachable`. All other
-    /// connections ignore the report, since ICMP messages are easily forged (RFC 5927 section 4, RFC 8085 section 5.2).
+    /// Called when the system or a router reported that this address is unreachable.
+    ///
+    /// No socket is open at the port, or no route leads to the host. An attempt to connect ends with the failure
+    /// `Unreachable` if it has had no answer. All other connections ignore the report, because ICMP messages are easily
+    /// forged (RFC 5927 section 4, RFC 8085 section 5.2).
     pub fn handle_unreachable(&mut self, now: Instant, to: SocketAddr) {
         self.advance(now);
         if let Some(slot) = self.tables.connections.find(&to) {
@@ -40,7 +42,7 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Does what is due at `now`.
+    /// Does the work that is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(slot) = self.tables.wakeups.take_due(self.last_now) {
@@ -48,8 +50,10 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) are to be called next. A time
-    /// in the past means now; `None` means that only a datagram or the application can change anything.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) are to be
+    /// called next.
+    ///
+    /// A time in the past means now; `None` means that only a datagram or the application can change anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let Tables { wakeups, writable, .. } = &self.tables;
@@ -59,7 +63,7 @@ impl<P: Protocol> Peer<'_, P> {
         wakeups.next_deadline()
     }
 
-    /// Moves the clock; it never steps back.
+    /// Advances the clock, which never goes back.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn advance(&mut self, now: Instant) {
         self.last_now = self.last_now.max(now);
@@ -85,8 +89,9 @@ impl<P: Protocol> Machine for Peer<'_, P> {
 }
 
 impl<P: Protocol> Peer<'_, P> {
-    /// Composes the next datagram to send at `now` in `buffer`, which must have room for
-    /// [`Protocol::MAX_DATAGRAM`] bytes.
+    /// Composes the next datagram to send at `now` in `buffer`.
+    ///
+    /// The buffer must have room for [`Protocol::MAX_DATAGRAM`] bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         match P::poll_transmit(self, buffer) {
@@ -99,9 +104,10 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Lets the connections that have something to do take turns, and returns the slot of the one that wrote a datagram and
-    /// its length. A turn is of several datagrams if the protocol says so: a system
-    /// sends those to one address with one call.
+    /// Composes a datagram of the connection that has its turn; returns its slot and the length.
+    ///
+    /// A turn may comprise several datagrams if the protocol allows it: a system sends those to one address with one
+    /// call.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
         while let Some(slot) = self.tables.wakeups.front() {
@@ -122,7 +128,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 }
 
-/// Counts a datagram that is sent.
+/// Counts a sent datagram.
 fn transmit<'b, P: Protocol>(
     stats: &mut PeerStats<P::DropReason>,
     to: &SocketAddr,
@@ -134,13 +140,13 @@ fn transmit<'b, P: Protocol>(
 }
 
 impl<'a, P: Protocol> Peer<'a, P> {
-    /// The slot of the connection with `address`; a connection that has ended makes way for a new one.
+    /// Returns the slot of the connection with `address`; a connection that has ended makes way for a new one.
     pub(crate) fn find_or_evict(&mut self, address: &SocketAddr) -> Option<u16> {
         let slot = self.tables.connections.find(address)?;
         if self.evict_if_over(slot) { None } else { Some(slot) }
     }
 
-    /// Takes a connection that has ended out of the indices; false if it has not.
+    /// Removes a connection that has ended from the indices; returns false if it has not ended.
     pub(crate) fn evict_if_over(&mut self, at: u16) -> bool {
         let Some(slot) = self.tables.connections.slot(at) else { return false };
         let is_over = slot.connection.is_over();
@@ -152,7 +158,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         is_over
     }
 
-    /// A slot for a new connection; if need be, that of one that makes way.
+    /// Returns a slot for a new connection; if necessary, that of one that makes way.
     pub(crate) fn vacant_slot(&mut self) -> Option<u16> {
         if let Some(slot) = self.tables.connections.take_vacant() {
             return Some(slot);
@@ -162,7 +168,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.connections.take_vacant()
     }
 
-    /// Frees the slot of a connection that makes way; false if it does not, or not yet.
+    /// Frees the slot of a connection that makes way; returns false if it does not, or not yet.
     pub(crate) fn release_if_it_makes_way(&mut self, at: u16) -> bool {
         let makes_way = self.tables.connections.slot(at).is_some_and(Slot::makes_way);
         if makes_way {
@@ -171,7 +177,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         makes_way
     }
 
-    /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
+    /// Adds a new connection to the tables. `begin` initializes it; if that fails the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,
@@ -223,7 +229,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(result)
     }
 
-    /// Lists a connection that was with `before` until it changed.
+    /// Lists a connection after a change; its remote identity was `before`.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn list_changed(&mut self, at: u16, before: P::Identity) {
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
@@ -237,7 +243,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// As [`with`](Self::with), for what changes neither the identity of the other peer nor the events.
+    /// Changes a connection like [`with`](Self::with), if neither the remote identity nor the events change.
     pub(crate) fn with_quietly<R>(
         &mut self,
         slot: u16,
@@ -258,12 +264,12 @@ impl<'a, P: Protocol> Peer<'a, P> {
             if !slot.is_vacant() {
                 self.with_quietly(at, &mut change);
             }
-            // There are never as many slots as a slot's number has values.
+            // There are fewer slots than a `u16` can number.
             at = at.saturating_add(1);
         }
     }
 
-    /// Lists a connection that has events, and counts it while others opened it.
+    /// Lists a connection that has events, and updates its count among incoming ones.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.connections.slot_mut(at) else { return };
         self.admission.recount(slot, at, self.last_now);
@@ -290,7 +296,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         }
     }
 
-    /// Frees the slot of a connection that is over, once it stands in no queue.
+    /// Frees the slot of a connection that is over, once it is in no queue.
     pub(crate) fn release_if_finished(&mut self, at: u16) {
         if self.tables.connections.slot(at).is_some_and(|slot| slot.is_done(self.last_now)) {
             self.release(at);

@@ -1,4 +1,4 @@
-//! What a protocol brings, and the peer that it brings it to.
+//! The interface between a protocol and the endpoint, and the peer itself.
 
 use core::fmt::{self, Debug};
 use core::hash::Hash;
@@ -18,7 +18,7 @@ use crate::time::Instant;
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
 /// [`GameProtocol`](crate::game_protocol::GameProtocol).
 ///
-/// Drivers are written once over this trait:
+/// Drivers are generic over this trait:
 ///
 /// ```
 /// use core::time::Duration;
@@ -27,7 +27,7 @@ use crate::time::Instant;
 /// use rakwire::raknet::RakNet;
 /// use rakwire::Instant;
 ///
-/// /// How long a peer tries to connect to a server that does not answer, in either protocol.
+/// /// Measures how long a peer tries to connect to a server that does not answer, in either protocol.
 /// fn connect_timeout<P: Protocol>() -> Option<Duration> {
 ///     let mut peer = Peer::<P>::with_capacity(Capacity::default(), P::config([7; 32]));
 ///     let (mut now, mut buffer) = (Instant::ZERO, vec![0; P::MAX_DATAGRAM]);
@@ -46,113 +46,123 @@ use crate::time::Instant;
 /// assert_eq!(connect_timeout::<GameProtocol>(), Some(Duration::from_secs(15)));
 /// ```
 ///
-/// It cannot be implemented outside of this crate. What belongs to a protocol may go to other threads, so a driver need
-/// not ask for it.
-#[expect(private_bounds, reason = "what a protocol brings is known in this crate alone")]
+/// It cannot be implemented outside of this crate. The types of a protocol may be sent to other threads, so a driver
+/// need not require that.
+#[expect(private_bounds, reason = "the internals of a protocol are private to this crate")]
 pub trait Protocol: Internals {
-    /// The name that people know: "RakNet", "Game Protocol".
+    /// The human-readable name: "RakNet", "Game Protocol".
     const NAME: &'static str;
-    /// Bytes of the longest datagram, without IP and UDP headers: what a buffer for
-    /// [`Peer::poll_transmit`] must hold.
+    /// The size of the longest datagram in bytes, without IP and UDP headers.
+    ///
+    /// A buffer for [`Peer::poll_transmit`] must have this size.
     const MAX_DATAGRAM: usize;
-    /// Whether a client should open each connection from a UDP port that it has not used with this server before:
-    /// the original of the Game Protocol does not hear a client twice from the same port.
+    /// True if a client should open each connection to a server from a new UDP port.
+    ///
+    /// The original of the Game Protocol ignores a second connection from the same port.
     const FRESH_PORT: bool;
-    /// Whether a client sends messages right behind its last request, without waiting for an answer. A driver that lets
-    /// requests wait must then let what comes behind them wait too.
+    /// True if a client sends messages directly after its last request, without waiting for an answer.
+    ///
+    /// A driver that delays requests must then also delay what follows them.
     const EARLY_DATA: bool;
 
-    /// How a peer behaves.
+    /// The configuration of a peer.
     type Config: Clone + Debug + Send + Sync;
-    /// How one connection is opened, where that differs from the configuration.
+    /// The options of a single connection, where they differ from the configuration.
     type ConnectOptions<'o>: Copy + Debug + Default + Send + Sync;
-    /// Who a peer is beside its address.
+    /// The identity of a peer apart from its address.
     type Identity: Copy + Debug + Eq + Format + Hash + Send + Sync;
-    /// How a message travels.
+    /// The delivery options of a message.
     type Delivery: Copy + Debug + Default + Format + PartialEq + Send + Sync;
-    /// Why a connection could not be opened.
+    /// The reason why a connection could not be opened.
     type ConnectFailure: Copy + core::error::Error + Eq + Format + Send + Sync;
-    /// Why a connection ended.
+    /// The reason why a connection ended.
     type DisconnectReason: Copy + fmt::Display + Debug + Eq + Format + Send + Sync;
-    /// Why something that arrived was dropped.
+    /// The reason why received data was dropped.
     type DropReason: DropReasons + Debug + Format + Send + Sync;
     /// Counters and measurements of one connection.
     type ConnectionStats: Copy + Debug + Default + Send + Sync;
 
-    /// A configuration from 32 random bytes that nobody can guess, for a peer that opens connections.
+    /// Creates a configuration for a peer that opens connections, from 32 unpredictable random bytes.
     fn config(entropy: [u8; 32]) -> Self::Config;
 
-    /// How many connections others may open at once; 0 makes a pure client.
+    /// Returns the most incoming connections at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
-    /// Makes the keys of a configuration depend on these bytes too, so that several peers can be made of copies of one: none
-    /// of them may draw the same random bytes. What clients know the peers by stays the same.
+    /// Mixes these bytes into the keys of a configuration, to create several peers from copies of it.
+    ///
+    /// No two of them may draw the same random bytes. The identity that clients see does not change.
     fn diversify(config: &mut Self::Config, entropy: &[u8; 32]) {
         let _ = (config, entropy);
     }
 
-    /// Tells a peer how many seconds since 1970 it is `now`, where something of the protocol expires by the calendar.
+    /// Sets the Unix time of a peer at `now` in seconds, if the protocol has calendar expiries.
     fn tell_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
         let _ = (peer, now, seconds);
     }
 
-    /// What the counters show that an operator should hear of once: clients of a kind that cannot come in.
+    /// Returns advice for an operator that the counters suggest, such as clients of a kind that cannot connect.
     fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
         let _ = peer;
         None
     }
 
-    /// The GUID of a peer, where the protocol has one.
+    /// Returns the GUID of a peer, if the protocol has one.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;
         None
     }
 
-    /// Lets a peer say in its handshakes that these addresses are its own, where the protocol has a place for them.
+    /// Makes a peer announce these addresses as its own in handshakes, if the protocol supports that.
     fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         let _ = (peer, addresses);
     }
 
-    /// The addresses that the other peer of a connection has said are its own, where the protocol has a place for them:
-    /// from [`Event::Connected`](super::Event::Connected) until the next event of the connection is asked for.
+    /// Returns the addresses that the remote peer announced as its own, if the protocol supports that.
+    ///
+    /// They are available from [`Event::Connected`](super::Event::Connected) until the next event of the connection is
+    /// polled.
     fn told_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
         let _ = (peer, id);
         core::iter::empty()
     }
 
-    /// Whether an attempt failed because no server answered at its address, so that one may at another address.
+    /// Returns true if an attempt failed because no server answered, so that another address may work.
     fn was_unanswered(failure: &Self::ConnectFailure) -> bool;
 
-    /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
-    /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
-    /// them at a time.
+    /// Returns true if an unconnected datagram requires an answer, judging by its bytes.
+    ///
+    /// It is then part of a handshake, or a ping. A peer keeps only a few answers until they are sent, so under load a
+    /// driver passes it a few requests at a time.
     fn is_request(datagram: &[u8]) -> bool;
 
-    /// Whether a datagram carries messages, as far as its bytes tell: those of a protected connection do not. For hooks
-    /// and tools that look at the datagrams of a plain one.
+    /// Returns true if a datagram carries messages, judging by its bytes.
+    ///
+    /// The bytes do not show that in a protected connection. It is for hooks and tools that inspect the datagrams of
+    /// plain connections.
     fn is_data(datagram: &[u8]) -> bool;
 
-    /// What kind of datagram this is, as far as its bytes tell: a few words without numbers, by which tools group.
+    /// Returns the kind of a datagram, judging by its bytes: a few words without numbers, by which tools group.
     fn kind(datagram: &[u8]) -> &'static str;
 
-    /// Writes what a datagram is, in a few words.
+    /// Writes a description of a datagram in a few words.
     ///
     /// # Errors
+    ///
     /// Those of the formatter.
     fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// What a protocol brings beside what applications see.
+/// The parts of a protocol that applications do not see.
 pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
-    /// How many datagrams of one connection may leave in a row while others wait.
+    /// The most consecutive datagrams of one connection while others wait.
     const BURST: u8;
-    /// One connection, or what stands in a vacant slot.
+    /// A connection, or the content of a vacant slot.
     type Connection: Connection<Self> + Send + Sync
     where
         Self: Protocol;
-    /// What the pool keeps of a block beside its bytes.
+    /// The header that the pool stores with a message.
     type BlockHeader: Copy + Debug + Default + Send + Sync;
-    /// What the peer keeps beside its connections.
+    /// The state of a peer apart from its connections.
     type State<'a>: State<Self> + Send + Sync
     where
         Self: Protocol;
@@ -160,38 +170,39 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     type StateTables<'a>
     where
         Self: Protocol;
-    /// What these tables need of the memory of a peer.
+    /// The memory of a peer for these tables.
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize>: Storage<Self> + Debug
     where
         Self: Protocol;
 
-    /// The state of a new peer, which takes over secrets that may not stay in the configuration. It is large where memory is at
-    /// hand, so it is made where it stays.
+    /// Creates the state of a new peer, and takes secrets that must not stay in the configuration.
+    ///
+    /// The state is large if memory is plentiful, so it is created in place.
     fn state<'a>(tables: Self::StateTables<'a>, config: &mut Self::Config) -> Self::State<'a>
     where
         Self: Protocol;
 
-    /// The key of hash tables.
+    /// Returns the key of hash tables.
     fn secret(config: &Self::Config) -> [u8; 16]
     where
         Self: Protocol;
 
-    /// The most blocks that one connection may hold in each direction.
+    /// Returns the most blocks that one connection may hold in each direction.
     fn connection_blocks(config: &Self::Config) -> Option<u32>
     where
         Self: Protocol;
 
-    /// Decides what a datagram is for.
+    /// Routes a datagram to its connection or handler.
     fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8])
     where
         Self: Protocol;
 
-    /// Writes the next datagram that belongs to no connection in particular.
+    /// Writes the next datagram that belongs to no particular connection.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)>
     where
         Self: Protocol;
 
-    /// How the message in a block travelled; or, if the block stands for a receipt, what that says.
+    /// Returns the delivery of the message in a block; or, if the block is a receipt, its contents.
     fn delivery(header: &Self::BlockHeader) -> Result<Self::Delivery, (Receipt, Outcome)>
     where
         Self: Protocol;
@@ -199,50 +210,50 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
 
 /// The part of a peer's memory that only one protocol needs.
 pub(crate) trait Storage<P: Protocol> {
-    /// Memory that no peer uses yet.
+    /// Unused memory.
     const EMPTY: Self;
 
-    /// Empties the tables, whatever an earlier peer left in them, and lends them.
+    /// Resets and lends the tables, whatever an earlier peer left in them.
     fn lend(&mut self) -> P::StateTables<'_>;
 
-    /// The same in memory of the allocator.
+    /// Allocates the tables.
     #[cfg(feature = "alloc")]
     fn allocate(connections: usize, blocks: usize) -> P::StateTables<'static>;
 }
 
-/// What a peer keeps beside its connections.
+/// The state of a peer apart from its connections.
 pub(crate) trait State<P: Protocol>: Debug {
-    /// Whether nothing but connections has anything to send.
+    /// Returns true if only connections may have something to send.
     fn is_idle(&self) -> bool;
 
-    /// The connection in a slot is with `identity` now; before, it was with `before`.
+    /// Called when the remote identity of a slot changed from `before` to `identity`.
     fn on_identity(&mut self, slot: u16, before: Option<P::Identity>, identity: Option<P::Identity>) {
         let _ = (slot, before, identity);
     }
 
-    /// The first message of a peer without a connection that the application was not told yet.
+    /// Returns the first message of a peer without a connection that has not been reported.
     fn unconnected(&self) -> Option<&Unconnected<P>> {
         None
     }
 
-    /// Moves the first such message of a kind that is `wanted` before the others; false if there is none.
+    /// Moves the first such message of a `wanted` kind to the front; returns false if there is none.
     fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
         let _ = wanted;
         false
     }
 
-    /// Takes what [`unconnected`](Self::unconnected) shows out of its queue.
+    /// Removes the message that [`unconnected`](Self::unconnected) returns.
     fn pop_unconnected(&mut self) -> Option<Unconnected<P>> {
         None
     }
 }
 
-/// What a connection borrows from its peer for the time of one call.
+/// The state that a connection borrows from its peer for the duration of one call.
 pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
     pub(crate) generation: u32,
-    /// Where the other peer is.
+    /// The address of the remote peer.
     pub(crate) remote: &'x Option<SocketAddr>,
     pub(crate) config: &'x P::Config,
     pub(crate) pool: &'x mut Pool<'a, P::BlockHeader>,
@@ -251,7 +262,7 @@ pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) state: &'x mut P::State<'a>,
 }
 
-/// One other peer, as the endpoint knows it.
+/// The connection with one remote peer.
 pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
     /// Begins to open a connection.
     fn open(
@@ -260,9 +271,12 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
 
-    /// Begins to open, from this end too, a connection that the other peer has begun to open and that the application
-    /// was not told of. False if the connection is not such a one.
-    fn adopt(
+    /// Begins to open, from this end too, a connection that the remote peer is opening.
+    ///
+    /// The application does not know that connection yet.
+    ///
+    /// Returns false if the connection is not in that state.
+    fn open_simultaneously(
         &mut self,
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
@@ -279,7 +293,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
-    /// Whether a message of the application would be accepted now, as far as its length tells.
+    /// Checks that a message of the application would be accepted now, judging by its length.
     fn can_send(
         &self,
         cx: &Context<'_, '_, P>,
@@ -287,50 +301,52 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
         delivery: P::Delivery,
     ) -> Result<(), SendError>;
 
-    /// The longest message that the connection takes and that an equal peer can receive.
+    /// Returns the longest message that the connection accepts and that an equal peer can receive.
     fn max_message_len(&self, cx: &Context<'_, '_, P>) -> usize;
 
-    /// Sets whether datagrams of messages are dropped as if they had not arrived.
+    /// Sets whether data datagrams are dropped as if they had not arrived.
     fn refuse_data(&mut self, refuses: bool);
 
-    /// Ends the connection as its application wants.
+    /// Ends the connection at the request of the application.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
 
-    /// Does what is due.
+    /// Does the work that is due.
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_, P>);
 
     /// Writes the next datagram at the front of `buffer` and returns its length.
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_, P>, buffer: &mut [u8]) -> Option<usize>;
 
-    /// Handles that the system refused a datagram of this length because it is too large for the path.
+    /// Called when the system refused a datagram of this length as too large for the path.
     fn on_too_large(&mut self, cx: &mut Context<'_, '_, P>, length: usize) {
         let _ = (cx, length);
     }
 
-    /// Handles the report that nothing can be reached at the address of the peer.
+    /// Handles a report that the address of the peer is unreachable.
     fn on_unreachable(&mut self, cx: &mut Context<'_, '_, P>);
 
-    /// When something is due next.
+    /// Returns when something is due next.
     fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;
 
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<ConnectionEvent<P>>;
 
-    /// The application has read a receipt of so many blocks.
+    /// Called when the application has read a receipt of `blocks` blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
         let _ = (cx, blocks);
     }
 
-    /// The application has read a message of so many blocks. True if the connection may now take what it had no room
-    /// for, and wants [`resume_deferred`](Self::resume_deferred).
+    /// Called when the application has read a message of `blocks` blocks.
+    ///
+    /// Returns true if there may now be room for deferred data, so that [`resume_deferred`](Self::resume_deferred)
+    /// should be called.
     fn on_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) -> bool;
 
-    /// Delivers what found no room, or asks the other peer for it.
+    /// Delivers messages that had no room, or requests their retransmission.
     fn resume_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
         let _ = cx;
     }
 
-    /// Gives back everything, also what the application did not read.
+    /// Frees everything, including data that the application did not read.
     fn release(&mut self, cx: &mut Context<'_, '_, P>);
 
     fn side(&self) -> Side;
@@ -344,41 +360,41 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
 #[derive(Clone, Copy)]
 pub(crate) struct MessageToSend<'m> {
     pub(crate) bytes: &'m [u8],
-    /// Where the bytes will stand, if the connection need not copy them.
+    /// The vector for the bytes, if the connection need not copy them.
     pub(crate) handed_over: Option<HandOverId>,
 }
 
 impl<'m> MessageToSend<'m> {
-    /// A message that is copied.
+    /// Creates a message that is copied.
     pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
         Self { bytes, handed_over: None }
     }
 }
 
-/// What is to be told of a connection.
+/// An event of a connection.
 #[derive(Clone, Copy)]
 pub(crate) enum ConnectionEvent<P: Protocol> {
     Opened,
-    /// The client was not let in.
+    /// The client was refused.
     Refused {
         reason: RefuseReason,
         is_validated: bool,
     },
-    /// A message or a receipt, as the block's header says.
+    /// A message or a receipt, depending on the block's header.
     Message(Block),
     Progress(Progress),
     MtuChanged(u16),
     Ended(Ending<P>),
 }
 
-/// What the application is told at the end.
+/// The final event of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending<P: Protocol> {
     Failed(P::ConnectFailure),
     Disconnected(P::DisconnectReason),
 }
 
-/// What kind of message a peer without a connection sent.
+/// The kind of a message from a peer without a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UnconnectedKind {
     Pong(Duration),
@@ -396,7 +412,7 @@ impl UnconnectedKind {
     }
 }
 
-/// A message of a peer without a connection; its bytes stand in the pool.
+/// A message of a peer without a connection; its bytes are in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unconnected<P: Protocol> {
     pub(crate) from: SocketAddr,
@@ -405,7 +421,7 @@ pub(crate) struct Unconnected<P: Protocol> {
     pub(crate) data: Block,
 }
 
-/// A peer: any number of connections over one socket that it does not know.
+/// A peer: any number of connections over one socket, which the peer does not access itself.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -429,7 +445,7 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) admission: AdmissionMember,
 }
 
-/// Without what its memory holds: messages, and secrets.
+/// Omits the contents of its memory, which are messages and secrets.
 impl<P: Protocol> Debug for Peer<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { config, stats, admission, .. } = self;
@@ -442,13 +458,13 @@ impl<P: Protocol> Debug for Peer<'_, P> {
     }
 }
 
-/// What defmt can print, if it is built in.
+/// Types that defmt can print, if it is built in.
 #[cfg(feature = "defmt")]
 pub(crate) trait Format: defmt::Format {}
 #[cfg(feature = "defmt")]
 impl<T: defmt::Format> Format for T {}
 
-/// What defmt could print, if it were built in.
+/// Types that defmt could print, if it were built in.
 #[cfg(not(feature = "defmt"))]
 pub(crate) trait Format {}
 #[cfg(not(feature = "defmt"))]

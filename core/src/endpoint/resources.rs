@@ -1,4 +1,4 @@
-//! The memory of a peer. The only type of the crate whose sizes are in its name.
+//! The memory of a peer. Only [`Resources`] has sizes in its type.
 
 use heapless::{Deque, Vec};
 
@@ -13,27 +13,28 @@ use crate::storage::{
 };
 use crate::time::Instant;
 
-/// All memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
+/// The memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
 ///
-/// A message takes as many blocks as its bytes fill, at least one, from the moment it is sent until it is
+/// A message takes as many blocks as its bytes fill, and at least one, from the moment it is sent until it is
 /// acknowledged, or from the moment it arrives until it is read.
 ///
-/// With a single connection, it may use half of the blocks for what it sends and half for what it receives, and what is
-/// sent leaves a quarter of the blocks to what arrives. With several, half of the blocks are guaranteed to them in equal
-/// parts: each has `BLOCKS / 4 / CONNECTIONS` (rounded down) for what it sends and as many for what it receives, and
-/// within that nobody waits for what others hold. The rest is common. A connection that needs more borrows of it, in
-/// each direction as long as it leaves as much free as it has borrowed: up to a quarter of all blocks if nobody else
-/// does, and each further one half of what is left. The configuration's `connection_blocks` can limit a connection to
-/// less. A message larger than the guaranteed part may have to wait until others give back what they borrowed; if they
-/// do not, it does not arrive, and RakNet ends its connection after `timeout`.
+/// A single connection may use half of the blocks for sending and half for receiving, and sending leaves a quarter of
+/// the blocks to receiving. With several connections, half of the blocks are guaranteed to them in equal parts: each
+/// has `BLOCKS / 4 / CONNECTIONS` (rounded down) for sending and as many for receiving, which it gets regardless of the
+/// others. The rest is common. A connection that needs more borrows from it, in each direction as long as it leaves as
+/// much free as it has borrowed: up to a quarter of all blocks on its own, and half of the remainder for each further
+/// borrower. The configuration's `connection_blocks` can limit a connection to less. A message larger than the
+/// guaranteed part may have to wait until others return borrowed blocks; if they do not, it does not arrive, and RakNet
+/// ends its connection after `timeout`.
 ///
-/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use half
-/// of what a connection may hold. So an ordered message should need no more than a quarter of all blocks with one
-/// connection, and an eighth with several: a larger one arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
-/// state, in each direction and beside `connection_blocks`, until the connection ends: 28 times 12 bytes, each within one
-/// block, which is 6 blocks of 64 bytes and 14 of 32. A peer too small for them sends and takes on the channels 0 to 3
-/// only: [`send`](Peer::send) says [`NeverFits`](super::SendError::NeverFits), and a connection whose other end uses a
-/// higher channel ends for want of memory.
+/// RakNet: a message that arrives in parts needs blocks for all its parts, and messages ahead of their order may use
+/// half of the share of a connection. So an ordered message should need no more than a quarter of all blocks with one
+/// connection, and an eighth with several: a larger one arrives only while nothing waits for it. The first message on
+/// one of the channels 4 to 31 takes blocks for their state, in each direction and in addition to `connection_blocks`,
+/// until the connection ends: 28 times 12 bytes, each within one block, which is 6 blocks of 64 bytes and 14 of 32. A
+/// peer too small for them supports only the channels 0 to 3: [`send`](Peer::send) returns
+/// [`NeverFits`](super::SendError::NeverFits), and a connection ends for lack of memory if the remote peer uses a
+/// higher channel.
 ///
 /// The Game Protocol: each chunk of a message, at most 504 bytes, fills blocks of its own, and a message of several
 /// chunks takes one block more. With blocks of 504 bytes or more a chunk is one block.
@@ -78,7 +79,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         assert!(BLOCK_SIZE >= 32 && BLOCK_SIZE <= u16::MAX as usize, "BLOCK_SIZE must be 32 to 65,535");
     };
 
-    /// Memory that no peer uses yet.
+    /// Creates unused memory.
     #[must_use]
     pub const fn new() -> Self {
         const { Self::CHECK };
@@ -98,7 +99,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         }
     }
 
-    /// Fills the tables, whatever an earlier peer left in them, and lends them.
+    /// Resets and lends the tables, whatever an earlier peer left in them.
     fn lend(
         &mut self,
         config: &P::Config,
@@ -154,7 +155,9 @@ pub(crate) fn refill<T: Default, const N: usize>(table: &mut Vec<T, N>) {
     while table.push(T::default()).is_ok() {}
 }
 
-/// The multiplier of the index: half of the secret that hashes addresses, mixed so that neither tells the other.
+/// Returns the multiplier of the index.
+///
+/// It is half of the secret that hashes addresses, mixed so that neither reveals the other.
 fn index_secret(secret: [u8; 16]) -> u64 {
     use core::hash::Hasher;
     // A pure client hashes no addresses.
@@ -166,12 +169,11 @@ fn index_secret(secret: [u8; 16]) -> u64 {
     hasher.finish()
 }
 
-/// The sizes of a [`Peer`] whose memory the allocator gives; [`Resources`] says what they mean and where they end.
-/// Values outside are brought inside.
+/// The sizes of a [`Peer`] in allocated memory; [`Resources`] documents their meaning and ranges.
 ///
-/// With the feature `hand-over` large messages of RakNet are in vectors beside the blocks. Those that arrive take at most as many
-/// bytes as the blocks have, so that a peer may use twice that; those that the application hands over are its own.
-/// [`blocks_available`](Peer::blocks_available) does not count their bytes.
+/// Values out of range are clamped. With the feature `hand-over` large messages of RakNet are in vectors in addition to
+/// the blocks. Incoming ones take at most as many bytes as the blocks have, so a peer may use twice that. Outgoing ones
+/// belong to the application. [`blocks_available`](Peer::blocks_available) does not count their bytes.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -183,19 +185,23 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Connections, 1 to 65,534.
+    /// The number of connections, 1 to 65,534.
     pub connections: usize,
-    /// Blocks that all connections share, at least 4. A connection alone may hold half of them for what it sends, and
-    /// begins no further message once it holds half of that and at least 8,192.
+    /// The number of blocks that all connections share, at least 4.
+    ///
+    /// A single connection may hold half of them for sending, and begins no further message once it holds half of that
+    /// and at least 8,192.
     pub blocks: usize,
-    /// Bytes of a block, 32 to 65,535.
+    /// The size of a block in bytes, 32 to 65,535.
     pub block_size: usize,
 }
 
 #[cfg(feature = "alloc")]
 impl Default for Capacity {
-    /// A client or a small server: 64 connections, 65,536 blocks of 512 bytes, about 38 MB of addresses. Each connection
-    /// is sure of 128 KB in each direction, and may hold a message of 4,000,000 bytes while the others leave it.
+    /// Returns the capacity of a client or a small server.
+    ///
+    /// It has 64 connections and 65,536 blocks of 512 bytes, which take about 38 MB of address space. Each connection
+    /// is guaranteed 128 KB in each direction, and may hold a message of 4,000,000 bytes if the others leave enough.
     fn default() -> Self {
         Self::for_connections(64)
     }
@@ -203,13 +209,16 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
-    /// Memory for so many connections, which takes none of the machine before it is used: 128 blocks of 512 bytes a
-    /// connection, at least 65,536 blocks in all and at most 2,097,152, which is 1 GiB. A single connection has 32,768.
+    /// Returns the capacity for this many connections, which takes no physical memory before it is used.
+    ///
+    /// It has 128 blocks of 512 bytes per connection, but at least 65,536 blocks in total and at most 2,097,152, which
+    /// is 1 GiB. A single connection has 32,768.
     ///
     /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 512 to 16,384
-    /// connections. Alone, a connection may hold 8 MiB in a direction, with 1 to 512 connections: enough for a message of
-    /// 4,000,000 bytes at any MTU, since a part of the shortest ones fills two blocks by little more than a half. It takes
-    /// further messages to send while it holds less than half of that, which is 8,192 small messages.
+    /// connections. On its own, a connection may hold 8 MiB in a direction, with 1 to 512 connections: enough for a
+    /// message of 4,000,000 bytes at any MTU, because a part of the smallest MTU fills two blocks only a little more
+    /// than half. It accepts further messages to send while it holds less than half of that, which is 8,192 small
+    /// messages.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;
@@ -229,9 +238,10 @@ impl Capacity {
     }
 }
 
-/// The most buckets of the index of datagrams in flight, of four bytes each. Datagrams are spread over them by a hash, so
-/// a busy server soon uses every page of their memory: 256 KiB, or 26 bytes for each of 10,000 connections. With more
-/// datagrams in flight than buckets, a look-up passes others of its bucket first.
+/// The most buckets of the index of datagrams in flight, of four bytes each.
+///
+/// A hash spreads datagrams over them, so a busy server soon uses every page of their memory: 256 KiB, or 26 bytes for
+/// each of 10,000 connections. With more datagrams in flight than buckets, a look-up passes others of its bucket first.
 #[cfg(feature = "alloc")]
 const BUCKETS_MAX: usize = 65_536;
 
@@ -278,7 +288,7 @@ impl Capacity {
 }
 
 impl<'a, P: Protocol> Peer<'a, P> {
-    /// A peer in memory that the caller lends.
+    /// Creates a peer in memory that the caller lends.
     #[must_use]
     pub fn new<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>(
         resources: &'a mut Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>,
@@ -288,7 +298,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Self::over(lent, config)
     }
 
-    /// A peer in memory of the allocator.
+    /// Creates a peer in allocated memory.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn with_capacity(capacity: Capacity, config: P::Config) -> Peer<'static, P> {

@@ -1,6 +1,7 @@
-//! The tables of a peer, their sizes forgotten: its connections, and the queues in which they stand.
+//! The tables of a peer, independent of their sizes: its connections and the queues that list them.
 //!
-//! Each queue owns its methods and knows neither a protocol nor the other queues; [`Peer`](super::Peer) keeps them in step.
+//! Each queue owns its methods and depends on neither a protocol nor the other queues; [`Peer`](super::Peer) keeps them
+//! consistent.
 
 use super::connection_table::{ConnectionTable, Occupant, Slot};
 use super::types::ConnectionId;
@@ -12,7 +13,7 @@ use crate::time::Instant;
 pub(crate) struct Wakeups<'a> {
     ready: SlotQueue<'a>,
     deadlines: Deadlines<'a>,
-    /// How many datagrams of the connection whose turn it is were composed one after the other.
+    /// The number of consecutive datagrams of the connection at the front of the queue.
     in_a_row: u8,
 }
 
@@ -28,12 +29,14 @@ impl<'a> Wakeups<'a> {
         }
     }
 
-    /// The connection whose turn it is to send.
+    /// Returns the connection that has its turn to send.
     pub(crate) fn front(&self) -> Option<u16> {
         self.ready.front()
     }
 
-    /// Counts a datagram of the connection in `at`, whose turn it is; after `burst` of them it is the next one's.
+    /// Counts a datagram of the connection in `at`, which has its turn.
+    ///
+    /// The turn ends after `burst` datagrams.
     pub(crate) fn on_composed(&mut self, at: u16, burst: u8) {
         self.in_a_row += 1;
         if self.in_a_row >= burst {
@@ -49,7 +52,7 @@ impl<'a> Wakeups<'a> {
         self.ready.pop();
     }
 
-    /// Notes that a connection whose turn has ended stands in the queue no more.
+    /// Marks a connection as no longer queued after its turn has ended.
     pub(crate) const fn unlist<C>(slot: &mut Slot<C>) {
         slot.in_ready = false;
     }
@@ -78,7 +81,7 @@ impl<'a> Wakeups<'a> {
     }
 }
 
-/// The bytes that the last event lent and the next one takes back.
+/// The data that the last event lent and the next one takes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lent {
     Nothing,
@@ -86,14 +89,14 @@ pub(crate) enum Lent {
         message: Block,
         id: ConnectionId,
     },
-    /// The bytes of what a peer without a connection said first.
+    /// The data of the first message of a peer without a connection.
     Unconnected(Block),
-    /// The bytes of a message that a hook has injected.
+    /// The data of a message that a hook has injected.
     Injected(Block),
 }
 
 impl Lent {
-    /// The block in which the bytes begin.
+    /// Returns the first block of the data.
     pub(crate) const fn block(self) -> Option<Block> {
         match self {
             Self::Nothing => None,
@@ -104,7 +107,7 @@ impl Lent {
     }
 }
 
-/// The connections that have events, and the bytes that the last event lent.
+/// The connections that have events, and the data that the last event lent.
 #[derive(Debug)]
 pub(crate) struct EventQueue<'a> {
     readable: SlotQueue<'a>,
@@ -138,7 +141,7 @@ impl<'a> EventQueue<'a> {
         Some(at)
     }
 
-    /// Notes what an event lends.
+    /// Records the data that an event lends.
     pub(crate) const fn lend(&mut self, lent: Lent) {
         self.lent = lent;
     }
@@ -147,28 +150,28 @@ impl<'a> EventQueue<'a> {
         self.lent
     }
 
-    /// Takes back what the last event lent.
+    /// Takes back the data that the last event lent.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(crate) const fn take_back(&mut self) -> Lent {
         core::mem::replace(&mut self.lent, Lent::Nothing)
     }
 }
 
-/// Blocked connections that are looked at for each call that asks for a writable one.
+/// The most blocked connections examined by each poll for a writable one.
 const AT_A_TIME: usize = 16;
 
 /// The connections that refused a message, and those of them that have room for it now.
 #[derive(Debug)]
 pub(crate) struct Writable<'a> {
-    /// Those for which others may make room, in the order in which they get it.
+    /// Connections for which others may make room, in the order in which they get it.
     blocked: SlotQueue<'a>,
-    /// Those that have room.
+    /// Connections that have room.
     writable: SlotQueue<'a>,
-    /// How many of the blocked ones are still to be looked at in this round.
+    /// The number of blocked ones that have not been examined in this round.
     unexamined: usize,
-    /// Blocks of the common part that may be given away in this round.
+    /// Blocks of the common part that may be assigned in this round.
     left: usize,
-    /// How many blocks of the common part must be free for the next round to be worth while.
+    /// Blocks of the common part that must be free for the next round to be worthwhile.
     needed: usize,
 }
 
@@ -177,12 +180,12 @@ impl<'a> Writable<'a> {
         Self { blocked, writable, unexamined: 0, left: 0, needed: usize::MAX }
     }
 
-    /// Whether there are blocked connections to look at.
+    /// Returns true if there are blocked connections to examine.
     pub(crate) const fn is_unfinished(&self) -> bool {
         SEVERAL && self.unexamined > 0
     }
 
-    /// Notes that a connection has refused a message.
+    /// Records that a connection has refused a message.
     #[cold]
     pub(crate) fn on_refused<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, shares: &Shares) {
         let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
@@ -211,11 +214,11 @@ impl<'a> Writable<'a> {
             return;
         }
         slot.wanted = 0;
-        self.name(slot, at);
+        self.list_writable(slot, at);
     }
 
-    /// Names a connection that has room, once.
-    fn name<C>(&mut self, slot: &mut Slot<C>, at: u16) {
+    /// Lists a connection that has room, once.
+    fn list_writable<C>(&mut self, slot: &mut Slot<C>, at: u16) {
         if !core::mem::replace(&mut slot.in_writable, true) {
             self.writable.push(at);
         }
@@ -238,7 +241,7 @@ impl<'a> Writable<'a> {
         Some(at)
     }
 
-    /// Lists some of the connections that wait for what others hold, if so much is free that it may be enough for one.
+    /// Examines some of the connections that wait for memory of others, if enough is free for one.
     fn examine<C: Default + Occupant>(&mut self, connections: &mut ConnectionTable<'_, C>, shares: &Shares) {
         self.begin_round(shares);
         let mut left = shares.bounded(self.left);
@@ -248,7 +251,7 @@ impl<'a> Writable<'a> {
             self.blocked.pop();
             let Some(slot) = connections.slot_mut(at) else { return };
             let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
-            // Each one that is named takes its room here, so that not all are named for the same blocks.
+            // The room of each listed connection is charged here, so that not all are listed for the same blocks.
             if wanted > 0 && left.charge(&mut share, wanted, Purpose::Send).is_err() {
                 self.needed = self.needed.min(left.needed(&share, wanted));
                 self.blocked.push(at);
@@ -256,15 +259,15 @@ impl<'a> Writable<'a> {
             }
             slot.in_blocked = false;
             if core::mem::take(&mut slot.wanted) > 0 {
-                self.name(slot, at);
+                self.list_writable(slot, at);
             }
         }
         self.left = left.free();
-        // Those that were named need not take their room: then it is for others.
+        // Listed connections need not use their room, in which case it is available to others.
         self.begin_round(shares);
     }
 
-    /// Begins to look at all that wait for room of others, if it may be enough for one of them.
+    /// Begins to examine all connections that wait for memory held by others, if there may be enough for one.
     fn begin_round(&mut self, shares: &Shares) {
         let free = shares.free();
         if self.unexamined == 0 && free >= self.needed {
@@ -297,7 +300,7 @@ mod tests {
     use crate::endpoint::incoming::Incoming;
     use crate::storage::{Share, Slots};
 
-    /// An open connection that has events or not.
+    /// An open connection, with or without events.
     #[derive(Debug, Default)]
     struct Open {
         has_events: bool,
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_take_turns_of_a_burst_and_stand_in_the_queue_once() {
+    fn connections_take_turns_of_a_burst_and_are_queued_once() {
         let mut wakeups = Wakeups::new(queue(), Deadlines::new(Slots::owned(2)));
         let mut slots: [Slot<Open>; 2] = Default::default();
         for _ in 0..2 {
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn only_deadlines_that_have_come_are_taken() {
+    fn only_expired_deadlines_are_taken() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let mut wakeups = Wakeups::new(queue(), Deadlines::new(Slots::owned(2)));
         wakeups.set_deadline(0, Some(at(5)));

@@ -1,10 +1,13 @@
-//! What both protocols say of a connection, why a peer does not do what its application asks, and the counters of a peer, which
-//! only grow and at 64 bits never wrap in practice.
+//! Types that both protocols share: ids, sides, states, receipts, errors and the counters of a peer.
+//!
+//! Counters never decrease and at 64 bits never wrap in practice.
 
 use core::net::SocketAddr;
 
-/// Names a connection of one peer. A name is never used again: a slot that was given away 2^32 - 1 times is given away
-/// no more. Peers of one server have different ones if they [partition them](crate::endpoint::Peer::partition_ids).
+/// The id of a connection of one peer.
+///
+/// An id is never reused: a slot that was assigned 2^32 - 1 times is retired. The peers of one server have different
+/// ids if they [partition them](crate::endpoint::Peer::partition_ids).
 ///
 /// ```
 /// use rakwire::Instant;
@@ -26,8 +29,9 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// A name for a connection that no peer has, such as one over TCP, or one in the test of a plugin. Peers may have
-    /// connections of the same name.
+    /// Creates an id for a connection that belongs to no peer, such as one over TCP or in a test.
+    ///
+    /// Peers may have connections with the same id.
     ///
     /// ```
     /// # use rakwire::endpoint::ConnectionId;
@@ -38,8 +42,9 @@ impl ConnectionId {
         Self { slot, generation: 0 }
     }
 
-    /// The slot of the connection: from 0 to the number of connections that the peer can have, less one. Connections that
-    /// follow each other may have the same one.
+    /// Returns the slot of the connection, which is below the number of connections that the peer can have.
+    ///
+    /// Successive connections may have the same slot.
     #[must_use]
     pub const fn slot(self) -> u16 {
         self.slot
@@ -52,118 +57,126 @@ impl core::fmt::Display for ConnectionId {
     }
 }
 
-/// Who opened a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Side {
-    /// This peer. If both dialled each other at once, each of them is a client.
+    /// This peer. If both peers dialled each other at once, each of them is a client.
     #[default]
     Client,
-    /// The other peer.
+    /// The remote peer.
     Server,
 }
 
-/// A client that a server has refused by its password, its identity or its connect token: what drivers keep of
-/// [`Event::Refused`](super::Event::Refused).
+/// A client that a server has refused because of its password, its identity or its connect token.
+///
+/// Drivers keep it from [`Event::Refused`](super::Event::Refused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct RefusedClient<I> {
-    /// The address that the client says is its own.
+    /// The address that the client claims.
     pub remote: SocketAddr,
     /// The identity that the client claims: in RakNet its GUID.
     pub identity: I,
-    /// Why it was refused.
+    /// The reason for the refusal.
     pub reason: RefuseReason,
-    /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may be
-    /// forged, so it is no reason for a ban. A server that always asks for cookies refuses validated clients alone.
+    /// Set if the client has shown, by a cookie or a pong, that it receives datagrams sent to `remote`.
+    ///
+    /// If not, the address may be forged and is not a reason for a ban. A server that always requires cookies only
+    /// refuses validated clients.
     pub is_validated: bool,
 }
 
 error_enum! {
-    /// Why a server has refused a client that had shown its address. The client learns less: a token that has expired and one
-    /// that was used before look alike to it.
+    /// The reason why a server refused a client.
+    ///
+    /// The client receives less detail: it cannot distinguish an expired token from one that was used before.
     #[non_exhaustive]
     pub enum RefuseReason {
-        /// The password is another one.
+        /// The password is wrong.
         WrongPassword => "wrong password",
-        /// The server wants to know an identity, and the client has shown none.
+        /// The server requires an identity, and the client has presented none.
         NoIdentity => "no identity was shown",
         /// The identity does not belong to the handshake.
-        InvalidIdentity => "the identity is not right",
-        /// The connect token does not open under any key of the server, or is none.
+        InvalidIdentity => "the identity is invalid",
+        /// The connect token is malformed, or does not open with any key of the server.
         NoToken => "no connect token of this backend",
-        /// The time of the connect token is over, or the server was not given the time.
+        /// The connect token has expired, or the server does not know the time.
         TokenExpired => "the connect token has expired, or the server does not know the time",
         /// The connect token is for other servers.
         TokenForOtherServer => "the connect token is for another server",
-        /// The client has not shown the identity that the connect token is for.
+        /// The client has not proved the identity that the connect token is for.
         TokenOfOtherClient => "the connect token belongs to another client",
         /// The connect token was used before.
         TokenUsed => "the connect token was used before",
-        /// There is no room to remember that the connect token was used.
+        /// There is no room to record that the connect token was used.
         TokenStoreFull => "too many connect tokens are in use at once",
     }
 }
 
-/// What carries the datagrams of a peer.
+/// The carrier of a peer's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {
-    /// UDP, or what loses, delays and reorders as UDP does.
+    /// UDP, or another carrier that loses, delays and reorders datagrams.
     #[default]
     Datagrams,
-    /// A stream, such as a WebSocket to a relay: it repeats what is lost itself, and everything behind a loss waits for it.
-    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that little travels twice; in RakNet a
-    /// queue is as long as such a wait before it counts as congestion. What is lost behind the stream is still sent again
-    /// without that wait, once something later is acknowledged or the other peer says so.
+    /// A stream, such as a WebSocket to a relay, which retransmits losses itself while all later data wait.
+    ///
+    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that little is sent twice. In RakNet a
+    /// queue only counts as congestion once it is as long as such a wait. Datagrams lost beyond the stream are still
+    /// retransmitted without that wait, once a later one is acknowledged or the remote peer reports the loss.
     Stream,
 }
 
-/// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
+/// The minimum timeout over a stream, in microseconds.
+///
+/// The stream's own timeout comes first (RFC 6298 section 2.4).
 pub(crate) const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 
-/// How far a connection has come.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ConnectionState {
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Connecting,
     /// Messages may be sent.
     Connected,
-    /// Ended by this peer; what was sent before is still being delivered, and nothing more may be sent.
+    /// Ended by this peer: earlier messages are still being delivered, and no more may be sent.
     Disconnecting,
     /// It is over.
     Disconnected,
 }
 
-/// Names a message of one connection whose sender wants to know what becomes of it.
+/// Identifies a message of one connection that was sent with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Receipt(pub u32);
 
-/// What became of a message that was sent with a receipt.
+/// The outcome of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
-    /// The other peer has it, all its parts.
+    /// The remote peer has received all of it.
     #[default]
     Acknowledged,
-    /// It was sent unreliably and no acknowledgement came, or it waited too long to be sent. It may have arrived all
-    /// the same.
+    /// It was sent unreliably and not acknowledged, or it waited too long to be sent.
+    ///
+    /// It may nevertheless have arrived.
     Lost,
 }
 
-/// Which way a datagram, or a message in parts, goes.
+/// The direction of a datagram, or of a message in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Direction {
-    /// To the other peer.
+    /// To the remote peer.
     Sending,
-    /// From the other peer.
+    /// From the remote peer.
     Receiving,
 }
 
-/// How far a message in parts has come.
+/// The progress of a message in parts.
 ///
 /// ```
 /// use rakwire::endpoint::{Direction, Progress};
@@ -174,13 +187,13 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Which way it goes.
+    /// The direction.
     pub direction: Direction,
-    /// Tells it from the others that are under way in the same direction.
+    /// Distinguishes the message from others in progress in the same direction.
     pub message: u16,
-    /// Parts that have arrived or were acknowledged.
+    /// The number of parts received or acknowledged.
     pub done: u32,
-    /// Parts in all.
+    /// The number of parts in total.
     pub parts: u32,
 }
 
@@ -192,7 +205,7 @@ impl defmt::Format for ConnectionId {
 }
 
 error_enum! {
-    /// Why a connection cannot be opened from here.
+    /// The reason why a connection cannot be opened by this peer.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -208,28 +221,29 @@ error_enum! {
     pub enum ConnectError {
         /// A connection with this address exists already.
         AlreadyConnected => "a connection with this address exists already",
-        /// The address is that of nobody: its port or its IP address is zero.
+        /// The address is unassigned: its port or its IP address is zero.
         UnassignedAddress => "an address to connect to has a port and an IP address other than zero",
-        /// The largest MTU of the configuration is not one of 576 to 1492 bytes; only in RakNet.
+        /// The largest MTU of the configuration is not within 576 to 1492 bytes; only in RakNet.
         InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
         /// Every connection slot is taken.
         Full => "every connection slot is taken",
         /// The password is longer than 255 bytes; only in RakNet.
         PasswordTooLong => "a password has at most 255 bytes",
-        /// A secure connection is wanted, and the configuration has no security; only in RakNet.
+        /// A secure connection is requested, but the configuration has no security; only in RakNet.
         NoSecurity => "a secure connection needs a configuration with security",
-        /// The client has an identity, which only a secure connection shows, and is not told which server to trust; only in
-        /// RakNet. Give `ConnectOptions::trust`, or leave out the identity for a plain connection.
+        /// The client has an identity, which requires a secure connection, but no server to trust; only in RakNet.
+        ///
+        /// Set `ConnectOptions::trust`, or leave out the identity for a plain connection.
         IdentityWithoutTrust => "an identity is for secure connections: say which server to trust, or leave it out",
         /// The data of an identity is longer than 95 bytes, or there is no identity to send it with; only in RakNet.
         InvalidIdentityData => "the data of an identity has at most 95 bytes, and needs an identity",
-        /// There is no memory to keep the password until it is sent; only in RakNet.
+        /// There is no memory to store the password until it is sent; only in RakNet.
         NoMemory => "there is no memory for the password",
     }
 }
 
 error_enum! {
-    /// Why a peer does not become one of several that partition the ids of connections.
+    /// The reason why a peer cannot become one of several that partition the ids of connections.
     ///
     /// ```
     /// use rakwire::endpoint::PartitionError;
@@ -241,15 +255,17 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum PartitionError {
-        /// The number is not below that of the peers.
+        /// The number is not below the number of peers.
         NoSuchPeer => "the number of a peer must be below that of all peers",
-        /// An id was given to a connection already, or a part was set before. Partition ids before there are connections.
+        /// An id was already assigned to a connection, or a partition was already set.
+        ///
+        /// Partition ids before there are connections.
         InUse => "ids are in use; partition them before there are connections",
     }
 }
 
 error_enum! {
-    /// Why a message was not accepted for sending. Nothing of it was kept.
+    /// The reason why a message was not accepted for sending. Nothing of it was kept.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -266,45 +282,52 @@ error_enum! {
     pub enum SendError {
         /// The connection does not exist, is not open yet or is ending.
         NotConnected => "the connection is not open",
-        /// A message has at least one byte; in RakNet that is its id.
+        /// The message is empty. It needs at least one byte, which in RakNet is its id.
         Empty => "a message must have at least one byte",
-        /// RakNet: the first byte is below 0x1B and belongs to RakNet itself.
+        /// RakNet: the first byte is below 0x1B and reserved for RakNet itself.
         ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
-        /// The Game Protocol: the message is longer than 129,024 bytes, which is 256 chunks. Send it in several.
+        /// The Game Protocol: the message is longer than 129,024 bytes, which is 256 chunks.
+        ///
+        /// Send it in several.
         TooLong => "a message has at most 129,024 bytes; send it in several",
-        /// The message takes more memory than one connection may ever hold. Send it in pieces, or give the peer more
-        /// blocks. In RakNet the memory that a channel takes when it is first used counts too: the channels 0 to 3 take
-        /// none.
+        /// The message takes more memory than one connection may ever hold.
+        ///
+        /// Send it in pieces, or give the peer more blocks. In RakNet the memory that a channel takes when it is first
+        /// used counts too; the channels 0 to 3 take none.
         NeverFits => "the message is larger than one connection may hold; send it in pieces",
-        /// This connection holds as much as it may beside others; try again when some of it was acknowledged.
-        /// [`Peer::poll_writable`](super::Peer::poll_writable) tells when.
+        /// This connection has used its share; try again when some messages were acknowledged.
+        ///
+        /// [`Peer::poll_writable`](super::Peer::poll_writable) then returns it.
         QuotaExceeded => "the connection holds as much as it may; try again later",
-        /// The message needs more than what is guaranteed to a connection, and all connections together have left less;
-        /// try again when [`Peer::poll_writable`](super::Peer::poll_writable) names this one.
+        /// The message exceeds the guaranteed part, and the other connections leave too little of the rest.
+        ///
+        /// Try again when [`Peer::poll_writable`](super::Peer::poll_writable) returns this connection.
         PoolExhausted => "the peer holds as much as it can; try again later",
-        /// RakNet: what the message needs was left out of the build: the feature `splitting` for one that is longer than a
-        /// datagram, `sequencing` for one of which only the newest counts, `channels` for one on a channel from 4 on.
+        /// RakNet: the message needs a feature that was left out of the build.
+        ///
+        /// The features are `splitting` for a message longer than a datagram, `sequencing` for a sequenced one, and
+        /// `channels` for one on a channel from 4 on.
         LeftOut => "this build leaves out what the message needs",
-        /// A hook does not let this message through.
+        /// A hook dropped the message.
         Filtered => "a hook does not let this message through",
     }
 }
 
-/// Whether anything is counted (feature `statistics`); if not, every counter stays 0.
+/// True if events are counted (feature `statistics`); otherwise every counter stays 0.
 const STATISTICS: bool = cfg!(feature = "statistics");
 
-/// The reasons of a protocol for dropping what arrived.
+/// The reasons of a protocol for dropping received data.
 pub trait DropReasons: Copy + 'static {
-    /// Every reason, in the order of [`index`](Self::index).
+    /// All reasons, in the order of [`index`](Self::index).
     const REASONS: &'static [Self];
-    /// One counter a reason.
+    /// A set of counters, one for each reason.
     type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]> + Send + Sync;
 
-    /// Where the counter of this reason stands.
+    /// Returns the index of this reason's counter.
     fn index(self) -> usize;
 }
 
-/// Counters of a whole peer. Without the feature `statistics` all of them are 0.
+/// Counters of a peer. Without the feature `statistics` all of them are 0.
 ///
 /// ```
 /// use rakwire::raknet::{Config, DropReason, Peer, Resources};
@@ -320,20 +343,20 @@ pub trait DropReasons: Copy + 'static {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct PeerStats<R: DropReasons> {
-    /// Datagrams that arrived.
+    /// Datagrams received.
     pub datagrams_received: u64,
-    /// Bytes of them, without IP and UDP headers.
+    /// Their bytes, without IP and UDP headers.
     pub bytes_received: u64,
-    /// Datagrams of messages that were dropped for connections that [refuse](super::Peer::refuse_data) them.
+    /// Data datagrams dropped by connections that [refuse](super::Peer::refuse_data) them.
     pub datagrams_refused: u64,
-    /// Datagrams given to be sent.
+    /// Datagrams handed to the driver for sending.
     pub datagrams_sent: u64,
-    /// Bytes of them, without IP and UDP headers.
+    /// Their bytes, without IP and UDP headers.
     pub bytes_sent: u64,
     drops: R::Counts,
 }
 
-/// Names the reasons for which something was dropped, and leaves out those for which nothing was.
+/// Lists only the reasons for which something was dropped.
 impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for PeerStats<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         struct Drops<'s, R: DropReasons>(&'s PeerStats<R>);
@@ -369,18 +392,18 @@ impl<R: DropReasons> Default for PeerStats<R> {
 }
 
 impl<R: DropReasons> PeerStats<R> {
-    /// How often something was dropped for `reason`.
+    /// Returns how often data was dropped for `reason`.
     #[must_use]
     pub fn dropped(&self, reason: R) -> u64 {
         self.drops.as_ref().get(reason.index()).copied().unwrap_or(0)
     }
 
-    /// Every reason with its count.
+    /// Returns every reason with its count.
     pub fn drops(&self) -> impl Iterator<Item = (R, u64)> {
         R::REASONS.iter().copied().zip(self.drops.as_ref().iter().copied())
     }
 
-    /// Counts something that is dropped.
+    /// Counts dropped data.
     #[cfg(feature = "statistics")]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: R) {
@@ -391,12 +414,12 @@ impl<R: DropReasons> PeerStats<R> {
         *count += 1;
     }
 
-    /// Counts nothing: the feature `statistics` is left out.
+    /// Counts nothing, because the feature `statistics` is left out.
     #[cfg(not(feature = "statistics"))]
     #[inline(always)]
     pub(crate) const fn drop(&mut self, _: R) {}
 
-    /// Counts a datagram that arrived.
+    /// Counts a received datagram.
     #[inline]
     pub(crate) const fn on_received(&mut self, bytes: usize) {
         if STATISTICS {
@@ -405,7 +428,7 @@ impl<R: DropReasons> PeerStats<R> {
         }
     }
 
-    /// Counts a datagram that is sent.
+    /// Counts a sent datagram.
     #[inline]
     pub(crate) const fn on_sent(&mut self, bytes: usize) {
         if STATISTICS {

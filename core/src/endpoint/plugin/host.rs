@@ -1,4 +1,4 @@
-//! The hook that plugins live in.
+//! The hook that hosts plugins.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,20 +13,20 @@ use crate::endpoint::protocol::{Peer, Protocol};
 use crate::endpoint::types::{ConnectionId, ConnectionState, Receipt, SendError, Side};
 use crate::time::Instant;
 
-/// How long a plugin waits that has more to do than it could: its messages found no room.
+/// The delay before a plugin is called again after its messages found no room.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// Names an attached plugin. A name is never used again.
+/// Identifies an attached plugin. A key is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginKey(u32);
 
-/// Why a plugin was not attached.
+/// The reason why a plugin was not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum AttachError {
-    /// As many plugins are attached as the host has room for: give it more, or detach one.
+    /// The host has no room for another plugin: use a larger one, or detach one.
     Full,
     /// Another plugin has this id: detach that one first.
     IdTaken(u8),
@@ -43,13 +43,13 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// Counters of an attached plugin. They are never reset, and stay at the highest number.
+/// Counters of an attached plugin. They are never reset, and saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginStats {
-    /// Messages of connections that it was shown.
+    /// Messages of connections shown to it.
     pub shown: u64,
-    /// Messages of connections that it took or dropped.
+    /// Messages of connections that it handled or dropped.
     pub taken: u64,
     /// Messages of the application that it refused.
     pub refused: u64,
@@ -57,7 +57,7 @@ pub struct PluginStats {
     pub injected: u64,
     /// Messages that it sent.
     pub sent: u64,
-    /// Messages that it could not send when it tried.
+    /// Messages that it tried and failed to send.
     pub unsent: u64,
 }
 
@@ -66,9 +66,9 @@ struct Attached<T> {
     key: PluginKey,
     plugin: T,
     message_ids: MessageIds,
-    /// It was not told yet of the connections that were open before it.
+    /// Set until it was notified of the connections that were open before it.
     is_new: bool,
-    /// Before this time it is not asked again.
+    /// The time before which it is not called again.
     retry_at: Option<Instant>,
     stats: PluginStats,
 }
@@ -86,11 +86,12 @@ impl<T> Attached<T> {
     }
 }
 
-/// Up to `N` plugins, in order: what one of them drops, those behind it are not shown. It is a hook, and so reaches every
-/// driver; `T` may be a plugin, an enum of several, `&RefCell<dyn Plugin<P>>`, or with the feature `alloc` `Box<dyn Plugin<P>>` and
-/// `Rc<RefCell<dyn Plugin<P>>>`.
+/// A hook that hosts up to `N` plugins in order: messages that one drops are not shown to those behind it.
 ///
-/// Plugins see what passes when the application polls events. [`Plugin`] has an example.
+/// Because it is a hook, it works with every driver. `T` may be a plugin, an enum of several, `&RefCell<dyn
+/// Plugin<P>>`, or with the feature `alloc` `Box<dyn Plugin<P>>` and `Rc<RefCell<dyn Plugin<P>>>`.
+///
+/// Plugins see messages when the application polls events. [`Plugin`] has an example.
 #[derive(Debug)]
 pub struct PluginHost<T, const N: usize> {
     attached: Vec<Attached<T>, N>,
@@ -98,17 +99,18 @@ pub struct PluginHost<T, const N: usize> {
 }
 
 impl<T, const N: usize> PluginHost<T, N> {
-    /// A host without plugins.
+    /// Creates a host without plugins.
     #[must_use]
     pub const fn new() -> Self {
         Self { attached: Vec::new(), next_key: 0 }
     }
 
-    /// Attaches a plugin behind the others. It is told of the connections that are open already.
+    /// Attaches a plugin behind the others. It is notified of the connections that are already open.
     ///
     /// # Errors
-    /// [`AttachError::Full`], and [`AttachError::IdTaken`] when one of its message ids belongs to another plugin. The plugin
-    /// is dropped.
+    ///
+    /// [`AttachError::Full`], and [`AttachError::IdTaken`] if one of its message ids belongs to another plugin. The
+    /// plugin is dropped.
     pub fn attach<P: Protocol>(&mut self, plugin: T) -> Result<PluginKey, AttachError>
     where
         T: Plugin<P>,
@@ -126,32 +128,32 @@ impl<T, const N: usize> PluginHost<T, N> {
         Ok(key)
     }
 
-    /// Detaches a plugin, and returns it; its messages go to the application from now on.
+    /// Detaches and returns a plugin; its messages go to the application from now on.
     pub fn detach(&mut self, key: PluginKey) -> Option<T> {
         let at = self.attached.iter().position(|attached| attached.key == key)?;
         Some(self.attached.remove(at).plugin)
     }
 
-    /// An attached plugin.
+    /// Returns an attached plugin.
     #[must_use]
     pub fn get(&self, key: PluginKey) -> Option<&T> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| &attached.plugin)
     }
 
-    /// An attached plugin, to be changed. Have the driver run afterwards if that makes it send.
+    /// Returns an attached plugin for changes. If they make it send, run the driver afterwards.
     pub fn get_mut(&mut self, key: PluginKey) -> Option<&mut T> {
         let attached = self.attached.iter_mut().find(|attached| attached.key == key)?;
         attached.retry_at = None;
         Some(&mut attached.plugin)
     }
 
-    /// The counters of an attached plugin.
+    /// Returns the counters of an attached plugin.
     #[must_use]
     pub fn stats(&self, key: PluginKey) -> Option<PluginStats> {
         self.attached.iter().find(|attached| attached.key == key).map(|attached| attached.stats)
     }
 
-    /// The attached plugins, in order.
+    /// Returns the attached plugins, in order.
     pub fn keys(&self) -> impl Iterator<Item = PluginKey> {
         self.attached.iter().map(|attached| attached.key)
     }
@@ -195,7 +197,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         Verdict::Pass
     }
 
-    /// Asks each plugin until one drops what it is shown.
+    /// Calls `show` with each plugin until one drops.
     fn first_to_drop(&mut self, mut show: impl FnMut(&mut T) -> Verdict) -> Verdict {
         let is_dropped = self.attached.iter_mut().any(|attached| show(&mut attached.plugin) == Verdict::Drop);
         if is_dropped { Verdict::Drop } else { Verdict::Pass }
@@ -291,7 +293,7 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
     }
 }
 
-/// Tells a plugin of the connections that are open.
+/// Notifies a plugin of the connections that are open.
 fn show_connections<P: Protocol>(now: Instant, peer: &Peer<'_, P>, plugin: &mut impl Plugin<P>) {
     for id in peer.connections() {
         let Some(info) = peer.connection(id) else { continue };
@@ -301,7 +303,7 @@ fn show_connections<P: Protocol>(now: Instant, peer: &Peer<'_, P>, plugin: &mut 
     }
 }
 
-/// Sends for one plugin.
+/// Sends messages for one plugin.
 struct PeerSender<'s, 'a, P: Protocol> {
     now: Instant,
     peer: &'s mut Peer<'a, P>,

@@ -1,8 +1,8 @@
-//! Plugins: what speaks with its like at other peers, between a peer and its application.
+//! Plugins, which communicate with their counterparts at other peers.
 //!
-//! A [`Hook`](super::Hook) sees what passes a peer, datagrams too, and says what goes on. A [`Plugin`] has messages of its own,
-//! which are known by their first byte and which the application never sees. [`PluginHost`] is the hook that plugins live
-//! in: it knows which message is whose, and is attached to a peer as any hook is.
+//! A [`Hook`](super::Hook) sees all traffic of a peer, including datagrams, and filters it. A [`Plugin`] has messages
+//! of its own, which are identified by their first byte and never reach the application. [`PluginHost`] is the hook
+//! that hosts plugins: it assigns messages to them, and is attached to a peer like any hook.
 
 mod host;
 
@@ -17,11 +17,12 @@ use crate::time::Instant;
 
 pub use host::{AttachError, PluginHost, PluginKey, PluginStats};
 
-/// What sends the messages of a plugin: a peer, or what stands for one in a test.
+/// The sender of a plugin's messages: a peer, or a substitute in a test.
 pub trait MessageSender<P: Protocol> {
-    /// Sends a message past all hooks and plugins. A receipt comes to [`Plugin::on_receipt`].
+    /// Sends a message that bypasses all hooks and plugins. [`Plugin::on_receipt`] handles its receipt.
     ///
     /// # Errors
+    ///
     /// As [`Peer::send`](super::Peer::send).
     fn send(
         &mut self,
@@ -31,11 +32,11 @@ pub trait MessageSender<P: Protocol> {
     ) -> Result<Option<Receipt>, SendError>;
 }
 
-/// Something that speaks with its like at other peers. Every method may be left out. It has neither clock nor socket; the time
-/// that it is told never steps back.
+/// A component that communicates with its counterparts at other peers.
 ///
-/// What it keeps of a connection it keeps in a [`BySlot`]. What it has to tell the application it offers by methods of its
-/// own, or [injects](Self::inject) as a message.
+/// All methods are optional. A plugin has neither a clock nor a socket; the time passed to it never decreases. It keeps
+/// state for each connection in a [`BySlot`]. It offers information to the application by methods of its own, or
+/// [injects](Self::inject) it as messages.
 ///
 /// ```
 /// use rakwire::endpoint::{
@@ -88,18 +89,19 @@ pub trait MessageSender<P: Protocol> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Plugin<P: Protocol> {
-    /// The ids, that is the first bytes, of the messages that belong to this plugin alone. They do not change while it is
-    /// attached.
+    /// Returns the ids, which are the first bytes, of the messages that belong to this plugin alone.
+    ///
+    /// They must not change while it is attached.
     fn message_ids(&self) -> MessageIds {
         MessageIds::NONE
     }
 
-    /// Whether it is shown the messages with other ids too, and what the application sends.
+    /// Returns true if it also sees messages with other ids, and those that the application sends.
     fn watches_all(&self) -> bool {
         false
     }
 
-    /// A connection is open. A plugin that is attached while a connection opens may be told of that twice.
+    /// Called when a connection is open. A plugin attached while a connection opens may be notified twice.
     fn on_connected(
         &mut self,
         now: Instant,
@@ -111,14 +113,15 @@ pub trait Plugin<P: Protocol> {
         let _ = (now, id, remote, identity, side);
     }
 
-    /// A connection has ended, and why.
+    /// Called when a connection has ended, with the reason.
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: P::DisconnectReason) {
         let _ = (now, id, reason);
     }
 
-    /// A message arrived: with an id of its own, or with any if the plugin [watches all](Self::watches_all). Dropped, neither
-    /// the plugins behind this one nor the application see it; so a plugin takes its own messages, replaces one by
-    /// [injecting](Self::inject) another, or keeps one back to inject it later.
+    /// Handles a received message: one with an id of its own, or any if the plugin [watches all](Self::watches_all).
+    ///
+    /// If it is dropped, neither the plugins behind this one nor the application see it. So a plugin drops its own
+    /// messages, replaces a message by [injecting](Self::inject) another, or holds one back to inject it later.
     fn on_message(
         &mut self,
         now: Instant,
@@ -130,22 +133,26 @@ pub trait Plugin<P: Protocol> {
         Verdict::Pass
     }
 
-    /// The application sends a message, which a plugin that [watches all](Self::watches_all) is shown. Dropped, the
-    /// application is told that it was refused.
+    /// Handles a message that the application sends, if the plugin [watches all](Self::watches_all).
+    ///
+    /// If it is dropped, the application receives an error.
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
         Verdict::Pass
     }
 
-    /// It is known what became of a message sent with a receipt, whoever has sent it; only in RakNet. A plugin drops what
-    /// [`MessageSender::send`] has given it, so that neither the plugins behind it nor the application see it.
+    /// Handles the outcome of any message sent with a receipt; only in RakNet.
+    ///
+    /// A plugin drops receipts that [`MessageSender::send`] gave it, so that neither the plugins behind it nor the
+    /// application see them.
     fn on_receipt(&mut self, now: Instant, id: ConnectionId, receipt: Receipt, outcome: Outcome) -> Verdict {
         let _ = (now, id, receipt, outcome);
         Verdict::Pass
     }
 
-    /// A peer without a connection sent a message, whatever its first byte is; only in RakNet, if the configuration accepts
-    /// them. Who has sent it may be forged.
+    /// Handles a message of a peer without a connection, with any first byte; only in RakNet.
+    ///
+    /// The configuration must accept such messages. The sender may be forged.
     fn on_out_of_band(
         &mut self,
         now: Instant,
@@ -157,23 +164,25 @@ pub trait Plugin<P: Protocol> {
         Verdict::Pass
     }
 
-    /// As [`Hook::inject`](super::Hook::inject): offers `take` a message for the application.
+    /// Offers `take` a message for the application, as [`Hook::inject`](super::Hook::inject) does.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
     }
 
-    /// Does what is due, and sends. What finds no room is kept by the plugin, which is asked again a little later.
+    /// Does the work that is due, and sends.
+    ///
+    /// The plugin keeps messages that find no room, and is called again a little later.
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
         let _ = (now, sender);
     }
 
-    /// When [`update`](Self::update) wants to be called next, if ever; a time gone by means now.
+    /// Returns when [`update`](Self::update) is to be called next, if ever; a time in the past means now.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Passes every method on to the plugin that `$self => $plugin` reaches.
+/// Forwards every method to the plugin that `$self => $plugin` reaches.
 macro_rules! forward {
     ($self:ident => shared $shared:expr, changed $changed:expr) => {
         fn message_ids(&$self) -> MessageIds {
@@ -258,19 +267,20 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::boxed::Box<T> {
     forward!(self => shared (**self), changed (**self));
 }
 
-/// A plugin that the application reaches without an allocator while its peer runs. The application must not keep it borrowed
-/// while the peer does anything.
+/// A plugin that the application can access without an allocator while its peer runs.
+///
+/// The application must not keep it borrowed during a call of the peer.
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for &RefCell<T> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
 }
 
-/// The same with an allocator, where the driver keeps the plugin for as long as it likes.
+/// The same with an allocator, if the driver keeps the plugin for as long as it likes.
 #[cfg(feature = "alloc")]
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
 }
 
-/// A set of the ids, that is the first bytes, of messages.
+/// A set of message ids, which are the first bytes of messages.
 ///
 /// ```
 /// use rakwire::endpoint::MessageIds;
@@ -283,12 +293,12 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>>
 pub struct MessageIds([u64; 4]);
 
 impl MessageIds {
-    /// No id.
+    /// The empty set.
     pub const NONE: Self = Self([0; 4]);
-    /// Every id.
+    /// The set of all ids.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// The set of these ids.
+    /// Creates the set of these ids.
     #[must_use]
     pub fn of(ids: &[u8]) -> Self {
         let mut set = Self::NONE;
@@ -296,35 +306,36 @@ impl MessageIds {
         set
     }
 
-    /// Whether an id is in the set.
+    /// Returns true if an id is in the set.
     #[must_use]
     pub fn contains(self, id: u8) -> bool {
         self.0.get(usize::from(id / 64)).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
-    /// Puts an id into the set.
+    /// Adds an id to the set.
     pub fn insert(&mut self, id: u8) {
         if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
             *word |= 1 << (id % 64);
         }
     }
 
-    /// Takes an id out of the set.
+    /// Removes an id from the set.
     pub fn remove(&mut self, id: u8) {
         if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
             *word &= !(1 << (id % 64));
         }
     }
 
-    /// The lowest id that is in both sets.
+    /// Returns the lowest id that is in both sets.
     #[must_use]
     pub fn first_of_both(self, other: Self) -> Option<u8> {
         (0..=u8::MAX).find(|id| self.contains(*id) && other.contains(*id))
     }
 }
 
-/// A value for each connection, found by the slot of the connection: a look-up costs the same whatever their number. `N` is
-/// the number of connections that the peer can have; what is for a slot beyond that is not kept.
+/// A table with a value for each connection, indexed by slot: a look-up takes constant time.
+///
+/// `N` is the most connections that the peer can have; values for slots beyond it are not stored.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -345,54 +356,56 @@ pub struct BySlot<T, const N: usize> {
 }
 
 impl<T, const N: usize> BySlot<T, N> {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self { values: [const { None }; N] }
     }
 
-    /// Keeps the value of a connection, in the place of an older one of the same slot. False if the slot is beyond the table.
+    /// Stores the value of a connection, replacing an older one of the same slot.
+    ///
+    /// Returns false if the slot is beyond the table.
     pub fn insert(&mut self, id: ConnectionId, value: T) -> bool {
         let place = self.values.get_mut(usize::from(id.slot));
         place.map(|place| *place = Some((id, value))).is_some()
     }
 
-    /// The value of a connection.
+    /// Returns the value of a connection.
     #[must_use]
     pub fn get(&self, id: ConnectionId) -> Option<&T> {
         let (owner, value) = self.values.get(usize::from(id.slot))?.as_ref()?;
         (*owner == id).then_some(value)
     }
 
-    /// The value of a connection, to be changed.
+    /// Returns the mutable value of a connection.
     pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
         let (owner, value) = self.values.get_mut(usize::from(id.slot))?.as_mut()?;
         (*owner == id).then_some(value)
     }
 
-    /// Takes the value of a connection out of the table.
+    /// Removes and returns the value of a connection.
     pub fn remove(&mut self, id: ConnectionId) -> Option<T> {
         let place = self.values.get_mut(usize::from(id.slot))?;
         place.take_if(|(owner, _)| *owner == id).map(|(_, value)| value)
     }
 
-    /// Whether no connection has a value.
+    /// Returns true if no connection has a value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The connections with their values, by slots.
+    /// Returns the connections with their values, in the order of slots.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &T)> {
         self.values.iter().flatten().map(|(id, value)| (*id, value))
     }
 
-    /// The connections with their values, which may be changed, by slots.
+    /// Returns the connections with their mutable values, in the order of slots.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut T)> {
         self.values.iter_mut().flatten().map(|(id, value)| (*id, value))
     }
 
-    /// Drops the values for which `keep` says no.
+    /// Removes the values for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(ConnectionId, &mut T) -> bool) {
         for place in &mut self.values {
             place.take_if(|(id, value)| !keep(*id, value));

@@ -1,4 +1,4 @@
-//! A connection as the endpoint knows it.
+//! The implementation of the endpoint's connection interface.
 
 use super::block_header::Context;
 use super::handshake::State;
@@ -26,7 +26,7 @@ impl endpoint::Connection<RakNet> for Connection {
         self.handshake.open(cx, options)
     }
 
-    fn adopt(
+    fn open_simultaneously(
         &mut self,
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
@@ -34,7 +34,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.side() == Side::Client || self.protection.is_secure() || options.wants_security() {
             return Ok(false);
         }
-        // What would fail for a new connection fails here too, such as an identity without a server to trust.
+        // Checks that would fail for a new connection fail here too, such as an identity without a trusted server.
         ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
@@ -82,8 +82,8 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        // Before the loss of a silent peer, which would not be notified: an application that cannot wait for the deadlines passes
-        // a time after all of them, and the notification may still arrive.
+        // Precedes the loss of an unresponsive peer, which would not be notified. An application that cannot wait for
+        // the deadlines passes a time after all of them, and the notification may still arrive.
         if self.handshake.is_close_overdue(cx) {
             let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
             return self.end_on_error(cx, result);
