@@ -1,5 +1,6 @@
-//! How a peer behaves: everything but its memory. Its configuration, how one connection is opened, and the features of the
-//! crate as constants.
+//! The configuration of a peer: everything but its memory.
+//!
+//! It also contains the options of a single connection, and the features of the crate as constants.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,16 +19,17 @@ use crate::secure::{
     TokenServer,
 };
 
-/// The versions of the protocol that a server accepts, at most eight.
+/// The protocol versions that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
 
-/// Whether a client must give a cookie back before the server keeps anything of it (docs/raknet.md#cookies).
+/// The address validation policy (docs/raknet.md#cookies).
 ///
-/// A cookie sets the security flag of reply 1, which has two meanings. Minecraft Bedrock and the original as it is mostly
-/// built read a cookie behind it. The original built with its own security (`LIBCAT_SECURITY`) also reads a public key,
-/// even for a connection without security; it finds none, and gives up with `ID_PUBLIC_KEY_MISMATCH`. Before reply 1
-/// nothing tells the two kinds apart. [`UnderLoad`](Self::UnderLoad) lets such clients in as long as few clients come at
-/// once, and [`Off`](Self::Off) always.
+/// It determines when a client must return a cookie before the server keeps any state. A cookie sets the security flag
+/// of reply 1, which has two meanings. Minecraft Bedrock and the usual builds of the original read a cookie after it.
+/// The original built with its own security (`LIBCAT_SECURITY`) also reads a public key, even for a connection without
+/// security; it finds none, and fails with `ID_PUBLIC_KEY_MISMATCH`. Before reply 1 the two kinds of clients cannot be
+/// distinguished. [`UnderLoad`](Self::UnderLoad) admits such clients while few clients arrive at once, and
+/// [`Off`](Self::Off) always does.
 ///
 /// ```
 /// use rakwire::raknet::{Config, CookiePolicy};
@@ -38,69 +40,83 @@ pub type ProtocolVersions = Vec<u8, 8>;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
-    /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 2
-    /// (1 below 8 places) and at most 16: every client comes in as long as few come at once, those of
-    /// rust-raknet, jsp-raknet, raknet-node and Cloudburst Network too, which know no cookies. `docs/attacks.md` (A4) says
-    /// what forged addresses get then: never more than so many places.
+    /// [`UnderLoad`](Self::UnderLoad) with a limit derived from [`max_incoming`](Config::max_incoming).
+    ///
+    /// `unvalidated` is an eighth of it, at least 2 (1 below 8 places) and at most 16. Every client is admitted while
+    /// few arrive at once, including rust-raknet, jsp-raknet, raknet-node and Cloudburst Network, which do not support
+    /// cookies. `docs/attacks.md` (A4) describes what forged addresses can achieve then: they never take more than that
+    /// number of places.
     #[default]
     Automatic,
-    /// Reply 1 carries a keyed cookie; request 2 without it is dropped, counted as
-    /// [`MissingCookie`](super::DropReason::MissingCookie). A forged source leaves no trace.
+    /// Reply 1 carries a keyed cookie. Request 2 without it is dropped and counted as
+    /// [`MissingCookie`](super::DropReason::MissingCookie).
+    ///
+    /// A forged source leaves no state.
     Required,
-    /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unvalidated` clients
-    /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
-    /// after the other, as long as fewer than `unvalidated` are there that have neither given a cookie back nor answered a ping
-    /// (docs/raknet.md#address-validation). A client that has answered one counts no longer. 0 is [`Required`](Self::Required).
+    /// Reply 1 carries a cookie only while the server is under load, like TCP's SYN cookies.
     ///
-    /// Until then a forged source is treated as with `Off`: it can have `unvalidated` places, each for ten seconds if
-    /// nothing more is forged, and have a victim sent three times its bytes for each of them (`docs/attacks.md`, A4). Then
-    /// it gets nothing. During such a flood clients that know cookies are let in as always, and clients that do not are
-    /// turned away. A server that expects such clients sets [`max_incoming`](Config::max_incoming) to its players and
-    /// twice `unvalidated`.
+    /// `unvalidated` clients may be admitted without a cookie, and as many again, one at a time, within each
+    /// [`handshake_timeout`](Config::handshake_timeout). This applies while fewer than `unvalidated` connections have
+    /// neither returned a cookie nor answered a ping (docs/raknet.md#address-validation). A client that has answered a
+    /// ping no longer counts. 0 is [`Required`](Self::Required).
     ///
-    /// A full server ends half-open connections for newcomers. One without a cookie ends only connections that were made
-    /// without one, and each counts among the `unvalidated`.
+    /// Until the limit is reached a forged source is treated as with `Off`: it can take `unvalidated` places, each for
+    /// ten seconds unless it forges more, and for each of them have a victim sent three times its bytes
+    /// (`docs/attacks.md`, A4). After that it gets nothing. During such a flood, clients that support cookies are
+    /// admitted as always, and clients that do not are refused. A server that expects such clients sets
+    /// [`max_incoming`](Config::max_incoming) to the number of its players plus twice `unvalidated`.
+    ///
+    /// A full server ends half-open connections to make room for newcomers. A newcomer without a cookie only ends
+    /// connections that were made without one, and each of these counts towards `unvalidated`.
     UnderLoad {
-        /// How many clients are let in without a validated address.
+        /// The number of clients that are admitted without a validated address.
         unvalidated: u16,
     },
-    /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
-    /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
-    /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent three times its
-    /// bytes (`docs/attacks.md`, A4).
+    /// No cookie and no flag.
+    ///
+    /// This is for clients that do not support the form: rust-raknet, and the original built with its own security. A
+    /// forged source can fill the connection table with half-open entries, each for ten seconds, but at most
+    /// [`max_half_open_per_network`](Config::max_half_open_per_network) of a network. It can also have a victim sent
+    /// three times its bytes (`docs/attacks.md`, A4).
     Off,
 }
 
 /// The longest IP packet of Ethernet in bytes (RFC 894).
 const ETHERNET_MTU: u16 = 1_500;
 
-/// How many clients [`CookiePolicy::Automatic`] lets in without a cookie, at most.
+/// The most clients that [`CookiePolicy::Automatic`] admits without a cookie.
 const MOST_UNVALIDATED: u16 = 16;
 
-/// What a client writes where the protocol wants the server's address.
+/// The value that a client writes where the protocol requires the server's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialledAddress {
     /// The address that was given to `connect`.
     #[default]
     Known,
-    /// The unassigned address: the datagrams go through a relay, and only that knows where to.
+    /// The unassigned address.
+    ///
+    /// The datagrams go through a relay, and only the relay knows their destination.
     Unknown,
 }
 
-/// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
+/// The congestion control algorithm. `docs/congestion.md` has measurements of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Follows the queueing delay of the path: losses without a queue count as random and do not reduce the window. The
-    /// default, unless the crate is built without the feature `delay-based`.
+    /// Follows the queueing delay of the path.
+    ///
+    /// Losses without a queue count as random and do not reduce the window. The default, unless the crate is built
+    /// without the feature `delay-based`.
     #[cfg(feature = "delay-based")]
     #[cfg_attr(feature = "delay-based", default)]
     DelayBased,
     #[cfg_attr(not(feature = "delay-based"), default)]
-    /// Takes every loss for congestion and halves the window (RFC 6582).
+    /// Treats every loss as congestion and halves the window (RFC 6582).
     NewReno,
 }
 
-/// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
+/// The configuration of a peer.
+///
+/// [`Config::new`] fills in the behaviour of the original; change the fields that should differ.
 ///
 /// ```
 /// use rakwire::raknet::Config;
@@ -114,135 +130,183 @@ pub enum CongestionControl {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The identity of this peer; must be random, since servers refuse a GUID that they know.
+    /// The identity of this peer.
+    ///
+    /// It must be random, because servers refuse a GUID that is already connected.
     pub guid: Guid,
-    /// The key of cookies and hash tables; must be random and stay secret. `Debug` does not show it.
+    /// The key of cookies and hash tables. It must be random and secret; `Debug` does not show it.
     pub secret: [u8; 16],
-    /// The protocol version that `connect` announces first; the server may name another one
-    /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Default: 6, that of the original; Minecraft Bedrock of today has
-    /// 11 ([`Config::bedrock`]).
+    /// The protocol version that `connect` announces first. Default: 6, that of the original.
+    ///
+    /// The server may name another one ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)).
+    /// Current versions of Minecraft Bedrock have 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
-    /// Whether `connect` asks a server for its version before the first request, with an unconnected ping: some servers hear
-    /// nothing from an address for 10 to 20 s after a request with another version than theirs. It costs a round trip, or
-    /// where no pong comes the `connect_interval` (a quarter of a shorter `connect_timeout`), and is left out where the
-    /// version is known: if `protocol_version` is above 6, if the server has named its own before, with
-    /// [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version), and for secure connections. It needs
-    /// the feature `unconnected`; without the feature `alloc` no version is remembered, so each attempt asks. Default: no; the
-    /// drivers for sockets of a system do, whose defaults are [`Protocol::config`](crate::endpoint::Protocol::config). That for
-    /// microcontrollers does not, since the question takes flash and a round trip for each attempt there, and firmware
-    /// usually knows the version of its server. A server that answers a wrong version is heard in any case: the attempt goes
-    /// on with the version that it names, or fails with [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure) if the
-    /// application has insisted.
+    /// Set if `connect` queries a server's version with an unconnected ping before the first request.
+    ///
+    /// Default: false. Some servers ignore an address for 10 to 20 s after a request with a version other than theirs.
+    /// The query costs a round trip or, if no pong arrives, the `connect_interval` (at most a quarter of
+    /// `connect_timeout`). It is left out if the version is known: if `protocol_version` is above 6, if the server has
+    /// named its version before, with [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version),
+    /// and for secure connections. It requires the feature `unconnected`. Without the feature `alloc` no version is
+    /// remembered, so each attempt sends the query.
+    ///
+    /// Drivers for the sockets of a system enable it; their defaults are
+    /// [`Protocol::config`](crate::endpoint::Protocol::config). The driver for microcontrollers does not, because the
+    /// query takes flash and a round trip for each attempt, and firmware usually knows the version of its server. The
+    /// answer of a server to a wrong version is handled in any case: the attempt continues with the version that the
+    /// server names, or fails with [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure) if the application
+    /// requires its version.
     pub learn_version: bool,
-    /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
-    /// current versions of Minecraft Bedrock.
+    /// The protocol versions that a server accepts, at most eight.
+    ///
+    /// Default: 6, 10 and 11, which are those of the original and of current versions of Minecraft Bedrock.
     pub accepted_versions: ProtocolVersions,
-    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a
-    /// peer is a server only by intent.
+    /// The most incoming connections, within the available slots.
+    ///
+    /// Default: 0, a pure client, so that a peer is a server only by intent.
     pub max_incoming: u16,
-    /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
-    /// than half of all. Default: none, since a connection is sure of its part in any case: half of the blocks are
-    /// guaranteed to the connections, and what one borrows of the others is bounded ([`Resources`](super::Resources)). A
-    /// server whose clients need little sets this to what they need, so that a few of them leave more than that to all.
+    /// The most blocks that one connection may hold in each direction; never more than half of all.
+    ///
+    /// Default: none, because each connection has a guaranteed part in any case. Half of the blocks are guaranteed to
+    /// the connections, and the blocks that a connection borrows are bounded ([`Resources`](super::Resources)). If
+    /// clients need little memory, a server sets this to what they need, so that a few clients leave more than the
+    /// guaranteed part to all.
     pub connection_blocks: Option<u32>,
-    /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open when a client without a cookie
-    /// asks for another one; those that give a cookie back are not limited. Default: 8, enough for players behind one
-    /// address who join together, and too few to take the slots of a server with forged addresses.
+    /// The most half-open connections of one network (24 bits of IPv4, 64 of IPv6).
+    ///
+    /// The limit applies when a client without a cookie requests another one. Clients that return a cookie are not
+    /// limited. Default: 8, which is enough for players behind one address that join together, and too few to fill a
+    /// server with forged addresses.
     pub max_half_open_per_network: u16,
-    /// How many connections one address (64 bits of IPv6) may have open, of those that others open. Default: three quarters
-    /// of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill most of a server, but not
-    /// all of it; no limit below 16 places, which one household may fill. Addresses that the Internet does not pass on (loopback, private, link-local and unique local ones) are
-    /// not limited, so that a relay or a gateway of containers brings as many clients as there are places.
+    /// The most open incoming connections of one address (64 bits of IPv6).
+    ///
+    /// Default: three quarters of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill
+    /// most of a server, but not all of it; no limit below 16 places, which one household may fill. Addresses that are
+    /// not routed on the Internet (loopback, private, link-local and unique local) are not limited, so that a relay or
+    /// a container gateway may bring as many clients as there are places.
     pub max_per_address: Option<u16>,
-    /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
-    /// [`max_incoming`](Self::max_incoming).
+    /// The same limit for one network (24 bits of IPv4, 48 of IPv6).
+    ///
+    /// Default: seven eighths of [`max_incoming`](Self::max_incoming).
     pub max_per_network: Option<u16>,
-    /// How long an address must wait between two connections, if at all; addresses of this machine never wait. Default:
-    /// none, as in the original, whose interval is 100 ms where it is switched on (`docs/raknet.md#request-2`).
+    /// The least time between two connections of an address; addresses of this machine never wait.
+    ///
+    /// Default: none, as in the original, which uses 100 ms if enabled (`docs/raknet.md#request-2`).
     pub connection_interval: Option<Duration>,
-    /// How many pongs a second all others get together; 0 answers no ping. Default: 1,000, which is at most 432 KB of
-    /// payload a second, however many addresses are forged.
+    /// The most pongs per second in total; 0 answers no ping.
+    ///
+    /// Default: 1,000, which is at most 432 KB of payload per second, however many addresses are forged.
     pub pongs_per_second: u16,
-    /// How many pongs a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 20, a fiftieth of all, so that
-    /// one network cannot have all pongs. Within the network an address is sure of a quarter of them, for which half a
-    /// second's worth may be given in advance, and gets the rest if the others leave it.
+    /// The most pongs per second for one network (24 bits of IPv4, 64 of IPv6).
+    ///
+    /// Default: 20, a fiftieth of the total, so that one network cannot take all pongs. Within the network each address
+    /// is guaranteed a quarter of them, up to half a second's worth at once, and the rest if the others leave it.
     pub pongs_per_network: u16,
-    /// What stands before the data of pongs, in those that this peer sends and in those that it receives. Default: what
-    /// goes with the version. A server writes the length before the data, as Minecraft Bedrock does, if it accepts only
-    /// versions above 6, or some and advertises what begins like a server of Minecraft Bedrock (`MCPE;` or `MCEE;`), and
-    /// otherwise none; a client takes the length away if the data begin with it (`docs/raknet.md#advertisements`).
-    /// Advertisements and the data of [`Event::Pong`](super::Event::Pong) are always without it.
+    /// The framing of the data in sent and received pongs. Default: derived from the versions.
+    ///
+    /// By default a server writes the length before the data, as Minecraft Bedrock does, in two cases: if it only
+    /// accepts versions above 6, or if it accepts some and its advertisement begins like that of a Minecraft Bedrock
+    /// server (`MCPE;` or `MCEE;`). A client removes the length if the data begin with it
+    /// (`docs/raknet.md#advertisements`). Advertisements and the data of [`Event::Pong`](super::Event::Pong) never
+    /// include the length.
     pub pong_framing: Option<PongFraming>,
-    /// Whether clients must prove their address. Default: once several have come at about the same time without a proof, so
-    /// that forged addresses take few slots.
+    /// The policy by which clients must validate their address.
+    ///
+    /// Default: once several have arrived at about the same time without validation, so that forged addresses take few
+    /// slots.
     pub cookies: CookiePolicy,
-    /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
+    /// The value that a client writes where the protocol requires the server's address.
+    ///
+    /// Default: the address, as in the original.
     pub dialled_address: DialledAddress,
-    /// What carries the datagrams. Default: datagrams. [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
+    /// The carrier of the datagrams. Default: datagrams. [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
     pub carrier: Carrier,
-    /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers. Default:
-    /// 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
+    /// The largest MTU that is offered or accepted, 576 to 1492 bytes including 28 bytes of IP and UDP headers.
+    ///
+    /// Default: 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
-    /// The longest IP packet in bytes that the network interface sends, at least 576 (1,280 for IPv6); the MTU of each connection
-    /// stays within it, with the headers of IPv4 or IPv6. Default: 1,500, that of Ethernet. Systems find out by themselves
-    /// when the interface carries less (`docs/raknet.md#path-mtu`); drivers without such a system set it.
+    /// The longest IP packet that the network interface sends, in bytes, at least 576 (1,280 for IPv6).
+    ///
+    /// The MTU of each connection, including the headers of IPv4 or IPv6, stays within it. Default: 1,500, that of
+    /// Ethernet. Operating systems detect an interface with a smaller MTU themselves (`docs/raknet.md#path-mtu`);
+    /// drivers without such a system set it.
     pub interface_mtu: u16,
-    /// How many addresses "connection request accepted" and "new incoming connection" list, at most 20. Default: none,
-    /// which goes by the version that the two peers speak: 10 up to 8, as in the original, and 20 from 9 on, as in
-    /// Minecraft Bedrock, whose peers often read no other number (`docs/raknet.md#internal-addresses`).
+    /// The number of addresses in "connection request accepted" and "new incoming connection", at most 20.
+    ///
+    /// Default: none, which depends on the version that the two peers speak: 10 up to version 8, as in the original,
+    /// and 20 from 9 on, as in Minecraft Bedrock, where peers often read no other number
+    /// (`docs/raknet.md#internal-addresses`).
     pub address_count: Option<u8>,
-    /// How often a client repeats its first request, at least 3: a third of them at each MTU. Default: 12, as in the
-    /// original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
+    /// The number of times that a client sends its first request, at least 3, with a third of them at each MTU.
+    ///
+    /// Default: 12, as in the original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
-    /// The time between two first requests, at most 71 minutes; more counts as that. Default: 500 ms, as in the
-    /// original (`docs/raknet.md#connection-attempts`).
+    /// The time between two first requests; capped at 71 minutes.
+    ///
+    /// Default: 500 ms, as in the original (`docs/raknet.md#connection-attempts`).
     pub connect_interval: Duration,
-    /// How long the handshake inside the connection may take. Default: 10 s, after which a slot that is not connected
-    /// is free again (`docs/raknet.md#request-2`).
+    /// The timeout of the handshake inside the connection.
+    ///
+    /// Default: 10 s, after which the slot of an incomplete connection is free again (`docs/raknet.md#request-2`).
     pub handshake_timeout: Duration,
-    /// How long a peer may stay silent while something that it must acknowledge is under way: whole milliseconds,
-    /// rounded up, and at most 49 days. Default: 10 s, as in the original.
+    /// The time for which a peer may be silent while it owes an acknowledgement.
+    ///
+    /// It is rounded up to milliseconds, and at most 49 days. Default: 10 s, as in the original.
     pub timeout: Duration,
-    /// How long `disconnect` waits for what was sent before to be acknowledged. Default: 5 s, half of the default
-    /// `timeout`: an application that ends waits less than for a peer that has fallen silent.
+    /// The time for which `disconnect` waits for earlier messages to be acknowledged.
+    ///
+    /// Default: 5 s, half of the default `timeout`, so that an application does not wait as long to exit as for an
+    /// unresponsive peer.
     pub close_timeout: Duration,
     /// The time between two pings of a connection, if any. Default: 5 s, as in the original.
     pub ping_interval: Option<Duration>,
-    /// How long an acknowledgement may wait for others. Default: 10 ms, as in the original; the timeouts of other peers
-    /// allow for it.
+    /// The longest delay of an acknowledgement.
+    ///
+    /// Default: 10 ms, as in the original; the timeouts of other peers allow for it.
     pub ack_delay: Duration,
-    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come.
+    /// The number of parts of a message after which [`Event::Progress`](super::Event::Progress) reports its progress.
+    ///
     /// Default: 0, which is never, as in the original.
     pub progress_interval: u32,
-    /// The longest message that `send` takes, in bytes, as far as the memory of the connection goes
-    /// ([`Peer::max_message_len`](super::Peer::max_message_len)). Default: 4,000,000, which each peer with the memory of
-    /// [`Capacity::for_connections`](super::Capacity::for_connections) can receive at any MTU. A peer whose messages go to
-    /// others with more memory sets it higher.
+    /// The longest message that `send` accepts, in bytes.
+    ///
+    /// The memory of the connection may allow less ([`Peer::max_message_len`](super::Peer::max_message_len)). Default:
+    /// 4,000,000, which each peer with the memory of [`Capacity::for_connections`](super::Capacity::for_connections)
+    /// can receive at any MTU. A peer that sends to peers with more memory sets it higher.
     pub max_message_len: u32,
-    /// How long an unreliable message may wait to be sent before it is dropped. Default: 1 s, as in the original.
+    /// The time that an unreliable message may wait to be sent before it is dropped.
+    ///
+    /// Default: 1 s, as in the original.
     pub unreliable_timeout: Duration,
-    /// The shortest time after which a datagram counts as lost without any other sign. Default: 50 ms, more than
-    /// the 30 ms that a timeout allows for delayed acknowledgements.
+    /// The minimum retransmission timeout.
+    ///
+    /// Default: 50 ms, more than the 30 ms that a timeout allows for delayed acknowledgements.
     pub min_resend_timeout: Duration,
-    /// The longest such time. Default: 2 s, as in the original (`docs/raknet.md#round-trip`).
+    /// The maximum retransmission timeout. Default: 2 s, as in the original (`docs/raknet.md#round-trip`).
     pub max_resend_timeout: Duration,
-    /// How often that time may double while nothing comes back, at most 16. Default: 4, the exponential backoff of RFC
-    /// 6298 section 5.5 with a bound; 0 is what the original does.
+    /// The number of times that the retransmission timeout may double without an acknowledgement, at most 16.
+    ///
+    /// Default: 4, the exponential backoff of RFC 6298 section 5.5 with a bound; 0 is the behaviour of the original.
     pub resend_backoff: u8,
-    /// How much may be in flight. Default: [`CongestionControl::DelayBased`] where the feature `delay-based` is built
-    /// in, which `docs/congestion.md` compares with NewReno.
+    /// The congestion control algorithm.
+    ///
+    /// Default: [`CongestionControl::DelayBased`] if the feature `delay-based` is built in. `docs/congestion.md`
+    /// compares it with NewReno.
     pub congestion_control: CongestionControl,
-    /// Bits a second that each connection may send in datagrams of messages, with IP and UDP headers. Default: none,
-    /// which leaves the rate to the congestion control.
+    /// The most bits per second that each connection may send in data datagrams, including IP and UDP headers.
+    ///
+    /// Default: none, which leaves the rate to the congestion control.
     pub outgoing_limit: Option<u64>,
-    /// What becomes of messages from peers without a connection. Default: they are refused, since their senders may be
-    /// forged.
+    /// The handling of messages from peers without a connection.
+    ///
+    /// Default: refused, because their senders may be forged.
     pub out_of_band: OutOfBand,
-    /// Keys for secure connections, and what a server asks of clients (`docs/secure.md`). Default: none. With the key of a
-    /// server each client must prove its address, whatever `cookies` says.
+    /// Keys for secure connections, and the requirements of a server for its clients (`docs/secure.md`).
+    ///
+    /// Default: none. With a server key each client must validate its address, regardless of `cookies`.
     #[cfg(feature = "secure")]
     pub security: Option<Security>,
-    /// How the datagrams of connections without keys are protected.
+    /// The protection of datagrams in connections without keys.
     pub(crate) protection: Protection,
 }
 
@@ -259,31 +323,31 @@ debug_without_secrets! {
     hidden: secret;
 }
 
-/// How the datagrams of connections without keys are protected.
+/// The protection of datagrams in connections without keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protection {
     #[default]
     Plain,
-    /// The protection of a test.
+    /// The protection used by tests.
     #[cfg(test)]
     Test,
 }
 
-/// What becomes of messages from peers without a connection.
+/// The handling of messages from peers without a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfBand {
-    /// They are dropped and counted: a peer without a connection takes no memory.
+    /// They are dropped and counted, so that a peer without a connection takes no memory.
     #[default]
     Refuse,
-    /// They are told, at most eight at a time; their senders may be forged.
+    /// They are reported, with at most eight waiting at a time. Their senders may be forged.
     Accept,
 }
 
 impl Config {
-    /// A configuration from 32 random bytes, which become the GUID and the secret.
+    /// Creates a configuration from 32 random bytes, which become the GUID and the secret.
     ///
-    /// The bytes must come from a source that nobody can guess: the operating system, `crypto.getRandomValues`, a
-    /// hardware generator.
+    /// The bytes must come from an unpredictable source: the operating system, `crypto.getRandomValues` or a hardware
+    /// generator.
     #[must_use]
     pub fn new(entropy: [u8; 32]) -> Self {
         let mut guid = [0; 8];
@@ -334,25 +398,31 @@ impl Config {
         }
     }
 
-    /// The original RakNet 4: protocol 6.
+    /// Creates a configuration for the original RakNet 4: protocol 6.
     #[must_use]
     pub fn original(entropy: [u8; 32]) -> Self {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 
-    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted). Its pongs have the length before their data.
+    /// Creates a configuration for Minecraft Bedrock.
+    ///
+    /// It has protocol 11 (10 and 9 are accepted), and the length before the data of pongs.
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
         Self { protocol_version: 11, accepted_versions: versions(&[9, 10, 11]), ..Self::new(entropy) }
     }
 
-    /// When clients are asked for a cookie. A server with a key computes for no client whose address may be forged.
+    /// Returns the effective cookie policy.
+    ///
+    /// A server with a key performs no computation for a client with a possibly forged address.
     pub(crate) fn cookie_policy(&self) -> CookiePolicy {
         if self.has_server_key() { CookiePolicy::Required } else { self.cookies }
     }
 
-    /// What stands before `data` in the pongs that this peer sends. An unconnected ping does not show what its sender
-    /// reads, but the data show for which clients they are meant.
+    /// Returns the framing of `data` in the pongs that this peer sends.
+    ///
+    /// An unconnected ping does not show which framing its sender reads, but the data show for which clients they are
+    /// meant.
     pub(crate) fn sent_pong_framing(&self, data: &[u8]) -> PongFraming {
         let versions = &self.accepted_versions;
         let is_prefixed = |version: &u8| PongFraming::of_version(*version) == PongFraming::Prefixed;
@@ -364,23 +434,25 @@ impl Config {
         })
     }
 
-    /// Whether the version of a server that nothing is known of is asked for: a pong shows that of Minecraft Bedrock, and
-    /// no other.
+    /// Returns true if the unknown version of a server is queried.
+    ///
+    /// A pong only shows the version of Minecraft Bedrock.
     pub(super) fn asks_version(&self) -> bool {
         self.learn_version && PongFraming::of_version(self.protocol_version) == PongFraming::Raw
     }
 
-    /// What stands before the data of a pong that arrived.
+    /// Returns the framing of the data of a received pong.
     pub(crate) fn received_pong_framing(&self, data: &[u8]) -> PongFraming {
         self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
     }
 
-    /// How many clients may be let in without a cookie, where that depends on the load.
+    /// Returns the allowance of clients without a cookie, if that depends on the load.
     pub(super) fn unvalidated(&self) -> Option<Allowance> {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
             CookiePolicy::Automatic => {
-                // Two clients that come at once both come in at small servers, too, as long as most of the places are left.
+                // On small servers too, two clients that arrive at once are both admitted, as long as most of the
+                // places remain.
                 (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MOST_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,
@@ -388,12 +460,12 @@ impl Config {
         Some(Allowance { events: unvalidated, period: self.handshake_timeout })
     }
 
-    /// How many connections may come from one address and from one network.
+    /// Returns the limits of connections from one address and from one network.
     pub(super) const fn client_limits(&self) -> ClientLimits {
         ClientLimits::new(self.max_incoming, self.max_per_address, self.max_per_network)
     }
 
-    /// The MTU closest to `mtu` that may be used with a peer at this address.
+    /// Returns the MTU closest to `mtu` that may be used with a peer at this address.
     pub(crate) fn clamp_mtu(&self, mtu: u16, remote: SocketAddr) -> u16 {
         let (largest, extra) = if remote.is_ipv6() { (MAX_MTU_IPV6, IPV6_EXTRA) } else { (MAX_MTU, 0) };
         mtu.min(self.mtu).min(self.interface_mtu.saturating_sub(extra)).clamp(MIN_MTU, largest)
@@ -402,7 +474,7 @@ impl Config {
 
 #[cfg(feature = "secure")]
 impl Config {
-    /// What seals and opens the datagrams of secure connections.
+    /// Returns the cipher for the datagrams of secure connections.
     pub(super) fn cipher(&self) -> &'static dyn DatagramCipher {
         self.security.as_ref().map_or(&RustCrypto, |security| security.cipher)
     }
@@ -414,22 +486,22 @@ fn versions(list: &[u8]) -> ProtocolVersions {
 
 #[cfg(feature = "secure")]
 impl Config {
-    /// The key of the server that this peer is, if it has one.
+    /// Returns the identity of this peer as a server, if it has one.
     pub(crate) fn server_identity(&self) -> Option<&ServerIdentity> {
         self.security.as_ref()?.server.as_ref()
     }
 
-    /// Whether reply 1 has a key.
+    /// Returns true if reply 1 contains a key.
     pub(crate) fn has_server_key(&self) -> bool {
         self.server_identity().is_some()
     }
 
-    /// Whether clients without security are refused.
+    /// Returns true if clients without security are refused.
     pub(crate) fn requires_security(&self) -> bool {
         self.server_identity().is_some_and(ServerIdentity::refuses_plain)
     }
 
-    /// What reply 1 asks the client to give back, with the key in `field`.
+    /// Returns the security fields of reply 1, with the key in `field`.
     pub(crate) fn server_security<'f>(
         &self,
         cookie: u32,
@@ -442,24 +514,24 @@ impl Config {
     }
 }
 
-/// Bytes of the key in reply 1.
+/// The size of the key in reply 1, in bytes.
 #[cfg(not(feature = "secure"))]
 const PUBLIC_KEY_FIELD: usize = 64;
 
-// A configuration without security.
+// Without the feature `secure` a configuration has no keys.
 #[cfg(not(feature = "secure"))]
 impl Config {
-    /// Whether reply 1 has a key.
+    /// Returns true if reply 1 contains a key.
     pub(crate) const fn has_server_key(&self) -> bool {
         false
     }
 
-    /// Whether clients without security are refused.
+    /// Returns true if clients without security are refused.
     pub(crate) const fn requires_security(&self) -> bool {
         false
     }
 
-    /// What reply 1 asks the client to give back.
+    /// Returns the security fields of reply 1.
     pub(crate) const fn server_security<'f>(
         &self,
         cookie: u32,
@@ -474,7 +546,7 @@ impl Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RakNet;
 
-/// How one connection is opened, where that differs from the configuration.
+/// The options of a single connection, where they differ from the configuration.
 ///
 /// ```
 /// use core::time::Duration;
@@ -491,35 +563,42 @@ pub struct RakNet;
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectOptions<'p> {
-    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
-    /// `Debug` does not show it.
+    /// The password for the server, 0 to 255 bytes.
+    ///
+    /// It crosses the network in the clear, except in a secure connection. `Debug` does not show it.
     pub password: &'p [u8],
-    /// Whom to take for the server, for a secure connection or none at all. Default: none, for a plain connection. It needs a
-    /// configuration with [`security`](super::Config::security).
+    /// The server to trust. The connection is then secure, or the attempt fails.
+    ///
+    /// Default: none, for a plain connection. It requires a configuration with [`security`](super::Config::security).
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The key by which the server knows this client in a secure connection. Default: that of
-    /// [`Security::identity`](super::Security::identity). It needs `trust`.
+    /// The key that identifies this client in a secure connection.
+    ///
+    /// Default: that of [`Security::identity`](super::Security::identity). It requires `trust`.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p StaticKey>,
-    /// What the server gets with the identity, encrypted with it and bound to it: 0 to
-    /// [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes, which
-    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data) has there. It needs an identity, of these options or of the
-    /// configuration.
+    /// The data that the server receives with the identity, encrypted and bound to it.
+    ///
+    /// It has 0 to [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes. The server reads it as
+    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data). It requires an identity, from these options or
+    /// from the configuration.
     #[cfg(feature = "secure")]
     pub identity_data: &'p [u8],
-    /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
-    /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
+    /// The only protocol version to announce.
+    ///
+    /// Default: the version that the server named in its last answer (with the feature `alloc`), or else that of the
+    /// configuration; if the server then turns out to speak another one, that one.
     pub protocol_version: Option<u8>,
-    /// How long the attempt may take until the connection is open. Default: what `attempts` and `interval` make of it, or
-    /// 21 s after the server named another version, and then the configuration's `handshake_timeout`. The first request
-    /// is repeated all that time.
+    /// The timeout of the attempt until the connection is open.
+    ///
+    /// The first request is repeated for all that time. Default: the result of `attempts` and `interval`, or 21 s after
+    /// the server named another version; then the configuration's `handshake_timeout`.
     pub connect_timeout: Option<Duration>,
-    /// How often the first request is repeated, at least 3.
+    /// The number of first requests, at least 3.
     pub attempts: Option<u8>,
-    /// The time between two first requests, at most 71 minutes; more counts as that.
+    /// The time between two first requests; capped at 71 minutes.
     pub interval: Option<Duration>,
-    /// How long the other peer may stay silent once the connection is open.
+    /// The time for which the remote peer may be silent once the connection is open.
     pub timeout: Option<Duration>,
 }
 
@@ -532,7 +611,7 @@ debug_without_secrets! {
 }
 
 impl ConnectOptions<'_> {
-    /// Whether the connection is to be secure or none at all.
+    /// Returns true if the connection must be secure.
     pub(crate) const fn wants_security(&self) -> bool {
         #[cfg(feature = "secure")]
         let wants = self.trust.is_some();
@@ -544,8 +623,10 @@ impl ConnectOptions<'_> {
 
 #[cfg(feature = "secure")]
 impl<'p> ConnectOptions<'p> {
-    /// Opens a connection with a connect token: with one of its servers, whose key alone is trusted, as the client with the
-    /// key that the token is for. Where [`TokenServer::name`] leads to is for the application to find out.
+    /// Creates options that open a connection with a connect token.
+    ///
+    /// Only the key of `server`, one of the token's servers, is trusted, and `key` is the client key for which the
+    /// token was issued. Resolving [`TokenServer::name`] is left to the application.
     ///
     /// ```
     /// use rakwire::raknet::ConnectOptions;
@@ -570,28 +651,28 @@ impl<'p> ConnectOptions<'p> {
     }
 }
 
-/// Whether others may connect to this peer (feature `server`).
+/// True if others may connect to this peer (feature `server`).
 pub(crate) const SERVER: bool = cfg!(feature = "server");
 
-/// Whether this peer pings and talks to others without a connection (feature `unconnected`).
+/// True if this peer can exchange messages without a connection (feature `unconnected`).
 pub(crate) const UNCONNECTED: bool = cfg!(feature = "unconnected");
 
-/// Whether there are more channels than those whose state is part of a connection (feature `channels`).
+/// True if there are more channels than those stored in a connection (feature `channels`).
 pub(crate) const FAR_CHANNELS: bool = cfg!(feature = "channels");
 
-/// Whether messages that wait for their turn share blocks (feature `packing`).
+/// True if buffered messages share blocks (feature `packing`).
 pub(crate) const PACKING: bool = cfg!(feature = "packing");
 
-/// Whether messages may be longer than a datagram (feature `splitting`).
+/// True if messages may be longer than a datagram (feature `splitting`).
 pub(crate) const SPLITTING: bool = cfg!(feature = "splitting");
 
-/// Whether there are messages of which only the newest counts (feature `sequencing`).
+/// True if messages may be sequenced, so that only the newest counts (feature `sequencing`).
 pub(crate) const SEQUENCING: bool = cfg!(feature = "sequencing");
 
-/// Whether some messages go before others (feature `priorities`).
+/// True if messages have priorities (feature `priorities`).
 pub(crate) const PRIORITIES: bool = cfg!(feature = "priorities");
 
-/// `room` if a part is built in; else the least that a table can hold.
+/// Returns `room` if a part is built in; else the smallest size of a table.
 pub(crate) const fn room(part: bool, room: usize) -> usize {
     if part { room } else { 1 }
 }

@@ -1,6 +1,6 @@
-//! How a message travels: reliability, ordering channel, priority.
+//! The delivery of a message: reliability, ordering channel and priority.
 
-/// What is promised for a message (docs/raknet.md#capsules).
+/// The delivery guarantee of a message (docs/raknet.md#capsules).
 ///
 /// ```
 /// use rakwire::raknet::Reliability;
@@ -11,16 +11,16 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
-    /// Sent once: may be lost, may arrive out of order, never twice.
+    /// Sent once: may be lost or arrive out of order, but never twice.
     Unreliable,
-    /// Sent once; one that is older than the newest delivered on its channel is dropped.
+    /// Sent once; dropped if it is older than the newest message delivered on its channel.
     UnreliableSequenced,
     /// Arrives once, in any order.
     Reliable,
     /// Arrives once, in the order sent on its channel.
     #[default]
     ReliableOrdered,
-    /// Resent until it arrives; dropped by the receiver if a newer one on its channel was delivered before.
+    /// Retransmitted until it arrives; dropped if a newer one on its channel was delivered before.
     ReliableSequenced,
     /// As [`Unreliable`](Self::Unreliable), with a receipt. Never on the wire: travels as 0.
     UnreliableWithReceipt,
@@ -31,7 +31,7 @@ pub enum Reliability {
 }
 
 impl Reliability {
-    /// The reliability of a capsule whose flags hold `bits` (0 to 7).
+    /// Returns the reliability that the flags of a capsule encode as `bits` (0 to 7).
     pub(crate) const fn from_wire(bits: u8) -> Self {
         match bits & 7 {
             0 => Self::Unreliable,
@@ -49,31 +49,31 @@ impl Reliability {
         self as u8
     }
 
-    /// Whether a message is resent until it is acknowledged.
+    /// Returns true if a message is retransmitted until it is acknowledged.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Unreliable | Self::UnreliableSequenced | Self::UnreliableWithReceipt)
     }
 
-    /// Whether a message is dropped when a newer one of its channel was delivered.
+    /// Returns true if a message is dropped when a newer one of its channel was delivered.
     #[must_use]
     pub const fn is_sequenced(self) -> bool {
         matches!(self, Self::UnreliableSequenced | Self::ReliableSequenced)
     }
 
-    /// Whether a message waits for those sent before it on its channel.
+    /// Returns true if a message waits for those sent before it on its channel.
     #[must_use]
     pub const fn is_ordered(self) -> bool {
         matches!(self, Self::ReliableOrdered | Self::ReliableOrderedWithReceipt)
     }
 
-    /// Whether the channel of a message means anything.
+    /// Returns true if the channel of a message is significant.
     #[must_use]
     pub const fn has_channel(self) -> bool {
         self.is_sequenced() || self.is_ordered()
     }
 
-    /// Whether the sender learns what became of a message.
+    /// Returns true if the sender is notified of the outcome of a message.
     #[must_use]
     pub const fn has_receipt(self) -> bool {
         matches!(
@@ -82,13 +82,14 @@ impl Reliability {
         )
     }
 
-    /// Whether a capsule of this wire value carries a reliable message number: the receipt kinds, which no correct
-    /// sender writes, carry none.
+    /// Returns true if a capsule with this wire value carries a reliable message number.
+    ///
+    /// The receipt kinds, which no correct sender writes, carry none.
     pub(crate) const fn has_number_on_wire(self) -> bool {
         matches!(self, Self::Reliable | Self::ReliableOrdered | Self::ReliableSequenced)
     }
 
-    /// What stands on the wire: parts of a split message are always reliable, and receipts are local.
+    /// Returns the value on the wire: parts of a split message are always reliable, and receipts are local.
     pub(crate) const fn on_wire(self, is_split: bool) -> Self {
         match (self, is_split) {
             (Self::Unreliable | Self::UnreliableWithReceipt, false) => Self::Unreliable,
@@ -101,7 +102,9 @@ impl Reliability {
     }
 }
 
-/// An ordering channel, 0 to 31. Channels are independent: a message waits only for those before it on its own.
+/// An ordering channel, 0 to 31.
+///
+/// Channels are independent: a message waits only for earlier ones on its own channel.
 ///
 /// ```
 /// use rakwire::raknet::Channel;
@@ -116,25 +119,25 @@ pub struct Channel(u8);
 impl Channel {
     /// Channel 0.
     pub const ZERO: Self = Self(0);
-    /// How many channels there are.
+    /// The number of channels.
     pub const COUNT: usize = 32;
 
-    /// The channel with this number, if it is below 32.
+    /// Returns the channel with this number, if it is below 32.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
         if (number as usize) < Self::COUNT { Some(Self(number)) } else { None }
     }
 
-    /// The number of the channel.
+    /// Returns the number of the channel.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 }
 
-/// Which message goes first when the path has no room for all (docs/raknet.md#priorities).
+/// The order of messages when the path has no room for all (docs/raknet.md#priorities).
 ///
-/// Under load each priority gets several times the share of the next. Priorities delay, they never starve.
+/// Under load each priority gets several times the share of the next. Priorities delay messages but never starve them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Priority {
@@ -145,14 +148,14 @@ pub enum Priority {
     /// About 2.5 messages for each of low priority.
     #[default]
     Medium,
-    /// What is left.
+    /// The remaining share.
     Low,
 }
 
 impl Priority {
-    /// How many priorities there are.
+    /// The number of priorities.
     pub const COUNT: usize = 4;
-    /// All of them, the most important one first.
+    /// All priorities, the highest first.
     pub(crate) const ALL: [Self; Self::COUNT] = [Self::Immediate, Self::High, Self::Medium, Self::Low];
 
     pub(crate) const fn index(self) -> usize {
@@ -160,7 +163,7 @@ impl Priority {
     }
 }
 
-/// How one message travels.
+/// The delivery options of one message.
 ///
 /// ```
 /// use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
@@ -174,39 +177,39 @@ impl Priority {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Delivery {
-    /// What is promised.
+    /// The delivery guarantee.
     pub reliability: Reliability,
-    /// The ordering channel; means nothing for messages that are neither ordered nor sequenced.
+    /// The ordering channel; ignored for messages that are neither ordered nor sequenced.
     pub channel: Channel,
-    /// Which message goes first.
+    /// The priority among waiting messages.
     pub priority: Priority,
 }
 
 impl Delivery {
     /// Sent once, on no channel.
     pub const UNRELIABLE: Self = Self::new(Reliability::Unreliable);
-    /// Sent once, only the newest counts.
+    /// Sent once; only the newest counts.
     pub const UNRELIABLE_SEQUENCED: Self = Self::new(Reliability::UnreliableSequenced);
     /// Arrives once, in any order.
     pub const RELIABLE: Self = Self::new(Reliability::Reliable);
     /// Arrives once, in order.
     pub const RELIABLE_ORDERED: Self = Self::new(Reliability::ReliableOrdered);
-    /// Resent, only the newest counts.
+    /// Retransmitted; only the newest counts.
     pub const RELIABLE_SEQUENCED: Self = Self::new(Reliability::ReliableSequenced);
 
-    /// A delivery of this reliability on channel 0 with medium priority.
+    /// Returns a delivery of this reliability on channel 0 with medium priority.
     #[must_use]
     pub const fn new(reliability: Reliability) -> Self {
         Self { reliability, channel: Channel::ZERO, priority: Priority::Medium }
     }
 
-    /// The same on another channel.
+    /// Returns the same delivery on another channel.
     #[must_use]
     pub const fn on(self, channel: Channel) -> Self {
         Self { channel, ..self }
     }
 
-    /// The same with another priority.
+    /// Returns the same delivery with another priority.
     #[must_use]
     pub const fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }

@@ -1,10 +1,10 @@
-//! RakNet: messages over UDP, in order or not, resent or not, with the peers of twenty years of games.
+//! RakNet: messages over UDP, ordered or not, reliable or not, compatible with two decades of games.
 //!
-//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the endpoint says how it is run.
-//!
-//! The layers, from the bottom: [`wire`](crate::wire) knows bytes. Above it stand configuration, security,
-//! deliveries, reasons and counters, one file each, and `shared_state`, which all connections of a peer share. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
-//! that are not connected and decides what a datagram is for.
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the module `endpoint` describes how
+//! to run it. The layers, from the bottom: [`wire`](crate::wire) encodes and decodes bytes. Above it are configuration,
+//! security, deliveries, reasons and counters, one file each, and `shared_state`, which all connections of a peer
+//! share. `connection` handles one remote peer. `peer` is above connections: it answers peers without a connection and
+//! decides which connection a datagram belongs to.
 
 mod config;
 pub(crate) mod connection;
@@ -54,11 +54,11 @@ pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SI
 pub type Event<'p> = crate::endpoint::Event<'p, RakNet>;
 /// The bytes of a message.
 pub type Message<'p> = crate::endpoint::Message<'p, RakNet>;
-/// What is known of a connection.
+/// The addresses, the side and the state of a connection.
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<RakNet>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] whose datagrams and events pass a hook.
+/// A [`Peer`] that passes its datagrams and events through a hook.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, RakNet, H>;
-/// A log of datagrams in lines that people read.
+/// A log of datagrams in human-readable lines.
 pub type LineWriter<W> = crate::endpoint::LineWriter<RakNet, W>;

@@ -1,10 +1,11 @@
-//! Names for the objects of a game (docs/raknet.md#network-ids). The protocol does not use them; games that replicate objects
-//! do, and peers of one game must form them alike.
+//! Names for the objects of a game (docs/raknet.md#network-ids).
+//!
+//! The protocol does not use them. Games that replicate objects do, and the peers of one game must form them alike.
 
-/// The name of an object that several peers know: 64 bits, big endian on the wire.
+/// The name of an object that several peers share: 64 bits, big endian on the wire.
 ///
-/// An object is named by the peer that makes it, with a [`NetworkIdGenerator`]; no peer hands out ranges. In older
-/// versions of RakNet a name was a GUID with a 16-bit number; that form is not spoken here.
+/// An object is named by the peer that creates it, with a [`NetworkIdGenerator`]; no peer assigns ranges. In older
+/// versions of RakNet a name was a GUID with a 16-bit number; that form is not supported.
 ///
 /// ```
 /// use rakwire::raknet::NetworkId;
@@ -15,17 +16,17 @@
 pub struct NetworkId(pub u64);
 
 impl NetworkId {
-    /// The value that stands for no object.
+    /// The value that denotes no object.
     pub const UNASSIGNED: Self = Self(u64::MAX);
 
-    /// Whether the value names an object.
+    /// Returns true if the value names an object.
     #[must_use]
     pub const fn is_assigned(self) -> bool {
         self.0 != Self::UNASSIGNED.0
     }
 }
 
-/// No object.
+/// Denotes no object.
 impl Default for NetworkId {
     fn default() -> Self {
         Self::UNASSIGNED
@@ -38,7 +39,7 @@ impl core::fmt::Display for NetworkId {
     }
 }
 
-/// Hands out names in sequence from a random start, so that peers that do not know of each other do not collide.
+/// A generator of sequential names from a random start, so that independent peers do not collide.
 ///
 /// ```
 /// use rakwire::raknet::{NetworkId, NetworkIdGenerator};
@@ -53,18 +54,18 @@ pub struct NetworkIdGenerator {
 }
 
 impl NetworkIdGenerator {
-    /// How many names in use one call passes over at most.
+    /// The most names in use that one call skips.
     pub const MAX_STEPS: u32 = 65_536;
 
-    /// A generator whose first name is the one after `start`, which should be 64 random bits of this process.
+    /// Creates a generator that begins after `start`, which should be 64 random bits of this process.
     #[must_use]
     pub const fn new(start: u64) -> Self {
         Self { last: start }
     }
 
-    /// The next name that `in_use` does not know; never [`NetworkId::UNASSIGNED`].
+    /// Returns the next name for which `in_use` returns false; never [`NetworkId::UNASSIGNED`].
     ///
-    /// None after [`MAX_STEPS`](Self::MAX_STEPS) names in use, one after the other; another call goes on from there.
+    /// Returns `None` after [`MAX_STEPS`](Self::MAX_STEPS) consecutive names in use; another call continues from there.
     pub fn generate(&mut self, mut in_use: impl FnMut(NetworkId) -> bool) -> Option<NetworkId> {
         for _ in 0..Self::MAX_STEPS {
             self.last = self.last.wrapping_add(1);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_use_are_passed_over_within_a_bound() {
+    fn names_in_use_are_skipped_within_a_bound() {
         let mut generator = NetworkIdGenerator::new(0);
         let end = u64::from(NetworkIdGenerator::MAX_STEPS) + 10;
         let in_use = |id: NetworkId| id.0 <= end;

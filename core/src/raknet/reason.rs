@@ -1,50 +1,59 @@
-//! Why connections do not open, why they end, and why a peer does not do what only RakNet's applications ask.
+//! The reasons why connections do not open or end, and the errors of operations that only RakNet has.
 
 use super::wire::offline::Refusal;
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// Nothing came back.
+    /// Nothing was received.
     NoAnswer,
-    /// The system or a router reports that nothing can be reached at the address: nothing listens at the port, or no route
-    /// leads to the host. Only drivers that call
-    /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) notice that; elsewhere it is [`NoAnswer`](Self::NoAnswer).
+    /// The system or a router reported that the address is unreachable.
+    ///
+    /// No socket is open at the port, or no route leads to the host. Only drivers that call
+    /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) detect that; elsewhere it is
+    /// [`NoAnswer`](Self::NoAnswer).
     Unreachable,
-    /// The server answered, and then the handshake went no further: the server is of another kind, too busy, or something
-    /// between the two passes small datagrams alone.
+    /// The server answered, but the handshake was not completed.
+    ///
+    /// The server is of another kind or too busy, or the path only carries small datagrams.
     HandshakeTimeout,
-    /// The server refused.
+    /// The server refused the connection.
     Refused(Refusal),
-    /// The server speaks another version of the protocol than the one that the application insists on, or none that it
-    /// names.
+    /// The protocol versions do not match.
+    ///
+    /// The server speaks a version other than the one that the application requires, or does not support the version
+    /// that it names.
     IncompatibleProtocol {
         /// The version that the server named.
         server: u8,
     },
-    /// The server named another version of the protocol, and has not answered to that one. Some servers hear nothing from
-    /// an address for 10 to 20 seconds after a request with another version.
+    /// The server named another protocol version, and has not answered a request with it.
+    ///
+    /// Some servers ignore an address for 10 to 20 seconds after a request with another version.
     SilentSinceIncompatible {
         /// The version that the server named, with which to try again.
         server: u8,
     },
-    /// The server wants an encrypted connection.
+    /// The server requires an encrypted connection.
     SecurityRequired,
-    /// The client wants an encrypted connection, and the server has no security.
+    /// The client requires an encrypted connection, and the server has no security.
     ServerWithoutSecurity,
-    /// The server wants a client that shows its identity, which only an encrypted connection can.
+    /// The server requires the identity of the client, which only an encrypted connection can carry.
     IdentityRequired,
-    /// The server says that the identity of the client is not right, or that its connect token belongs to another one.
+    /// The server rejected the identity of the client, or its connect token belongs to another client.
     InvalidIdentity,
-    /// The server has another public key than the client expects, or says so.
+    /// The server has a public key other than the expected one, or reports that.
     PublicKeyMismatch,
-    /// The server wants another password or connect token: a token that has expired, was used before, or is for another server or
-    /// of another backend gets this answer. The server's event [`Refused`](crate::endpoint::Event::Refused) says which. If both peers dialled each other at once: one of them does.
+    /// The server requires another password or connect token.
+    ///
+    /// A token that has expired, was used before, or is for another server or of another backend gets this answer. The
+    /// server's event [`Refused`](crate::endpoint::Event::Refused) has the exact reason. If both peers dialled each
+    /// other at once, either of them may have refused.
     InvalidPassword,
     /// The server ended the connection before it was open.
     Closed,
-    /// The application gave up.
+    /// The application cancelled the attempt.
     Cancelled,
 }
 
@@ -59,9 +68,9 @@ macro_rules! write_text {
             ConnectFailure::HandshakeTimeout => {
                 $write!($f, "the server answered, but did not finish the handshake in time")
             }
-            ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server gave the attempt up"),
+            ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server gave up the attempt"),
             ConnectFailure::Refused(Refusal::AlreadyConnected) => {
-                $write!($f, "the server has a connection of this address or GUID already")
+                $write!($f, "the server already has a connection with this address or GUID")
             }
             ConnectFailure::Refused(Refusal::NoFreeIncomingConnections) => $write!($f, "the server is full"),
             ConnectFailure::Refused(Refusal::Banned) => $write!($f, "the server has banned this address"),
@@ -73,21 +82,21 @@ macro_rules! write_text {
             }
             ConnectFailure::SilentSinceIncompatible { server } => $write!(
                 $f,
-                "the server speaks protocol version {} and has been silent since it said so; it may hear nothing from \
-                 this address for 20 s after a request with another version",
+                "the server speaks protocol version {} and has not answered since; it may ignore this address for 20 s \
+                 after a request with another version",
                 server
             ),
-            ConnectFailure::SecurityRequired => $write!($f, "the server wants an encrypted connection"),
+            ConnectFailure::SecurityRequired => $write!($f, "the server requires an encrypted connection"),
             ConnectFailure::ServerWithoutSecurity => $write!($f, "the server has no security"),
-            ConnectFailure::IdentityRequired => $write!($f, "the server wants to know the client's identity"),
+            ConnectFailure::IdentityRequired => $write!($f, "the server requires the client's identity"),
             ConnectFailure::InvalidIdentity => {
-                $write!($f, "the server does not believe the client's identity, or the connect token belongs to another client")
+                $write!($f, "the server rejected the client's identity, or the connect token belongs to another client")
             }
             ConnectFailure::PublicKeyMismatch => $write!($f, "the server has another public key"),
             ConnectFailure::InvalidPassword => {
                 $write!(
                     $f,
-                    "the server wants another password, or a connect token that is its own, has not expired and was not used"
+                    "the server wants another password, or a connect token of its own that has not expired and was not used"
                 )
             }
             ConnectFailure::Closed => $write!($f, "the server ended the connection before it was open"),
@@ -114,29 +123,33 @@ impl defmt::Format for ConnectFailure {
 impl core::error::Error for ConnectFailure {}
 
 error_enum! {
-    /// Why a connection ended.
+    /// The reason why a connection ended.
     #[non_exhaustive]
     pub enum DisconnectReason {
-        /// This application asked for it.
+        /// This application requested it.
         Local => "this side disconnected",
-        /// The other peer sent its disconnection notification.
+        /// The remote peer sent its disconnection notification.
         Remote => "the other peer disconnected",
-        /// The other peer fell silent.
+        /// The remote peer became unresponsive.
         Lost => "the other peer fell silent",
-        /// A message of the other peer can never fit into the memory that one connection may take.
+        /// A message of the remote peer can never fit into the memory of one connection.
         MessageTooLarge => "a message of the other peer is larger than a connection may hold",
-        /// The other peer has ended the connection because it cannot hold a message of this side. Peers of this crate say so.
+        /// The remote peer ended the connection because it cannot hold a message of this side.
+        ///
+        /// Only peers of this crate report that.
         SentTooLarge => "the other peer cannot hold a message as large as one that this side sent",
-        /// The path to the other peer has become too narrow for the parts of a message of this side: they are lost, also in fragments,
-        /// while smaller datagrams arrive, and cannot be cut again because some of them have arrived, or may have.
+        /// The path has become too narrow for the parts of a message of this side.
+        ///
+        /// They are lost, even in fragments, while smaller datagrams arrive. They cannot be cut again because some of
+        /// them have arrived, or may have.
         PathTooNarrow => "the path has become too narrow for a message that was sent in parts",
-        /// The other peer leaves gaps that hold more memory than one connection may take.
+        /// The gaps in the remote peer's messages hold more memory than one connection may take.
         ReceiveMemory => "the other peer left gaps that hold too much memory",
     }
 }
 
 error_enum! {
-    /// Why a ping cannot be sent.
+    /// The reason why a ping cannot be sent.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -152,14 +165,14 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum PingError {
-        /// Too many pings wait for their pongs; give some up with
+        /// Too many pings wait for their pongs; stop waiting for some with
         /// [`Peer::forget_ping`](crate::endpoint::Peer::forget_ping).
         TooMany => "too many pings wait for their pongs",
     }
 }
 
 error_enum! {
-    /// Why an out-of-band message cannot be sent.
+    /// The reason why an out-of-band message cannot be sent.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -174,7 +187,7 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum OutOfBandError {
-        /// It has no bytes, or more than 399.
+        /// The message is empty, or longer than 399 bytes.
         BadLength => "an out-of-band message has 1 to 399 bytes",
         /// Eight such messages wait to be sent, or there is no memory for another.
         TooMany => "too many out-of-band messages wait; try again later",
@@ -182,7 +195,7 @@ error_enum! {
 }
 
 error_enum! {
-    /// Why a peer does not take a setting; nothing changed then.
+    /// The reason why a peer rejects a setting; nothing changed then.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -194,11 +207,11 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum SetError {
-        /// The advertisement has more than 399 bytes, with the length before it if there is one.
+        /// The advertisement has more than 399 bytes, including its length prefix if there is one.
         AdvertisementTooLong => "an advertisement has at most 399 bytes with the length before it; shorten it",
         /// The password has more than 255 bytes.
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
-        /// There is no such connection, or nothing is left of it.
+        /// The connection does not exist, or has ended.
         NoConnection => "nothing is left of this connection",
         /// There are more addresses than the configuration lists.
         TooManyAddresses => "the configuration lists fewer addresses; raise `address_count`, to at most 20",

@@ -1,4 +1,4 @@
-//! The security of a peer: its keys, and what it asks of clients (docs/secure.md).
+//! The security of a peer: its keys and its requirements for clients (docs/secure.md).
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use crate::secure::{
     ClientIdentity, DatagramCipher, KnownServer, RustCrypto, SeededRandom, ServerIdentity, StaticKey,
 };
 
-/// What a peer needs for secure connections.
+/// The keys and settings of a peer for secure connections.
 ///
 /// ```
 /// use rakwire::raknet::{Config, Security};
@@ -24,30 +24,39 @@ use crate::secure::{
 /// ```
 pub struct Security {
     random: SeededRandom,
-    /// The key of the server that this peer is, and what it asks of clients. Default: none, a server without security.
+    /// The identity of this peer as a server, and its requirements for clients.
+    ///
+    /// Default: none, a server without security.
     pub server: Option<ServerIdentity>,
-    /// The key by which servers know this peer as a client in all connections that it opens, which are then secure or not
-    /// opened ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)), also where the other peer
-    /// has begun to open one in plain. What others open is for [`server`](Self::server) to say. Default: none, and servers
-    /// know nothing of it, but for connections with a [`ConnectOptions::identity`](super::ConnectOptions::identity).
+    /// The key that identifies this peer as a client in all connections that it opens.
+    ///
+    /// These are then secure or not opened
+    /// ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)), even if the remote peer has
+    /// begun to open one in plain. Incoming connections are governed by [`server`](Self::server). Default: none; then
+    /// only connections with a [`ConnectOptions::identity`](super::ConnectOptions::identity) have an identity.
     pub identity: Option<StaticKey>,
-    /// Receives the keys of every connection, which suffice to read and forge all its messages. Default: `None`.
+    /// Receives the keys of every connection, which suffice to read and forge all its messages.
+    ///
+    /// Default: `None`.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
-    /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core, or a quarter
-    /// where clients show an identity.
+    /// The most handshakes per second that the server computes in total.
+    ///
+    /// Default: 1,000, about a fifth of a core, or a quarter if clients show an identity.
     pub handshakes_per_second: u16,
-    /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6); for 48 bits of IPv6
-    /// four times as many. Default: 50, so that one network cannot have all of them. Players behind one relay may be one
-    /// network. Each shard of a server counts by itself.
+    /// The most handshakes per second that the server computes for one network (24 bits of IPv4, 64 of IPv6).
+    ///
+    /// For 48 bits of IPv6 it is four times as many. Default: 50, so that one network cannot take all of them. Players
+    /// behind one relay may be one network. Each shard of a server has its own count.
     pub handshakes_per_network: u16,
-    /// What seals and opens datagrams. Default: [`RustCrypto`], which runs everywhere.
+    /// The cipher that seals and opens datagrams. Default: [`RustCrypto`], which runs everywhere.
     pub cipher: &'static dyn DatagramCipher,
 }
 
 impl Security {
-    /// From 32 bytes that nobody can guess and that are used for nothing else: ephemeral keys come from them. A peer that
-    /// starts again needs new ones.
+    /// Creates the settings from 32 unpredictable bytes that are used for nothing else.
+    ///
+    /// Ephemeral keys are derived from them, so a peer that restarts needs new ones.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
@@ -62,13 +71,14 @@ impl Security {
         }
     }
 
-    /// Makes the ephemeral keys depend on these bytes too.
+    /// Mixes these bytes into the derivation of the ephemeral keys.
     pub(crate) fn diversify(&mut self, entropy: &[u8; 32]) {
         self.random.mix(entropy);
     }
 
-    /// What the ephemeral keys of a peer come from. Whoever reads what stays here computes none of them, nor does another
-    /// peer that is made of it.
+    /// Takes the generator from which the ephemeral keys of a peer are derived.
+    ///
+    /// The remaining state reveals none of them, and another peer created from it derives different ones.
     pub(super) fn take_random(&mut self) -> SeededRandom {
         self.random.split()
     }
@@ -78,8 +88,9 @@ impl Security {
     }
 }
 
-/// A copy has the same seed, so only one of them may be used. The drivers of this project see to it that two endpoints from
-/// the same options have different seeds.
+/// A copy has the same seed, so only one of the two may be used.
+///
+/// The drivers of this project ensure that two endpoints from the same options have different seeds.
 impl Clone for Security {
     fn clone(&self) -> Self {
         Self {
@@ -104,11 +115,11 @@ impl fmt::Debug for Security {
     }
 }
 
-/// Whom the other peer of a secure connection has shown to be.
+/// The identity that the remote peer of a secure connection has proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecurePeer {
     /// The server with this key.
     Server(KnownServer),
-    /// The client with this identity, or one without any.
+    /// A client, with its identity if it has one.
     Client(Option<ClientIdentity>),
 }

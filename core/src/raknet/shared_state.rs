@@ -1,6 +1,7 @@
-//! What a peer keeps for all its connections together, which reach it through their context: the protocol versions that
-//! servers were heard to speak, so that the next connection begins with the right one; what connections remember of datagrams
-//! that were lost or overtaken; and the handshakes of secure connections.
+//! The state that all connections of a peer share through their context.
+//!
+//! It consists of the protocol versions of recent servers, so that the next connection begins with the right one; the
+//! history of lost and reordered datagrams; and the handshakes of secure connections.
 
 use core::net::SocketAddr;
 
@@ -11,14 +12,16 @@ use heapless::Deque;
 use super::config::{UNCONNECTED, room};
 use crate::storage::Slots;
 
-/// Whether versions are remembered. Without an allocator there is no memory for them, and a client asks each time.
+/// True if versions are remembered.
+///
+/// Without an allocator there is no memory for them, and a client sends a query each time.
 const REMEMBERS: bool = cfg!(feature = "alloc");
-/// Whether a client can ask for the version of a server before it connects.
+/// True if a client can query the version of a server before it connects.
 pub(super) const ASKS: bool = UNCONNECTED;
-/// Servers whose version is remembered; a further one pushes the oldest out.
+/// The most servers for which the version is remembered; another one replaces the oldest.
 const SERVERS: usize = room(REMEMBERS, 16);
 
-/// The protocol version of Minecraft Bedrock today.
+/// The protocol version of current Minecraft Bedrock.
 pub(super) const BEDROCK: u8 = 11;
 
 /// The protocol versions of the servers that answered last.
@@ -26,7 +29,7 @@ pub(super) const BEDROCK: u8 = 11;
 pub(super) struct KnownVersions(Deque<(SocketAddr, u8), SERVERS>);
 
 impl KnownVersions {
-    /// The version of the server at this address, if it was heard.
+    /// Returns the version of the server at this address, if it is known.
     pub(super) fn of(&self, server: SocketAddr) -> Option<u8> {
         if !REMEMBERS {
             return None;
@@ -52,13 +55,15 @@ impl KnownVersions {
 
 /// Words for the receive window of a connection.
 pub(super) const WINDOW_WORDS: usize = 64;
-/// Words for what a connection has lost last.
+/// Words for the recent losses of a connection.
 pub(super) const LOST_WORDS: usize = 24;
 /// Words for each connection.
 pub(super) const WORDS: usize = WINDOW_WORDS + LOST_WORDS;
 
-/// The words of all connections, one after the other. What they mean is up to those who write them, who must not take it
-/// for granted that words they have not written are zero: an earlier connection may have used them.
+/// The words of all connections, one after the other.
+///
+/// Their meaning is up to the code that writes it. Words that a connection has not written need not be zero: an earlier
+/// connection may have used them.
 #[derive(Debug)]
 pub(crate) struct LossHistory<'a>(Slots<'a, u32>);
 
@@ -67,13 +72,13 @@ impl<'a> LossHistory<'a> {
         Self(words)
     }
 
-    /// The receive window of a connection.
+    /// Returns the words for the receive window of a connection.
     #[inline]
     pub(crate) fn window(&mut self, slot: u16) -> Option<&mut [u32; WINDOW_WORDS]> {
         self.part(slot, 0)
     }
 
-    /// What a connection has lost last.
+    /// Returns the words for the recent losses of a connection.
     #[inline]
     pub(crate) fn lost(&mut self, slot: u16) -> Option<&mut [u32; LOST_WORDS]> {
         self.part(slot, WINDOW_WORDS)
@@ -87,7 +92,7 @@ impl<'a> LossHistory<'a> {
     }
 }
 
-/// What a peer keeps for the handshakes of all its secure connections.
+/// The state for the handshakes of all secure connections of a peer.
 #[cfg(feature = "secure")]
 mod handshakes {
     use core::fmt;
@@ -99,24 +104,28 @@ mod handshakes {
     use crate::secure::SeededRandom;
     use crate::time::Instant;
 
-    /// Groups of networks that have a share of the handshakes each.
+    /// Groups of networks, each with its own share of the handshakes.
     const NETWORKS: usize = room(SERVER, 32);
 
-    /// How many times the handshakes of a network its site gets, which is 48 bits of IPv6: a customer has as many networks.
+    /// The share of a site, which is 48 bits of IPv6, in multiples of that of a network.
+    ///
+    /// A customer may have many networks.
     const NETWORKS_OF_SITE: u16 = 4;
 
-    /// What is left of the ration of handshakes.
+    /// The rate limit of handshakes.
     #[derive(Debug, Default)]
     struct HandshakeLimit {
         all: Bucket,
         networks: HashedBuckets<NETWORKS>,
-        /// For IPv6 alone.
+        /// For IPv6 only.
         sites: HashedBuckets<NETWORKS>,
     }
 
     impl HandshakeLimit {
-        /// Takes a handshake. One that is refused takes nothing of any bucket, so that a network does not have the share of its site,
-        /// nor a site that of all networks.
+        /// Takes a handshake from the limit.
+        ///
+        /// A refused one takes nothing from any bucket, so that a network does not use up the share of its site, nor a
+        /// site that of all networks.
         fn take(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, from: IpAddr) -> bool {
             let network = self.networks.of(secret, network(from));
             let site = site(from).and_then(|site| self.sites.of(secret, site));
@@ -131,7 +140,7 @@ mod handshakes {
         }
     }
 
-    /// The first 48 bits of an IPv6 address.
+    /// Returns the first 48 bits of an IPv6 address.
     const fn site(address: IpAddr) -> Option<u128> {
         match address.to_canonical() {
             IpAddr::V4(_) => None,
@@ -139,11 +148,11 @@ mod handshakes {
         }
     }
 
-    /// What a peer keeps for the handshakes of all its connections.
+    /// The state for the handshakes of all connections of a peer.
     pub(crate) struct SecureState {
         random: SeededRandom,
         limit: HandshakeLimit,
-        /// A time, and how many seconds since 1970 it was then.
+        /// A time, and the corresponding Unix time in seconds.
         unix_time: Option<(Instant, u64)>,
     }
 
@@ -168,14 +177,14 @@ mod handshakes {
             self.unix_time = Some((now, seconds));
         }
 
-        /// The seconds since 1970; as many as there can be while nobody has told them, so that every token has expired.
+        /// Returns the Unix time in seconds; the maximum until it is set, so that every token counts as expired.
         pub(crate) fn unix_time(&self, now: Instant) -> u64 {
             self.unix_time.map_or(u64::MAX, |(then, seconds)| {
                 seconds.saturating_add(now.saturating_since(then).as_secs())
             })
         }
 
-        /// Whether a handshake may be computed for a client of this address.
+        /// Returns true if a handshake may be computed for a client of this address.
         pub(crate) fn admits(&mut self, config: &Config, now: Instant, from: IpAddr) -> bool {
             let rates = config.security.as_ref().map(Security::rates);
             rates.is_some_and(|rates| self.limit.take(&config.secret, rates, now, from))
@@ -190,7 +199,7 @@ mod handshakes {
 
         const RATES: Rates = Rates { all: 1_000, network: 50, address: 0 };
 
-        /// How many handshakes clients from so many networks of a site get at once, of 100 that each asks for.
+        /// Returns how many handshakes `networks` networks of a site get at once, if each requests 100.
         fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {
             let from = |network| IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, site, network, 0, 0, 0, 1));
             let all = (0..networks).flat_map(|network| core::iter::repeat_n(from(network), 100));
@@ -198,7 +207,7 @@ mod handshakes {
         }
 
         #[test]
-        fn a_site_of_many_networks_gets_a_share_and_leaves_the_rest() {
+        fn a_site_with_many_networks_is_limited_to_its_share() {
             let mut limit = HandshakeLimit::default();
             assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get all of its site");
             assert_eq!(admitted(&mut limit, 1, 1_000), 150);

@@ -1,39 +1,48 @@
-//! Counters. They only grow, and at 64 bits never wrap in practice. What a peer tells of a connection stands first, and
-//! behind it what counts in the last second and since the beginning (docs/raknet.md#statistics).
+//! Counters, which never decrease and at 64 bits never wrap in practice.
+//!
+//! The statistics of a connection come first, followed by the counters of bytes in the last second and in total
+//! (docs/raknet.md#statistics).
 
 use core::time::Duration;
 
 use crate::endpoint::DropReasons;
 
 drop_reasons! {
-    /// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.
+    /// The reason why received data was dropped.
+    ///
+    /// Data from the network never causes an error of a call; it is counted here.
     pub enum DropReason {
         /// Two bytes or fewer.
         TooShort,
-        /// An offline message whose bytes make no sense.
+        /// A malformed offline message.
         BadOffline,
-        /// A datagram, acknowledgement or capsule whose bytes make no sense, from there to its end.
+        /// A malformed datagram, acknowledgement or capsule, from there to the end of the datagram.
         BadDatagram,
         /// A datagram of a connection from an address that has none.
         UnknownSource,
-        /// An offline message that nobody here asked for.
+        /// An offline message that was not requested.
         Unexpected,
-        /// Request 2 with a wrong or old cookie.
+        /// Request 2 with a wrong or expired cookie.
         BadCookie,
-        /// Request 2 without the cookie that was asked for: of a client that does not know cookies, which never gets in while
-        /// they are asked ([`CookiePolicy`](super::CookiePolicy)), or forged.
+        /// Request 2 without the requested cookie.
+        ///
+        /// It is forged, or from a client that does not support cookies, which is never admitted while they are
+        /// requested ([`CookiePolicy`](super::CookiePolicy)).
         MissingCookie,
-        /// Request 2 of a client that was asked for no cookie, and that is asked for one after all: others have taken the places
-        /// without one meanwhile, or connections that may be forged are in its way.
+        /// Request 2 of a client that was not asked for a cookie before, but is now.
+        ///
+        /// Others have taken the places without one in the meantime, or connections with possibly forged addresses
+        /// block it.
         CookieRequested,
-        /// A request too short to be worth its answer.
+        /// A request that is too short for its answer.
         WouldAmplify,
-        /// An answer that a later one pushed out of its queue.
+        /// An answer that a later one replaced in its queue.
         AnswersFull,
         /// A datagram that arrived before.
         DuplicateDatagram,
-        /// A reliable message in a datagram with the number of an earlier one, as some peers send it, for which there is no
-        /// memory: the number is acknowledged, so the peer does not resend it.
+        /// A reliable message for which there is no memory, in a datagram with the number of an earlier one.
+        ///
+        /// Some peers reuse numbers. The number is already acknowledged, so the peer does not retransmit the message.
         LostInDuplicate,
         /// A datagram too far ahead of or behind the others.
         OutsideWindow,
@@ -41,35 +50,35 @@ drop_reasons! {
         DuplicateMessage,
         /// A sequenced message older than one delivered.
         OutOfSequence,
-        /// A datagram for which there is no memory: it is not acknowledged, and the peer resends.
+        /// A datagram for which there is no memory: it is not acknowledged, so the peer retransmits it.
         NoMemory,
         /// A part that contradicts the other parts of its message.
         BadSplit,
-        /// A message of RakNet itself that makes no sense in this state.
+        /// A control message of RakNet that is invalid in this state.
         BadControl,
-        /// A message of a connection with an id that belongs to RakNet itself and means nothing inside a connection.
+        /// A message of a connection with an id that is reserved for RakNet and has no meaning inside a connection.
         ReservedId,
-        /// An unreliable message of our own that waited too long.
+        /// An unreliable message of this side that waited too long.
         Expired,
-        /// An acknowledgement of more than one datagram can be asked to work through.
+        /// An acknowledgement of more datagrams than one may cause to be looked up.
         TooManyRecords,
-        /// A ping beyond the limit of pongs.
+        /// A ping beyond the rate limit of pongs.
         PongLimit,
         /// A message from a banned address.
         Banned,
-        /// A connection that was half open and had to make room, or that its network had no room for.
+        /// A half-open connection that had to make room, or for which its network had no room.
         HalfOpenLimit,
-        /// A client whose address or network has as many connections as it may have.
+        /// A client from an address or network that has reached its limit of connections.
         AddressLimit,
-        /// A part of a secure handshake or a sealed datagram that was forged, damaged or there before.
+        /// A part of a secure handshake or a sealed datagram that was forged, damaged or replayed.
         Unauthentic,
-        /// A secure handshake beyond what its network or all together may have computed.
+        /// A secure handshake beyond the rate limit of its network or in total.
         HandshakeLimit,
-        /// A connection request with another password than the server's.
+        /// A connection request with a wrong password.
         WrongPassword,
-        /// A connection request whose identity is missing or not right.
+        /// A connection request with a missing or invalid identity.
         InvalidIdentity,
-        /// A connection request without a connect token that counts now, here and for this client.
+        /// A connection request without a connect token that is valid now, for this server and this client.
         RefusedToken,
     }
 }
@@ -88,14 +97,15 @@ pub struct Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Waiting {
-    /// How many capsules; a split message has several.
+    /// The number of capsules; a split message has several.
     pub messages: u32,
-    /// Bytes of them, without headers.
+    /// Their bytes, without headers.
     pub bytes: u32,
 }
 
-/// Counters and measurements of one connection (docs/raknet.md#statistics). Without the feature `statistics` the counters and
-/// the pings are 0.
+/// Counters and measurements of one connection (docs/raknet.md#statistics).
+///
+/// Without the feature `statistics` the counters and the pings are 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -103,15 +113,17 @@ pub struct ConnectionStats {
     pub messages_sent: u64,
     /// Messages of the application delivered.
     pub messages_received: u64,
-    /// Datagrams of capsules sent, acknowledgements not counted.
+    /// Data datagrams sent; acknowledgements are not counted.
     pub datagrams_sent: u64,
-    /// Datagrams of capsules that arrived, duplicates not counted.
+    /// Data datagrams received; duplicates are not counted.
     pub datagrams_received: u64,
-    /// Datagrams taken for lost whose messages were queued again. Some may only have been late:
-    /// [`datagrams_missing`](Self::datagrams_missing) is without them.
+    /// Datagrams declared lost, after which their messages were queued again.
+    ///
+    /// Some may only have been late: [`datagrams_missing`](Self::datagrams_missing) excludes them.
     pub datagrams_lost: u64,
-    /// Datagrams of those that arrived after all, as far as that is known: it is of those whose messages wait to be sent again,
-    /// and of the last sixteen of the others.
+    /// Spurious losses: datagrams declared lost that arrived after all, as far as that is known.
+    ///
+    /// It is known for datagrams while their messages wait for retransmission, and for the last sixteen of the others.
     pub datagrams_late: u64,
     /// Datagrams that were acknowledged.
     pub datagrams_acknowledged: u64,
@@ -119,61 +131,66 @@ pub struct ConnectionStats {
     pub bytes_pushed: Amount,
     /// Bytes of messages sent for the first time.
     pub bytes_sent: Amount,
-    /// Bytes of messages sent again.
+    /// Bytes of messages retransmitted.
     pub bytes_resent: Amount,
     /// Bytes of messages delivered.
     pub bytes_processed: Amount,
-    /// Bytes of messages that arrived and were of no use: duplicates, outdated.
+    /// Bytes of messages that were received in vain: duplicates or outdated.
     pub bytes_ignored: Amount,
     /// Bytes of datagrams sent, without IP and UDP headers.
     pub actual_bytes_sent: Amount,
-    /// Bytes of datagrams that arrived, without IP and UDP headers.
+    /// Bytes of datagrams received, without IP and UDP headers.
     pub actual_bytes_received: Amount,
     /// New messages that wait, by priority from immediate to low.
     pub waiting: [Waiting; 4],
-    /// Lost messages that wait to be sent again.
+    /// Lost messages that wait for retransmission.
     pub waiting_resends: Waiting,
-    /// Smoothed round-trip time, zero before the first sample. It contains the other peer's wait before acknowledging.
+    /// The smoothed round-trip time; zero before the first sample.
+    ///
+    /// It includes the acknowledgement delay of the remote peer.
     pub round_trip: Duration,
-    /// The round-trip time of the last connected ping, zero before the first pong.
+    /// The round-trip time of the last connected ping; zero before the first pong.
     pub last_ping: Duration,
-    /// The mean of the last five, zero before the first pong.
+    /// The mean of the last five; zero before the first pong.
     pub average_ping: Duration,
-    /// The lowest ever, zero before the first pong.
+    /// The lowest of all; zero before the first pong.
     pub lowest_ping: Duration,
-    /// The other peer's clock minus ours in milliseconds, once a ping has come back.
+    /// The clock of the remote peer minus the local one in milliseconds, once a pong has arrived.
     pub clock_difference: Option<i64>,
-    /// Bytes that may be in flight.
+    /// The congestion window in bytes.
     pub congestion_window: u32,
     /// Bytes in flight.
     pub in_flight: u32,
-    /// The MTU of the connection, with 28 bytes of IP and UDP headers.
+    /// The MTU of the connection, including 28 bytes of IP and UDP headers.
     pub mtu: u16,
 }
 
 impl ConnectionStats {
-    /// Datagrams taken for lost of which nothing says that they arrived: what the path has lost, and what it still delays. Unlike
-    /// the counters it falls when a datagram arrives late.
+    /// Returns the datagrams declared lost that are not known to have arrived.
+    ///
+    /// They were lost on the path, or are still delayed. Unlike the counters it decreases when a datagram arrives late.
     #[must_use]
     pub const fn datagrams_missing(&self) -> u64 {
         self.datagrams_lost.saturating_sub(self.datagrams_late)
     }
 
-    /// The share of bytes that had to be sent again since the beginning, 0 to 1.
+    /// Returns the fraction of bytes that had to be retransmitted since the beginning, 0 to 1.
     #[must_use]
     pub fn loss(&self) -> f64 {
         share(self.bytes_resent.total, self.bytes_sent.total)
     }
 
-    /// The share of bytes that had to be sent again in the last whole second, 0 to 1: what a game shows its player as the
-    /// state of the path now, where [`loss`](Self::loss) moves too slowly.
+    /// Returns the fraction of bytes that had to be retransmitted in the last whole second, 0 to 1.
+    ///
+    /// A game can show it to its player as the current state of the path, for which [`loss`](Self::loss) changes too
+    /// slowly.
     #[must_use]
     pub fn loss_last_second(&self) -> f64 {
         share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())
     }
 }
 
-/// `part` of both together, as a number from 0 to 1.
+/// Returns `part` as a fraction of the sum, from 0 to 1.
 fn share(part: u64, rest: u64) -> f64 {
     let all = part + rest;
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
@@ -188,7 +205,7 @@ mod counters {
 
     const MICROS_PER_SECOND: u64 = 1_000_000;
 
-    /// How often something happened.
+    /// A count of events.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Count(u64);
 
@@ -203,7 +220,7 @@ mod counters {
         }
     }
 
-    /// How much waits in each of `N` queues.
+    /// The amounts of messages in each of `N` queues.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct WaitingAmounts<const N: usize>([Waiting; N]);
 
@@ -214,7 +231,7 @@ mod counters {
     }
 
     impl<const N: usize> WaitingAmounts<N> {
-        /// A message came into a queue.
+        /// Counts a message that entered a queue.
         pub(crate) fn count_in(&mut self, queue: usize, bytes: usize) {
             if let Some(amount) = self.0.get_mut(queue) {
                 amount.messages += 1;
@@ -222,7 +239,7 @@ mod counters {
             }
         }
 
-        /// A message left a queue.
+        /// Counts a message that left a queue.
         pub(crate) fn count_out(&mut self, queue: usize, bytes: usize) {
             if let Some(amount) = self.0.get_mut(queue) {
                 amount.messages = amount.messages.saturating_sub(1);
@@ -235,9 +252,9 @@ mod counters {
         }
     }
 
-    /// Bytes of one kind: in all, in the second that is running, and in the last whole one.
+    /// Bytes of one kind: in total, in the current second, and in the last whole one.
     ///
-    /// Counters are aligned to four bytes, so that an odd number of words is wasted by none of the two ends.
+    /// Counters are aligned to four bytes, so that neither end wastes an odd number of words.
     #[derive(Clone, Copy, Debug, Default)]
     #[repr(C, packed(4))]
     struct Counter {
@@ -265,7 +282,7 @@ mod counters {
             add(&mut self.counters, &mut self.second, now, metric, bytes);
         }
 
-        /// All counters as they are read at `now`.
+        /// Returns all counters as of `now`.
         pub(crate) fn amounts(&self, now: Instant) -> [Amount; N] {
             let mut metrics = *self;
             start_second(&mut metrics.counters, &mut metrics.second, now);
@@ -285,7 +302,7 @@ mod counters {
 
     fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
         let start = u64::from(*second) * MICROS_PER_SECOND;
-        // Where there is no instruction for the division below, it costs more than all the rest.
+        // Without a hardware instruction, the division below would dominate the cost.
         if now.as_micros().wrapping_sub(start) < MICROS_PER_SECOND {
             return;
         }
@@ -311,7 +328,7 @@ mod counters {
         const FIRST: usize = 0;
 
         #[test]
-        fn seconds_turn_into_the_last_one() {
+        fn a_finished_second_becomes_the_last_one() {
             let mut metrics = Metrics::<2>::default();
             let last_second = |metrics: &Metrics<2>, millis| metrics.amounts(at(millis))[FIRST].last_second;
             metrics.add(at(100), FIRST, 10);
@@ -328,7 +345,7 @@ mod counters {
     }
 }
 
-/// A peer that is built without statistics counts nothing.
+/// Without the feature `statistics` nothing is counted.
 #[cfg(not(feature = "statistics"))]
 mod counters {
     use super::{Amount, Waiting};
@@ -359,7 +376,7 @@ mod counters {
         }
     }
 
-    /// How much waits in each of `N` queues, which nobody counts.
+    /// The amounts of messages in each of `N` queues, which are not counted.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct WaitingAmounts<const N: usize>;
 

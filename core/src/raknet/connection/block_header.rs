@@ -1,4 +1,4 @@
-//! What a connection borrows from its peer for a call, and what it keeps in the pool there beside the bytes of a message.
+//! The context of a connection during a call, and the header that it stores with each message.
 
 use crate::endpoint::{self, Outcome, Receipt};
 use crate::raknet::config::{RakNet, SEQUENCING};
@@ -7,40 +7,40 @@ use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// What a connection borrows from its peer for the time of one call.
+/// The state that a connection borrows from its peer for the duration of one call.
 pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, RakNet>;
 
-/// What the application is told at the end.
+/// The final event of a connection.
 pub(super) type Ending = endpoint::Ending<RakNet>;
 
-/// The header of the first block of a message: one variant for each role that the message can have.
+/// The header in the first block of a message, with one variant for each role of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum BlockHeader {
-    /// Bytes that are no message of a connection, such as the state of channels or a password.
+    /// Bytes that are not a message of a connection, such as the state of channels or a password.
     #[default]
     Raw,
-    /// A message to send, or a part of one, and how far it got.
+    /// An outgoing message, or a part of one, and its progress.
     Outgoing(OutgoingMessage, SendStatus),
     /// The record of a message that is sent in parts.
     SplitSend(SplitSend),
-    /// What became of a message, for the application to read.
+    /// The outcome of a message, which the application has not read yet.
     Receipt(Receipt, Outcome),
-    /// A message that arrived, for the application or until its turn on its channel.
+    /// A received message, for the application or buffered until its turn on its channel.
     Received(IncomingMessage),
-    /// A part that arrived.
+    /// A received part.
     Part(Part),
-    /// The record of a message that arrives in parts.
+    /// The record of a message that is received in parts.
     Partial(Partial),
 }
 
-/// A message to send, or a part of one, as its capsule describes it.
+/// An outgoing message, or a part of one, as its capsule describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutgoingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
     #[cfg(feature = "splitting")]
     split_id: u16,
-    /// How many parts the message has; zero for a message that is whole.
+    /// The number of parts; zero if the message is not split.
     #[cfg(feature = "splitting")]
     split_count: u32,
     #[cfg(feature = "splitting")]
@@ -49,41 +49,41 @@ pub(crate) struct OutgoingMessage {
     pub(crate) reliable: U24,
     pub(crate) sequence: U24,
     pub(crate) order: U24,
-    /// The number of the sender's receipt; zero for none.
+    /// The number of the sender's receipt; zero if it requested none.
     pub(crate) receipt: u32,
 }
 
-/// How far a message to send got.
+/// The progress of an outgoing message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SendStatus {
-    /// It waits in a queue, or is in flight behind the first message of its datagram.
+    /// It waits in a queue, or is in flight and not the first message of its datagram.
     Queued {
         /// Its virtual finish time in the weighted fair queueing of priorities.
         virtual_time: u32,
         queued_at: Instant,
     },
-    /// It is the first message of a datagram in flight; the others hang on its block.
+    /// It is the first message of a datagram in flight; the others are chained to its block.
     InFlight {
         /// The slot of the connection.
         owner: u16,
         number: U24,
         bytes: u32,
         sent_at: Instant,
-        /// Where the messages of the datagram came from.
+        /// The source of the messages in the datagram.
         source: SendSource,
     },
-    /// It is the first message of a datagram that counts as lost.
+    /// It is the first message of a datagram that was declared lost.
     Lost {
         owner: u16,
         number: U24,
         bytes: u32,
         sent_at: Instant,
-        /// How many datagrams were lost before it (modulo 2^32).
+        /// The number of datagrams declared lost before it, modulo 2^32.
         ordinal: u32,
     },
 }
 
-/// A datagram that was sent with at least one message to acknowledge.
+/// A sent datagram with at least one message to acknowledge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
     /// The slot of the connection.
@@ -101,24 +101,24 @@ pub(crate) struct SplitSend {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) acknowledged: u32,
-    /// The number of the sender's receipt; zero for none.
+    /// The number of the sender's receipt; zero if it requested none.
     pub(crate) receipt: u32,
 }
 
-/// A message that arrived, or a part of one, as its capsule described it.
+/// A received message, or a part of one, as its capsule described it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IncomingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
     pub(crate) sequence: U24,
     pub(crate) order: U24,
-    /// How many messages that follow it on its channel share its block while it waits for its turn.
+    /// The number of following messages on its channel that share its block while it waits for its turn.
     pub(crate) followers: u8,
-    /// Its own bytes, if there are any.
+    /// The length of its own bytes.
     pub(crate) length: u16,
 }
 
-/// A part that arrived.
+/// A received part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Part {
     /// The slot of the connection.
@@ -127,7 +127,7 @@ pub(crate) struct Part {
     pub(crate) index: u32,
 }
 
-/// The record of a message that arrives in parts.
+/// The record of a message that is received in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Partial {
     /// The slot of the connection.
@@ -136,14 +136,14 @@ pub(crate) struct Partial {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) received: u32,
-    /// How many parts, from the first one on, are handed over.
+    /// The number of parts, from the first one on, that were appended to a vector.
     pub(crate) appended: u32,
-    /// Blocks that the pool promised for parts that are still to come.
+    /// Blocks reserved in the pool for parts that have not arrived.
     pub(crate) promised: u32,
 }
 
 impl BlockHeader {
-    /// The message to send that this block begins.
+    /// Returns the outgoing message that begins in this block.
     #[inline]
     pub(crate) fn outgoing(&self) -> Option<&OutgoingMessage> {
         let Self::Outgoing(message, _) = self else {
@@ -153,7 +153,7 @@ impl BlockHeader {
         Some(message)
     }
 
-    /// The message that arrived and that this block begins.
+    /// Returns the received message that begins in this block.
     #[inline]
     pub(crate) fn received(&self) -> Option<&IncomingMessage> {
         let Self::Received(message) = self else {
@@ -163,18 +163,18 @@ impl BlockHeader {
         Some(message)
     }
 
-    /// The datagram that this block stands for, whether it is in flight or lost.
+    /// Returns the datagram that this block represents, whether it is in flight or lost.
     #[inline]
     pub(crate) const fn datagram(&self) -> Option<Datagram> {
         if let Self::Outgoing(_, status) = self { status.datagram() } else { None }
     }
 
-    /// The receipt that the header stands for.
+    /// Returns the receipt that the header represents.
     pub(crate) const fn receipt(&self) -> Option<(Receipt, Outcome)> {
         if let Self::Receipt(receipt, outcome) = self { Some((*receipt, *outcome)) } else { None }
     }
 
-    /// How a message that arrived was sent.
+    /// Returns the delivery of a received message.
     pub(crate) fn delivery(&self) -> Delivery {
         let Some(message) = self.received() else { return Delivery::default() };
         Delivery {
@@ -186,10 +186,10 @@ impl BlockHeader {
 }
 
 impl SendStatus {
-    /// That of a message that is sent again: it goes before those that wait for their first time.
+    /// The status of a retransmitted message, which precedes messages that are sent for the first time.
     pub(crate) const RESEND: Self = Self::Queued { virtual_time: 0, queued_at: Instant::ZERO };
 
-    /// The datagram that the message is the first one of.
+    /// Returns the datagram that begins with this message.
     #[inline]
     const fn datagram(&self) -> Option<Datagram> {
         match *self {
@@ -203,12 +203,12 @@ impl SendStatus {
 }
 
 impl OutgoingMessage {
-    /// A message that is whole; `receipt` is zero for none.
+    /// Creates a message that is not split; a `receipt` of zero means none.
     pub(crate) fn new(reliability: Reliability, receipt: u32) -> Self {
         Self { reliability, receipt, ..Self::default() }
     }
 
-    /// The capsule header for `bytes` bytes of payload.
+    /// Returns the capsule header for `bytes` bytes of payload.
     pub(crate) fn capsule(&self, bytes: usize) -> CapsuleHeader {
         let split = Split { count: self.split_count(), id: self.split_id(), index: self.split_index() };
         CapsuleHeader {
@@ -226,12 +226,12 @@ impl OutgoingMessage {
         CapsuleHeader::size(self.reliability, self.is_split())
     }
 
-    /// Whether this is a part of a longer message.
+    /// Returns true if this is a part of a longer message.
     pub(crate) const fn is_split(&self) -> bool {
         self.split_count() > 0
     }
 
-    /// Whether no part of the same message follows.
+    /// Returns true if no part of the same message follows.
     pub(crate) const fn is_last_part(&self) -> bool {
         self.split_count() <= self.split_index() + 1
     }
@@ -244,7 +244,7 @@ impl OutgoingMessage {
         (self.split_count, self.split_id) = (count, id);
     }
 
-    /// Makes this the next part.
+    /// Advances to the next part.
     pub(crate) const fn advance_part(&mut self) {
         self.split_index += 1;
     }
@@ -262,7 +262,7 @@ impl OutgoingMessage {
     }
 }
 
-/// Every message is whole.
+/// Without the feature `splitting` no message is split.
 #[cfg(not(feature = "splitting"))]
 impl OutgoingMessage {
     pub(crate) const fn split(&mut self, _: u32, _: u16) {}
@@ -294,21 +294,23 @@ impl IncomingMessage {
         }
     }
 
-    /// Whether the message has a place in the order of its channel. No correct sender writes a receipt reliability; the
-    /// original delivers such a message at once. Without the feature `sequencing` a sequenced message has no place either.
+    /// Returns true if the message has a position in the order of its channel.
+    ///
+    /// No correct sender writes a receipt reliability; the original delivers such a message at once. Without the
+    /// feature `sequencing` a sequenced message has no position either.
     pub(crate) const fn is_in_order(&self) -> bool {
         let has_place =
             if SEQUENCING { self.reliability.has_channel() } else { self.reliability.is_ordered() };
         has_place && !self.reliability.has_receipt()
     }
 
-    /// Whether the message is dropped behind a newer one of its channel.
+    /// Returns true if the message is dropped after a newer one of its channel.
     pub(crate) const fn is_sequenced(&self) -> bool {
         SEQUENCING && self.reliability.is_sequenced()
     }
 }
 
-/// The keys of the index. Blocks of different roles or connections may share a key.
+/// The keys of the message index. Blocks of different roles or connections may share a key.
 pub(crate) mod key {
     use crate::serial::U24;
 
@@ -333,7 +335,7 @@ pub(crate) mod key {
     }
 }
 
-/// Where the messages of a datagram come from.
+/// The source from which the messages of a datagram are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SendSource {
     /// Lost messages first, then new ones by priority.
@@ -341,13 +343,13 @@ pub(crate) enum SendSource {
     Usual,
     /// The lost message with the oldest reliable number.
     OldestLost,
-    /// Lost parts of the split message of which a part was acknowledged last.
+    /// Lost parts of the split message that last had a part acknowledged.
     PartlyAcknowledged,
     /// The message that was lost last.
     NewestLost,
     /// New messages of one priority.
     New(Priority),
-    /// A probe of the sizes that the path carries, which is made when it leaves.
+    /// A path probe, which is created when it is sent.
     PathProbe,
 }
 

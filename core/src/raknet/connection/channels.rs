@@ -1,16 +1,17 @@
-//! The state of the 32 channels of a connection. That of the first few is part of the connection; that of the others
-//! stands in the pool, since few games use them.
+//! The state of the 32 channels of a connection.
+//!
+//! The first few are part of the connection. The others are in the pool, because few games use them.
 
 use crate::raknet::config::FAR_CHANNELS;
 use crate::raknet::delivery::Channel;
 use crate::storage::{Block, BlockLink, Pool, Purpose, Share};
 
-/// Channels whose state is part of the connection.
+/// Channels with state that is part of the connection.
 pub(crate) const NEAR: usize = 4;
 
-/// State that is kept as bytes. All zero is the state of a channel that nobody has used.
+/// State that is stored as bytes. All zeros is the state of a channel that was never used.
 pub(crate) trait Packed: Copy + Default {
-    /// Bytes that it takes, at most 32, the smallest block there is.
+    /// The size in bytes, at most 32, which is the smallest block size.
     const BYTES: usize;
 
     fn pack(&self, bytes: &mut [u8]);
@@ -18,14 +19,14 @@ pub(crate) trait Packed: Copy + Default {
     fn unpack(bytes: &[u8]) -> Self;
 }
 
-/// Three numbers as bytes.
+/// Encodes three numbers as bytes.
 pub(crate) fn pack(numbers: [u32; 3], bytes: &mut [u8]) {
     for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
         bytes.copy_from_slice(&number.to_le_bytes());
     }
 }
 
-/// The numbers that [`pack`] wrote.
+/// Decodes the numbers that [`pack`] encoded.
 pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
     let mut numbers =
         bytes.chunks_exact(4).map(|bytes| bytes.first_chunk().copied().map_or(0, u32::from_le_bytes));
@@ -36,12 +37,12 @@ pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Channels<T> {
     near: [T; NEAR],
-    /// Blocks with the state of the others, once one of them was used.
+    /// Blocks with the state of the other channels, once one of them was used.
     far: BlockLink,
 }
 
 impl<T: Packed> Channels<T> {
-    /// Blocks that must be taken before the state of a channel can be changed.
+    /// Returns the number of blocks that must be taken before the state of a channel can be changed.
     #[inline]
     pub(crate) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
         if !FAR_CHANNELS || usize::from(channel) < NEAR || self.far.is_some() {
@@ -59,7 +60,7 @@ impl<T: Packed> Channels<T> {
         (pool.block_size() / T::BYTES).max(1)
     }
 
-    /// Takes the blocks that are missing; false, and none taken, if `share` may not have them.
+    /// Takes the missing blocks; returns false, with none taken, if `share` may not hold them.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
@@ -93,7 +94,7 @@ impl<T: Packed> Channels<T> {
         true
     }
 
-    /// Where in the pool the state of a channel stands.
+    /// Returns the position in the pool of the state of a channel.
     fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<(Block, usize)> {
         let place = usize::from(channel).checked_sub(NEAR).filter(|_| FAR_CHANNELS)?;
         let in_block = Self::in_block(pool);
@@ -120,7 +121,7 @@ impl<T: Packed> Channels<T> {
         pool.bytes(block).get(at..at + T::BYTES).map(T::unpack)
     }
 
-    /// Changes the state of a channel for which there is room.
+    /// Changes the state of a channel for which [`prepare`](Self::prepare) made room.
     #[inline]
     pub(crate) fn update<'a, H: Copy + Default, R>(
         &mut self,
@@ -128,7 +129,7 @@ impl<T: Packed> Channels<T> {
         channel: u8,
         change: impl FnOnce(&mut T, &mut Pool<'a, H>) -> R,
     ) -> R {
-        // Where flash is scarce, the same code for all channels is smaller.
+        // Where flash is scarce, one code path for all channels is smaller.
         if cfg!(target_pointer_width = "64")
             && let Some(near) = self.near.get_mut(usize::from(channel))
         {
@@ -154,7 +155,7 @@ impl<T: Packed> Channels<T> {
         }
     }
 
-    /// Forgets everything, and gives the blocks back to the pool.
+    /// Resets all channels and returns the blocks to the pool.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if let (Some(far), true) = (core::mem::take(self).far, FAR_CHANNELS) {
             let freed = pool.free(far);
@@ -186,7 +187,7 @@ mod tests {
     const ALL: core::ops::Range<u8> = 0..Channel::COUNT as u8;
 
     #[test]
-    fn every_channel_has_a_state_of_its_own() {
+    fn channels_have_independent_state() {
         with_pool(|pool| {
             let mut share = Share::default();
             let mut channels = Channels::default();
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_taken_for_the_rare_ones_and_given_back() {
+    fn blocks_are_taken_for_far_channels_and_returned() {
         with_pool(|pool| {
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();

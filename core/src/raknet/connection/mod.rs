@@ -1,4 +1,4 @@
-//! One other peer: everything between its address and the application.
+//! A connection with one remote peer: all processing between datagrams and the application.
 //!
 //! ```text
 //!   connect()                                request 2 with a valid cookie
@@ -12,21 +12,21 @@
 //!                            |      |
 //!               disconnect() |      | disconnection notification
 //!                            v      v
-//!                        Closing   Draining (acknowledges what is sent again for a while)
+//!                        Closing   Draining (acknowledges retransmissions for a while)
 //!                            |      |
 //!                            v      v
 //!                             Closed -- its last event is taken --> the slot is free
 //! ```
-//! Silence and refusals lead from every state to `Closed`. What only this end can know, such as memory that ran out, leads
-//! an open connection there by way of `Aborting`, in which the other peer is notified that it is over.
+//! Silence and refusals lead from every state to `Closed`. Reasons that only this end knows, such as exhausted memory,
+//! lead an open connection there by way of `Aborting`, in which the remote peer is notified of the end.
 //!
-//! A part knows only what stands below it: the handshake sends its messages through the sender, and the sender keeps what
-//! it sent in the recovery. Everything else between parts happens here:
+//! A part depends only on the parts below it: the handshake sends its messages through the sender, and the sender
+//! tracks sent datagrams in the recovery. All other interaction between parts is in this module:
 //!
 //! ```text
 //!   handshake            state, opening and closing
-//!   sender   receiver    what is sent, with pings; what is received
-//!   recovery             datagrams that are not acknowledged, loss
+//!   sender   receiver    outgoing data and pings; incoming data
+//!   recovery             unacknowledged datagrams, loss detection
 //!   congestion           the window
 //!   block_header, channels, protection, negotiation
 //! ```
@@ -74,29 +74,30 @@ use crate::secure::AcceptedToken;
 use crate::serial::U24;
 use crate::time::{Instant, divide, long_micros};
 
-/// Bytes of the longest datagram of a secure connection that is read: what fits an Ethernet frame. Plain ones may be as long as
-/// the driver receives them: others send up to 1,492 bytes.
+/// The longest datagram of a secure connection that is read, in bytes: the payload of an Ethernet frame.
+///
+/// Plain datagrams may be as long as the driver receives them: others send up to 1,492 bytes.
 const LONGEST_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
-/// One other peer.
+/// The connection with one remote peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     handshake: Handshake,
     protection: ConnectionProtection,
     sender: Sender,
     receiver: Receiver,
-    /// When the connection was made.
+    /// When the connection was created.
     pub(super) made_at: Instant,
-    /// When something of the other peer arrived last.
+    /// When the last datagram of the remote peer arrived.
     last_received: Instant,
-    /// How long the other peer may stay silent, in milliseconds.
+    /// The silence of the remote peer after which the connection is lost, in milliseconds.
     timeout: u32,
-    /// Whether datagrams of messages are dropped until the application has room for them.
+    /// Set if data datagrams are dropped until the application has room for them.
     refuses_data: bool,
 }
 
 impl Connection {
-    /// Begins a connection that another peer asks for.
+    /// Begins a connection that a remote peer requests.
     pub(crate) fn accept(
         &mut self,
         cx: &Context<'_, '_>,
@@ -110,13 +111,17 @@ impl Connection {
         self.handshake.await_request(cx.now, guid, list_length);
     }
 
-    /// The address of the client may be forged: it is sent no more than `budget` bytes and three times those that arrive, until
-    /// it has shown what was sent to it.
+    /// Applies the anti-amplification limit to a client with a possibly forged address.
+    ///
+    /// Until the client has proved that it receives datagrams at its address, it is sent no more than `budget` bytes
+    /// plus three times the bytes received.
     pub(crate) fn require_validation(&mut self, budget: usize) {
         self.sender.require_validation(budget);
     }
 
-    /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
+    /// Handles a request of a remote peer that this end is dialling.
+    ///
+    /// Returns false if this end does not dial, or is further along.
     pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
         let may_cross = guid != cx.config.guid && !self.protection.is_secure();
         let crosses = may_cross && self.handshake.cross(guid);
@@ -151,33 +156,34 @@ impl Connection {
         self.sender.sizes().mtu()
     }
 
-    /// Whether the address of the client may be forged.
+    /// Returns true if the address of the client may be forged.
     pub(crate) fn is_unvalidated(&self) -> bool {
         self.sender.requires_validation()
     }
 
-    /// Since when a connection that is half open has been that.
+    /// Returns when a half-open connection became half open.
     pub(crate) const fn half_open_since(&self) -> Instant {
         self.handshake.since()
     }
 
-    /// Whether the second request of the other peer was answered, and nothing has come of it.
+    /// Returns true if the second request of the remote peer was answered, and nothing has followed.
     pub(crate) const fn is_unverified(&self) -> bool {
         self.handshake.is_unverified()
     }
 
-    /// Whether a second request of the client with this GUID repeats the one that opened this connection.
+    /// Returns true if a second request with this GUID repeats the one that opened this connection.
     pub(crate) fn is_unverified_with(&self, guid: Guid) -> bool {
         self.guid() == guid && self.is_unverified()
     }
 
-    /// The addresses that the other peer has said are its own.
+    /// Returns the addresses announced by the remote peer.
     pub(super) const fn internal_addresses(&self) -> StoredAddresses {
         self.handshake.internal_addresses()
     }
 
-    /// Ends the connection, if it has not ended before: nothing is sent any more. What was received stays for the
-    /// application if that knows of the connection.
+    /// Ends the connection, if it has not ended before, and stops sending.
+    ///
+    /// Received messages remain for the application if it knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
         if !self.handshake.end(cx.now, end) {
             return;
@@ -202,7 +208,7 @@ impl Connection {
         self.end(cx, end);
     }
 
-    /// Whether there are events other than messages and receipts.
+    /// Returns true if there are events other than messages and receipts.
     const fn has_own_events(&self) -> bool {
         self.handshake.has_events() || self.has_progress() || self.has_new_mtu()
     }
@@ -211,7 +217,7 @@ impl Connection {
         self.handshake.was_open() && self.sender.has_new_mtu()
     }
 
-    /// Takes the MTU of which the application is to be notified.
+    /// Takes the new MTU of which the application has not been notified.
     const fn take_new_mtu(&mut self) -> Option<u16> {
         if self.has_new_mtu() { self.sender.take_new_mtu() } else { None }
     }
@@ -220,17 +226,17 @@ impl Connection {
         self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
     }
 
-    /// Whether the other peer was refused and has not acknowledged that.
+    /// Returns true if the remote peer was refused and has not acknowledged that.
     pub(crate) fn is_rejecting(&self) -> bool {
         self.handshake.state() == State::Rejecting
     }
 
-    /// The client whose refusal waits to be acknowledged asks again, and so gets another connection: this one ends.
+    /// Ends a refused connection when its client sends a new request, to make way for another connection.
     pub(crate) fn forget_rejection(&mut self, cx: &mut Context<'_, '_>) {
         self.end(cx, End::failed(ConnectFailure::Closed));
     }
 
-    /// Takes how far a message in parts has come.
+    /// Takes the progress of a message in parts.
     fn take_progress(&mut self) -> Option<Progress> {
         if !self.has_progress() {
             return None;
@@ -238,32 +244,34 @@ impl Connection {
         self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
-    /// Handles that the system refused a datagram of this length because it is too large for the path.
+    /// Called when the system refused a datagram of this length as too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         if !self.handshake.on_too_large(cx, length) && !self.handshake.state().is_over() {
             self.sender.on_too_large(cx.now, length);
         }
     }
 
-    /// Takes an offline message that answers a client's request.
+    /// Handles an offline message that answers a client's request.
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
         let result = self.handshake.on_offline(cx, &mut self.protection, &mut self.sender, message);
         self.end_on_error(cx, result);
     }
 
-    /// Whether a pong is waited for that shows the version of the server.
+    /// Returns true while the client waits for a pong that shows the version of the server.
     pub(crate) fn awaits_pong(&self) -> bool {
         self.handshake.awaits_pong()
     }
 
-    /// The pong has come, and shows the version or not.
+    /// Handles that pong, with the version if it shows one.
     pub(crate) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.handshake.on_pong(now, version);
     }
 
-    /// Takes a datagram that is neither of this connection nor marked as offline. False if it is none that counts.
+    /// Handles a datagram that is neither part of this connection nor marked as offline.
+    ///
+    /// Returns false if it is not relevant.
     pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
-        // Whoever has keys says everything with them.
+        // A peer with keys authenticates everything that it sends.
         if self.has_keys() {
             return false;
         }
@@ -273,24 +281,24 @@ impl Connection {
         counts
     }
 
-    /// Whether the peers have agreed on keys.
+    /// Returns true if the peers have agreed on keys.
     const fn has_keys(&self) -> bool {
         self.protection.is_secure() && !matches!(self.handshake.state(), State::Opening)
     }
 
-    /// Whom the other peer of a secure connection has shown to be.
+    /// Returns the identity that the remote peer of a secure connection has proved.
     #[cfg(feature = "secure")]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.protection.secure_peer()
     }
 
-    /// The token that the client has shown.
+    /// Returns the connect token that the client has presented.
     #[cfg(feature = "secure")]
     pub(crate) fn accepted_token(&self) -> Option<&AcceptedToken> {
         self.protection.accepted_token()
     }
 
-    /// Another second request with a challenge of the client whose connection is half open.
+    /// Handles another second request with a challenge from the client of a half-open connection.
     #[cfg(feature = "secure")]
     pub(crate) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) {
         if self.protection.on_challenge(cx, request) {
@@ -298,12 +306,12 @@ impl Connection {
         }
     }
 
-    /// Whether a half-open connection is one without keys.
+    /// Returns true if a half-open connection has no keys.
     pub(crate) const fn is_plain(&self) -> bool {
         !self.protection.is_secure()
     }
 
-    /// Takes a datagram of this connection.
+    /// Handles a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.receiver.on_datagram(cx.now, datagram.len());
         self.sender.on_received(datagram.len());
@@ -314,7 +322,7 @@ impl Connection {
         }
     }
 
-    /// Its buffer costs plain datagrams nothing.
+    /// A separate function, so that plain datagrams do not pay for its buffer.
     #[inline(never)]
     fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         if datagram.len() > LONGEST_SEALED {
@@ -346,18 +354,18 @@ impl Connection {
         }
     }
 
-    /// Whether a connection that has not ended has a message that the path does not carry.
+    /// Returns true if a connection that has not ended has a message too large for the path.
     fn is_stuck(&self) -> bool {
         self.sender.is_stuck() && !self.handshake.state().is_over()
     }
 
-    /// Ends a connection with a message that the path does not carry.
+    /// Ends a connection with a message too large for the path.
     #[cold]
     fn end_stuck(&mut self, cx: &mut Context<'_, '_>) {
         self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
     }
 
-    /// Moves receipts to where the application reads.
+    /// Moves receipts to the queue that the application reads.
     fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
         let receipts = self.sender.take_receipts();
         self.receiver.push_receipts(cx, receipts);
@@ -374,7 +382,7 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        // As if it had not arrived: the other peer sends it again.
+        // Treated as if it had not arrived: the remote peer retransmits it.
         if self.refuses_data {
             cx.stats.on_refused();
             return Ok(());
@@ -385,7 +393,7 @@ impl Connection {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            // Some peers number two datagrams alike: the numbers of messages say what is new.
+            // Some peers give two datagrams the same number, so the message numbers decide what is new.
             DatagramStatus::New | DatagramStatus::Deferred | DatagramStatus::Duplicate => {
                 let is_repeated = status == DatagramStatus::Duplicate;
                 if is_repeated {
@@ -394,7 +402,7 @@ impl Connection {
                 match self.handle_capsules(cx, reader, status) {
                     Err(error) => {
                         cx.stats.drop(match error {
-                            // The number is acknowledged already, so the other peer does not send it again.
+                            // The datagram number is already acknowledged, so the remote peer does not retransmit it.
                             _ if is_repeated => DropReason::LostInDuplicate,
                             ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
                             ReceiveError::OutsideWindow => DropReason::OutsideWindow,
@@ -422,8 +430,10 @@ impl Connection {
         parsed
     }
 
-    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands. A capsule that finds no memory
-    /// does not keep out those behind it: they may be what frees memory.
+    /// Handles the capsules of a datagram.
+    ///
+    /// A malformed capsule ends the datagram; the capsules before it count. A capsule for which there is no memory does
+    /// not block those behind it, which may be what frees memory.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -443,7 +453,7 @@ impl Connection {
                 }
             };
             match reader.take(capsule.length()) {
-                // Unreliable messages were delivered when the datagram arrived first.
+                // Unreliable messages were delivered when the datagram first arrived.
                 Ok(_) if status != DatagramStatus::New && !capsule.reliability.has_number_on_wire() => {}
                 Ok(payload) => taken = self.handle_capsule(cx, &capsule, payload).and(taken),
                 Err(error) => {
@@ -455,8 +465,9 @@ impl Connection {
         taken.map(|()| parsed)
     }
 
-    /// Whether messages of the other peer still count. A peer that has sent its disconnection notification sends it again
-    /// until it is acknowledged.
+    /// Returns true if messages of the remote peer still count.
+    ///
+    /// A peer that has sent its disconnection notification retransmits it until it is acknowledged.
     const fn takes_capsules(&self) -> bool {
         let state = self.handshake.state();
         !state.is_over() && !matches!(state, State::Rejecting)
@@ -468,7 +479,7 @@ impl Connection {
         capsule: &CapsuleHeader,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
-        // The end of the connection would take with it what was acknowledged and waits for blocks.
+        // The end of the connection would discard acknowledged messages that wait for blocks.
         if self.receiver.is_stalled() && payload.first() == Some(&id::DISCONNECTION_NOTIFICATION) {
             return Err(ReceiveError::NoMemory);
         }
@@ -485,7 +496,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Delivers messages that had no block when their turn came.
+    /// Delivers messages that were next in order when no block was available.
     fn deliver_stalled(&mut self, cx: &mut Context<'_, '_>) {
         if !PACKING {
             return;
@@ -500,7 +511,7 @@ impl Connection {
         }
     }
 
-    /// Handles a message of RakNet itself.
+    /// Handles a control message of RakNet.
     fn handle_control(&mut self, cx: &mut Context<'_, '_>, control: &ControlMessage<'_>) {
         let mut buffer = [0; MAX_CONTROL];
         let payload = self.receiver.control_bytes(cx, control, &mut buffer);
@@ -522,7 +533,7 @@ impl Connection {
             let notification = self.handshake.take_disconnection_notification()?;
             return self.sender.compose_disconnection_notification(cx, &notification, buffer);
         }
-        // Acknowledgements do not wait for the congestion window: they are what opens it.
+        // Acknowledgements do not wait for the congestion window, because they are what opens it.
         if let Some(length) = self.receiver.compose(cx, sizes, buffer) {
             return Some(length);
         }
@@ -540,9 +551,10 @@ impl Connection {
         }
     }
 
-    /// When the other peer counts as lost: the timeout after its last sign of life. Only one that owes an acknowledgement can
-    /// be, and has half of the timeout for it, so that a shorter timeout, or a time in which nothing ran here, ends nothing
-    /// before the other peer was asked.
+    /// Returns when the remote peer counts as lost: the timeout after its last datagram.
+    ///
+    /// Only a peer that owes an acknowledgement can be lost, and it has half of the timeout for that. So neither a
+    /// shorter timeout nor a pause of this process ends a connection before the peer was probed.
     fn silence_deadline(&self) -> Option<Instant> {
         let (unacked_since, timeout) = (self.sender.unacked_since()?, self.timeout_micros());
         if !self.handshake.state().is_open() {
@@ -551,7 +563,7 @@ impl Connection {
         Some(self.last_received.plus_long(timeout).max(unacked_since.plus_long(timeout / 2)))
     }
 
-    /// When a connection ends into whose memory nothing more fits.
+    /// Returns when a connection ends because its memory is full of incomplete data.
     fn memory_deadline(&self) -> Option<Instant> {
         self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout_micros()))
     }

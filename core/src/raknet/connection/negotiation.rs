@@ -1,5 +1,6 @@
-//! How two peers come to the keys of a connection (docs/secure.md#the-handshake), and what the offline part of a handshake
-//! says of security, whether or not this end has any.
+//! The agreement of two peers on the keys of a connection (docs/secure.md#the-handshake).
+//!
+//! It also handles the security fields in the offline part of a handshake, whether or not this end has keys.
 
 #[cfg(feature = "secure")]
 use core::mem;
@@ -40,20 +41,20 @@ use crate::secure::{
 #[cfg(feature = "secure")]
 use crate::time::Instant;
 
-/// What reply 1 said, and what belongs to its answer.
+/// The fields of reply 1, with the context of the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer<'o> {
     pub(super) guid: Guid,
     pub(super) security: ServerSecurity<'o>,
-    /// The server's address as request 2 will have it.
+    /// The server's address as request 2 will contain it.
     pub(super) server_address: SocketAddr,
-    /// The MTU that request 2 will have.
+    /// The MTU that request 2 will contain.
     pub(super) mtu: u16,
-    /// The version of the protocol that is announced, and the one that was announced first.
+    /// The announced protocol version, and the one that was announced first.
     pub(super) versions: [u8; 2],
 }
 
-/// How reply 1 is answered.
+/// The answer to a reply 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Acceptance {
     Plain,
@@ -62,7 +63,7 @@ pub(super) enum Acceptance {
     Challenge(u32),
 }
 
-/// What reply 2 said.
+/// The fields of reply 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply2Fields<'r> {
     pub(super) guid: Guid,
@@ -71,7 +72,7 @@ pub(super) struct Reply2Fields<'r> {
     pub(super) answer: Option<&'r [u8]>,
 }
 
-/// How a client without security answers a reply 1: a server may have a key and not require that it is used.
+/// Answers reply 1 as a client without security. A server may have a key and not require its use.
 fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFailure> {
     match security {
         ServerSecurity::None => Ok(Acceptance::Plain),
@@ -81,8 +82,9 @@ fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFa
     }
 }
 
-/// Whether the key of a server says that clients may do without (docs/secure.md#reply-1-the-key-64-bytes). One of another
-/// suite, as the original's, does not say so.
+/// Returns true if the server's key states that security is optional (docs/secure.md#reply-1-the-key-64-bytes).
+///
+/// A key of another suite, such as the original's, does not state that.
 fn is_optional(key: &[u8]) -> bool {
     const REQUIRED: u8 = 1;
     matches!(key, [_, _, flags, b'r', b'w', b's', b'0', b'1', ..] if flags & REQUIRED == 0)
@@ -90,14 +92,14 @@ fn is_optional(key: &[u8]) -> bool {
 
 #[cfg(feature = "secure")]
 impl ConnectionProtection {
-    /// What a connection begins with that this end opens.
+    /// Returns the initial protection of a connection that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
         let has_identity = identity_key(options.identity, cx.config).is_some();
         let data = IdentityData::from_slice(options.identity_data);
         let data = data.ok().filter(|data| data.is_empty() || has_identity);
         let data = data.ok_or(ConnectError::InvalidIdentityData)?;
         let Some(trust) = options.trust else {
-            // In plain nobody would see the identity, and nothing would be encrypted.
+            // In plain the identity would not be sent, and nothing would be encrypted.
             return (!has_identity)
                 .then(|| Self::new(cx.config.protection))
                 .ok_or(ConnectError::IdentityWithoutTrust);
@@ -114,14 +116,14 @@ impl ConnectionProtection {
         })))
     }
 
-    /// What a connection begins with whose client the server has answered.
+    /// Returns the initial protection of a connection after the server has answered the client.
     pub(crate) fn half_open(handshake: ServerHandshake, datagrams: DatagramProtection) -> Self {
         let stage =
             Stage::HalfOpen { handshake: Stored::<ServerHandshake>::from(handshake), owes_reply: true };
         Self::Sealed(Stored::<Sealed>::from(Sealed { datagrams, stage, peer: SecurePeer::Client(None) }))
     }
 
-    /// Client: how a reply 1 is answered; none if it is dropped.
+    /// Client: decides how to answer a reply 1; returns `None` if it is dropped.
     pub(super) fn on_offer(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -158,7 +160,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: the fields of request 2.
+    /// Client: returns the fields of request 2.
     pub(super) fn client_security(&self, acceptance: Acceptance) -> ClientSecurity<'_> {
         match (acceptance, self) {
             (Acceptance::Plain, _) => ClientSecurity::None,
@@ -169,14 +171,14 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: whether a reply 2 opens the connection. It is dropped otherwise.
+    /// Client: returns true if a reply 2 opens the connection. Otherwise it is dropped.
     pub(super) fn on_reply_2(
         &mut self,
         cx: &mut Context<'_, '_>,
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
         let Self::Dialling(dialling) = self else {
-            // Without a challenge of this client there is nothing to answer, but for a server that would encrypt.
+            // Without a challenge of this client there is nothing to verify, but a server with an answer would encrypt.
             return if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) };
         };
         let Some(established) = dialling.establish(cx, reply) else {
@@ -192,7 +194,7 @@ impl ConnectionProtection {
         Ok(true)
     }
 
-    /// Client: what the connection request shows; none in a plain connection.
+    /// Client: takes the proof for the connection request; `None` in a plain connection.
     pub(super) fn take_proof(&mut self) -> Option<Stored<ClientProof>> {
         let Self::Sealed(sealed) = self else { return None };
         match mem::replace(&mut sealed.stage, Stage::Open { token: None }) {
@@ -204,7 +206,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: takes the proof of a connection request, and the password or what stands in its place.
+    /// Server: takes the proof of a connection request, and the password or its replacement.
     pub(super) fn admit(
         &mut self,
         cx: &Context<'_, '_>,
@@ -227,7 +229,7 @@ impl ConnectionProtection {
         })
     }
 
-    /// Server: takes the proof of a connection request.
+    /// Server: verifies the proof of a connection request.
     fn verify(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), RefuseReason> {
         let Self::Sealed(sealed) = self else { return Ok(()) };
         let (Stage::HalfOpen { mut handshake, .. }, Some(shown)) =
@@ -250,7 +252,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: uses the token of a client, which a client without an identity has none of.
+    /// Server: redeems the token of a client. A client without an identity has none.
     fn use_token(
         &mut self,
         cx: &Context<'_, '_>,
@@ -266,8 +268,9 @@ impl ConnectionProtection {
         Ok(())
     }
 
-    /// Server: another second request of the client whose connection is half open. True if it takes the place of the one
-    /// before.
+    /// Server: handles another second request of the client of a half-open connection.
+    ///
+    /// Returns true if it replaces the previous one.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) -> bool {
         let half_open = if let Self::Sealed(sealed) = self { sealed.half_open() } else { None };
         let Some((handshake, owes_reply, has_opened)) = half_open else {
@@ -294,7 +297,7 @@ impl ConnectionProtection {
         is_newer
     }
 
-    /// Server: writes reply 2, if it is to be sent.
+    /// Server: writes reply 2, if it is due.
     pub(super) fn compose_reply_2(
         &mut self,
         cx: &Context<'_, '_>,
@@ -314,7 +317,7 @@ impl ConnectionProtection {
         Some(writer.written())
     }
 
-    /// Whom the other peer has shown to be.
+    /// Returns the identity that the remote peer has proved.
     pub(super) fn secure_peer(&self) -> Option<SecurePeer> {
         let Self::Sealed(sealed) = self else { return None };
         match sealed.stage {
@@ -323,7 +326,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// The token that the client has shown.
+    /// Returns the connect token that the client has presented.
     pub(super) fn accepted_token(&self) -> Option<&AcceptedToken> {
         let Self::Sealed(sealed) = self else { return None };
         let Stage::Open { token: Some(token) } = &sealed.stage else { return None };
@@ -342,19 +345,19 @@ impl Dialling {
     }
 }
 
-/// The key by which the server is to know this client: that of this attempt, or else that of the configuration.
+/// Returns the key that identifies this client: that of this attempt, or else that of the configuration.
 #[cfg(feature = "secure")]
 fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
     own.or_else(|| config.security.as_ref()?.identity.as_ref())
 }
 
-/// A second request with a challenge, from a client whose cookie is verified.
+/// A second request with a challenge, from a client with a verified cookie.
 #[cfg(feature = "secure")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChallengeRequest<'r> {
     pub(crate) negotiated: Negotiated,
     pub(crate) challenge: &'r [u8],
-    /// What reply 2 says in clear.
+    /// The fields of reply 2 that are sent in the clear.
     pub(crate) reply: ReplyFields,
 }
 
@@ -364,18 +367,19 @@ impl ChallengeRequest<'_> {
         SecureRequest { negotiated: &self.negotiated, challenge: self.challenge }
     }
 
-    /// Whether it is the request that this handshake has answered.
+    /// Returns true if it is the request that this handshake has answered.
     fn repeats(&self, config: &Config, handshake: &ServerHandshake) -> bool {
         config.server_identity().is_some_and(|identity| handshake.is_repeated(identity, self.fields()))
     }
 
-    /// The MTU that reply 2 has.
+    /// Returns the MTU for reply 2.
     pub(crate) const fn mtu(&self) -> u16 {
         self.reply.mtu
     }
 
-    /// Computes the answer, if the client's network has not had enough of them. What gets none was counted, unless the
-    /// client has another kind of security.
+    /// Computes the answer, if the rate limit of the client's network allows it.
+    ///
+    /// A refused challenge is counted, unless the client uses another kind of security.
     pub(crate) fn respond(
         &self,
         config: &Config,
@@ -389,7 +393,7 @@ impl ChallengeRequest<'_> {
                 stats.drop(DropReason::Unauthentic);
             }
         };
-        // A request that fails these checks costs no curve operation, so it takes no token.
+        // A request that fails these checks costs no elliptic-curve operation, so it takes no token of the rate limit.
         self.fields().check().inspect_err(|error| count(stats, error))?;
         if !state.admits(config, now, self.reply.client.ip()) {
             stats.drop(DropReason::HandshakeLimit);
@@ -402,7 +406,7 @@ impl ChallengeRequest<'_> {
     }
 }
 
-/// Hands out the keys that the handshake with this answer has made.
+/// Passes the keys of the handshake with this answer to the key log.
 #[cfg(all(feature = "secure", feature = "key-log"))]
 fn log_keys(config: &Config, is_client: bool, answer: &[u8], datagrams: &DatagramProtection) {
     if let Some(log) = config.security.as_ref().and_then(|security| security.key_log.as_ref()) {
@@ -410,11 +414,11 @@ fn log_keys(config: &Config, is_client: bool, answer: &[u8], datagrams: &Datagra
     }
 }
 
-/// Without the feature `key-log` nobody gets them.
+/// Without the feature `key-log` the keys go nowhere.
 #[cfg(all(feature = "secure", not(feature = "key-log")))]
 const fn log_keys(_: &Config, _is_client: bool, _answer: &[u8], _: &DatagramProtection) {}
 
-/// What a client writes into its connection request: nothing can be made of it.
+/// The proof in a client's connection request; uninhabited, because this build has no security.
 #[cfg(not(feature = "secure"))]
 #[derive(Clone, Copy)]
 pub(super) enum ClientProof {}
@@ -426,15 +430,15 @@ impl ClientProof {
     }
 }
 
-// A connection that is built without security has no keys to agree on.
+// Without the feature `secure` a connection has no keys to agree on.
 #[cfg(not(feature = "secure"))]
 impl ConnectionProtection {
-    /// What a connection begins with that this end opens.
+    /// Returns the initial protection of a connection that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, _: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
         Ok(Self::new(cx.config.protection))
     }
 
-    /// Client: how a reply 1 is answered.
+    /// Client: decides how to answer a reply 1.
     pub(super) fn on_offer(
         &self,
         _: &Context<'_, '_>,
@@ -443,7 +447,7 @@ impl ConnectionProtection {
         accept_in_plain(offer.security).map(Some)
     }
 
-    /// Client: the fields of request 2.
+    /// Client: returns the fields of request 2.
     pub(super) const fn client_security(&self, acceptance: Acceptance) -> ClientSecurity<'_> {
         match acceptance {
             Acceptance::Plain => ClientSecurity::None,
@@ -451,17 +455,17 @@ impl ConnectionProtection {
         }
     }
 
-    /// Client: whether a reply 2 opens the connection.
+    /// Client: returns true if a reply 2 opens the connection.
     pub(super) const fn on_reply_2(
         &self,
         _: &Context<'_, '_>,
         reply: &Reply2Fields<'_>,
     ) -> Result<bool, ConnectFailure> {
-        // Without a challenge of this client there is nothing to answer, but for a server that would encrypt.
+        // Without a challenge of this client there is nothing to verify, but a server with an answer would encrypt.
         if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) }
     }
 
-    /// Client: what the connection request shows.
+    /// Client: takes the proof for the connection request.
     pub(super) const fn take_proof(&self) -> Option<ClientProof> {
         None
     }
@@ -476,7 +480,7 @@ impl ConnectionProtection {
         if cx.state.accepts_password(password) { Ok(()) } else { Err(RefuseReason::WrongPassword) }
     }
 
-    /// Server: writes reply 2, if it is to be sent by the connection.
+    /// Server: writes reply 2, if the connection has to send it.
     pub(super) const fn compose_reply_2(
         &self,
         _: &Context<'_, '_>,
@@ -493,12 +497,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_key_of_ours_may_be_optional() {
+    fn only_a_key_of_this_suite_may_be_optional() {
         let mut key = [7; 64];
         key[2..8].copy_from_slice(b"\0rws01");
         assert!(is_optional(&key));
         key[2] = 2;
-        assert!(is_optional(&key), "an identity is wanted of who has security");
+        assert!(is_optional(&key), "an identity is only required from clients with security");
         key[2] = 3;
         assert!(!is_optional(&key));
         key[2..8].copy_from_slice(b"\0rws02");

@@ -1,5 +1,6 @@
-//! The protection of datagrams: the last step before they leave, and the first after they arrived. And what a connection
-//! keeps of its keys, and of the handshake that makes them.
+//! The protection of datagrams, applied last before they are sent and first after they arrive.
+//!
+//! It stores the keys of a connection and the handshake that produces them.
 
 #[cfg(feature = "secure")]
 use core::fmt;
@@ -17,11 +18,11 @@ use crate::secure::{
 };
 use crate::time::Instant;
 
-/// The protection of the datagrams of a connection, and what it comes from.
+/// The protection of the datagrams of a connection, and the state from which it is derived.
 #[derive(Debug)]
 pub(crate) enum ConnectionProtection {
     Plain(Plain),
-    /// This end dials a server for a secure connection, and they have not agreed on keys yet.
+    /// This end dials a server for a secure connection, and has not agreed on keys with it yet.
     #[cfg(feature = "secure")]
     Dialling(Stored<Dialling>),
     #[cfg(feature = "secure")]
@@ -45,7 +46,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Whether datagrams are, or will be, sealed with keys that the peers agree on.
+    /// Returns true if datagrams are, or will be, sealed with keys that the peers agree on.
     pub(crate) const fn is_secure(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -56,7 +57,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Whether datagrams leave and arrive as they are.
+    /// Returns true if datagrams are sent and received unprotected.
     pub(crate) const fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -71,7 +72,7 @@ impl ConnectionProtection {
         }
     }
 
-    /// Where a datagram is composed, so that [`seal`](Self::seal) finds it there: behind what comes before it.
+    /// Returns the part of `buffer` in which a datagram is composed for [`seal`](Self::seal).
     pub(crate) fn place<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
         #[cfg(feature = "secure")]
         if matches!(self, Self::Sealed(_)) {
@@ -80,7 +81,9 @@ impl ConnectionProtection {
         buffer
     }
 
-    /// Seals the `length` bytes that were composed in their [`place`](Self::place) in `datagram`; none if it cannot be sent.
+    /// Seals the `length` bytes composed at their [`place`](Self::place) in `datagram`.
+    ///
+    /// Returns `None` if it cannot be sent.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
@@ -94,8 +97,9 @@ impl ConnectionProtection {
         }
     }
 
-    /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
-    /// before.
+    /// Opens a datagram; its bytes are in `buffer` unless they arrived in the clear.
+    ///
+    /// Returns `None` if it was forged, damaged or opened before.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn open<'d>(
         &mut self,
@@ -118,29 +122,29 @@ impl ConnectionProtection {
     }
 }
 
-/// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
+/// With an allocator, a plain connection takes no memory for the state of a secure one.
 #[cfg(all(feature = "secure", feature = "alloc"))]
 pub(super) type Stored<T> = alloc::boxed::Box<T>;
 #[cfg(all(feature = "secure", not(feature = "alloc")))]
 pub(super) type Stored<T> = T;
 
-/// The application's own bytes that go with an identity.
+/// The application data that is sent with an identity.
 #[cfg(feature = "secure")]
 pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
 
-/// What a client keeps until a server has answered its challenge.
+/// The state of a client until a server has answered its challenge.
 #[cfg(feature = "secure")]
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
-    /// The key by which the server is to know this client, unless it is that of the configuration.
+    /// The key that identifies this client to the server, unless it is that of the configuration.
     pub(super) identity: Option<StaticKey>,
-    /// What the server gets with the identity.
+    /// The data that the server receives with the identity.
     pub(super) data: IdentityData,
     pub(super) challenge: [u8; CHALLENGE],
     pub(super) handshake: ClientHandshake,
 }
 
-/// What a secure connection keeps.
+/// The state of a secure connection.
 #[cfg(feature = "secure")]
 pub(crate) struct Sealed {
     pub(super) datagrams: DatagramProtection,
@@ -150,21 +154,21 @@ pub(crate) struct Sealed {
 
 #[cfg(feature = "secure")]
 pub(super) enum Stage {
-    /// Client: the connection request is to be written.
+    /// Client: the connection request has not been written.
     Requesting(Stored<ClientProof>),
-    /// Server: the connection request has not come.
+    /// Server: the connection request has not arrived.
     HalfOpen {
         handshake: Stored<ServerHandshake>,
-        /// Whether reply 2 is to be sent.
+        /// Set while reply 2 is to be sent.
         owes_reply: bool,
     },
     Open {
-        /// Server: the token of the client, if it was asked for one.
+        /// Server: the token of the client, if tokens are required.
         token: Option<Stored<AcceptedToken>>,
     },
 }
 
-/// What a client writes into its connection request.
+/// The proof in a client's connection request.
 #[cfg(feature = "secure")]
 pub(super) struct ClientProof {
     pub(super) proof: [u8; PROOF],
@@ -194,7 +198,9 @@ impl fmt::Debug for Sealed {
 
 #[cfg(feature = "secure")]
 impl Sealed {
-    /// The handshake of a half-open connection, whether reply 2 is to be sent, and whether a datagram was opened.
+    /// Returns the handshake of a half-open connection and its flags.
+    ///
+    /// The first flag is set while reply 2 is due, the second once a datagram was opened.
     pub(super) fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
         let has_opened = self.datagrams.has_opened();
         match &mut self.stage {
@@ -204,7 +210,7 @@ impl Sealed {
     }
 }
 
-/// Where it is stored.
+/// Returns the stored value.
 #[cfg(feature = "secure")]
 pub(super) fn place<T>(stored: &mut Stored<T>) -> &mut T {
     stored
@@ -222,8 +228,9 @@ pub(crate) mod tests {
     use crate::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Peer};
     use crate::time::Instant;
 
-    /// Flips every bit but the first, numbers datagrams, and appends the number and a sum: as long as an authentication
-    /// tag and a truncated counter.
+    /// Flips every bit but the first, numbers datagrams, and appends the number and a checksum.
+    ///
+    /// Its overhead is that of an authentication tag and a truncated counter.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct TestProtection {
         sent: u32,
@@ -282,7 +289,7 @@ pub(crate) mod tests {
     struct Two {
         peers: [Peer<'static>; 2],
         now: Instant,
-        /// All that was ever sent: to whom, and the bytes.
+        /// Every datagram sent: the receiver and the bytes.
         log: Vec<(usize, Vec<u8>)>,
         arrived: Vec<Vec<u8>>,
     }
@@ -331,7 +338,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_connection_lives_on_sealed_datagrams() {
+    fn a_connection_works_with_sealed_datagrams() {
         let (mut two, id) = Two::connect();
         let messages = [std::vec![0x86; 20], std::vec![0x87; 20_000], std::vec![0x88; 1_400]];
         for message in &messages {
@@ -345,9 +352,9 @@ pub(crate) mod tests {
         assert_eq!(in_clear.count(), 0, "the bytes on the wire are sealed");
     }
 
-    /// What tells data from acknowledgements stands among the sealed bytes; nothing but bit 7 is left for routing.
+    /// The bits that distinguish data from acknowledgements are sealed; only bit 7 is left in the clear for routing.
     #[test]
-    fn every_datagram_behind_the_handshake_is_sealed() {
+    fn every_datagram_after_the_offline_handshake_is_sealed() {
         let (mut two, id) = Two::connect();
         two.log.clear();
         two.peers[0].send(two.now, id, &[0x86; 5_000], Delivery::RELIABLE).expect("room");
@@ -356,7 +363,7 @@ pub(crate) mod tests {
         let mut kinds = [[0; 2]; 2];
         for (to, bytes) in &mut two.log {
             assert_ne!(bytes[0] & VALID, 0, "routing needs it");
-            // The log begins behind the first datagrams of the connection, which is all that the counter asks for.
+            // The log begins after the first datagrams of the connection, which is all that the counter requires.
             let length = protections[*to].open(bytes).expect("it was sealed");
             assert!(length >= 3 && bytes[0] & VALID != 0);
             kinds[*to][usize::from(bytes[0] & 0x40 != 0)] += 1;
@@ -368,7 +375,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_open_is_dropped_and_touches_nothing() {
+    fn unauthentic_datagrams_are_dropped_without_effect() {
         let (mut two, id) = Two::connect();
         two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
         two.run(1);
@@ -386,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_size_leaves_room_for_the_mark() {
+    fn every_size_leaves_room_for_the_overhead() {
         assert_eq!(ConnectionProtection::new(Protection::Plain).overhead(), 0);
         assert_eq!(ConnectionProtection::new(Protection::Test).overhead(), 19);
     }

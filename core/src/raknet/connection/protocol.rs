@@ -38,7 +38,7 @@ impl endpoint::Connection<RakNet> for Connection {
         ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
-        } else if !self.handshake.adopt() {
+        } else if !self.handshake.open_simultaneously() {
             return Ok(false);
         }
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));

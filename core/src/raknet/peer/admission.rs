@@ -1,5 +1,6 @@
-//! Second requests of clients, of which each asks for a slot: whether it gets one, and what a client that wants keys is
-//! answered (docs/secure.md#request-2-the-challenge-64-bytes).
+//! The admission of clients by their second requests.
+//!
+//! It includes the answer to a client that requests keys (docs/secure.md#request-2-the-challenge-64-bytes).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
@@ -24,26 +25,26 @@ use crate::raknet::wire::offline::{ClientSecurity, Refusal};
 use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
 use crate::time::Instant;
 
-/// A second request whose cookie was looked at.
+/// A second request after the check of its cookie.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request2<'r> {
     pub(super) from: SocketAddr,
     pub(super) guid: Guid,
     /// The MTU of the connection.
     pub(super) mtu: u16,
-    /// Bytes of the request.
+    /// The size of the request in bytes.
     pub(super) length: usize,
     pub(super) source: Source,
-    /// What the client wants keys with; none for a plain connection.
+    /// The challenge of a client that requests keys; `None` for a plain connection.
     pub(super) challenge: Option<Challenge<'r>>,
 }
 
-/// The proof that a client's second request gives of its address.
+/// The address validation by a client's second request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientAddress {
-    /// It has given a cookie back, so the address is its own.
+    /// The client returned a cookie, which validates its address.
     Validated,
-    /// No cookie is asked of it. It may be forged.
+    /// No cookie was requested. The address may be forged.
     Unvalidated,
 }
 
@@ -51,22 +52,22 @@ pub(super) enum ClientAddress {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) address: ClientAddress,
-    /// By the version of the first request.
+    /// Derived from the version of the first request.
     pub(super) list_length: ListLength,
 }
 
-/// A challenge, and what belongs to it in the request.
+/// A challenge and the fields of the request that belong to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Challenge<'r> {
     cookie: u32,
     bytes: &'r [u8],
     server_address: SocketAddr,
-    /// The MTU as the request has it.
+    /// The MTU as written in the request.
     mtu: u16,
 }
 
 impl<'r> Challenge<'r> {
-    /// The challenge in the fields of a request, if there is one.
+    /// Returns the challenge in the fields of a request, if there is one.
     pub(super) const fn in_request(
         security: ClientSecurity<'r>,
         server_address: SocketAddr,
@@ -82,12 +83,12 @@ impl<'r> Challenge<'r> {
 }
 
 impl Request2<'_> {
-    /// Whether a peer with this configuration requires keys, and the client has none.
+    /// Returns true if this peer requires keys and the client has none.
     pub(super) fn is_too_plain(&self, config: &Config) -> bool {
         self.challenge.is_none() && config.requires_security()
     }
 
-    /// The question to the peers that decide together with this one.
+    /// Returns the request for a place among the peers that share admission.
     fn reservation(&self, config: &Config) -> Request {
         let is_validated = self.source.address == ClientAddress::Validated;
         Request {
@@ -101,9 +102,10 @@ impl Request2<'_> {
         }
     }
 
-    /// Asks a client for a cookie after all: others have taken the places without one since it got its reply 1. It is asked once
-    /// for each first request, since a client that knows no cookies repeats its second one for each reply. The answer is shorter
-    /// than the request.
+    /// Requests a cookie from a client after all, because others have taken the places without one.
+    ///
+    /// That happens once for each first request: a client that does not support cookies repeats its second request for
+    /// each reply. The answer is shorter than the request.
     fn ask_for_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
         let Self { from, mtu, source, .. } = *self;
         let may_ask =
@@ -113,12 +115,14 @@ impl Request2<'_> {
 }
 
 impl Peer<'_, RakNet> {
-    /// Gives a client a slot, or says why not. No answer lets it try again.
+    /// Assigns a slot to a client, or returns the answer with the reason why not.
+    ///
+    /// No answer lets it try again.
     pub(super) fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
         let Request2 { from, guid, mtu, length, source: Source { address: source, list_length }, .. } =
             *request;
         if let Err(rejection) = self.rejection(request) {
-            return self.turn_away(rejection, request);
+            return self.refuse(rejection, request);
         }
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open(source);
@@ -136,7 +140,7 @@ impl Peer<'_, RakNet> {
         let reservation = request.reservation(&self.config);
         if let Err(rejection) = self.admission.reserve(self.last_now, slot, &reservation) {
             self.tables.connections.return_vacant(slot);
-            return self.turn_away(rejection, request);
+            return self.refuse(rejection, request);
         }
         let budget = (source == ClientAddress::Unvalidated).then(|| {
             self.admission.take_unvalidated(self.config.unvalidated(), self.last_now);
@@ -153,7 +157,7 @@ impl Peer<'_, RakNet> {
         accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
     }
 
-    /// Whether this peer alone would let a client in, or why not.
+    /// Returns the reason why this peer alone would refuse a client.
     fn rejection(&mut self, request: &Request2<'_>) -> Result<(), Rejection> {
         let Self { config, state, admission, tables, last_now, .. } = self;
         let (connections, now) = (&tables.connections, *last_now);
@@ -165,13 +169,13 @@ impl Peer<'_, RakNet> {
             let may_prove = !is_validated && !connected_recently(connections, config, now, from, true);
             return Err(if may_prove { Rejection::Unvalidated } else { Rejection::Recent });
         }
-        // Before a connection of others has to make room.
+        // Checked before a connection of another client has to make room.
         if !is_validated && !admission.has_unvalidated_left(config.unvalidated(), now) {
             return Err(Rejection::Unvalidated);
         }
         let is_full = admission.incoming() >= config.max_incoming;
         if is_full && admission.half_open() == 0 {
-            // Nothing makes room, so no connection has to be looked at.
+            // No connection can make room, so none has to be examined.
             return Err(Rejection::Full);
         }
         let limit = config.max_half_open_per_network;
@@ -190,8 +194,8 @@ impl Peer<'_, RakNet> {
         if is_full { Err(Rejection::Full) } else { Ok(()) }
     }
 
-    /// The answer to a client that gets no connection.
-    fn turn_away(&mut self, rejection: Rejection, request: &Request2<'_>) -> Option<Answer> {
+    /// Returns the answer to a client that gets no connection.
+    fn refuse(&mut self, rejection: Rejection, request: &Request2<'_>) -> Option<Answer> {
         match rejection {
             Rejection::Banned => Some(Answer::Refused(Refusal::Banned)),
             Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
@@ -214,9 +218,11 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
-    /// its chance, and the newcomer asks again in half a second. A newcomer whose address is not validated ends only what
-    /// is not validated either, and no more often than clients may be let in without a cookie.
+    /// Makes room by ending the connection that has been half open for the longest time, if there is one.
+    ///
+    /// Its client has had its chance, and the newcomer sends its request again in half a second. A newcomer without a
+    /// validated address only ends connections without one, and no more often than clients may be admitted without a
+    /// cookie.
     fn evict_half_open(&mut self, source: ClientAddress) -> Option<Answer> {
         if self.admission.half_open() == 0 {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
@@ -243,8 +249,9 @@ impl Peer<'_, RakNet> {
     }
 }
 
-/// Whether the address opened a connection a moment ago. One that may be forged makes no client wait that has proved its
-/// address.
+/// Returns true if the address opened a connection a moment ago.
+///
+/// A connection with a possibly forged address does not delay a client with a validated one.
 fn connected_recently(
     connections: &ConnectionTable<'_, Connection>,
     config: &Config,
@@ -261,8 +268,10 @@ fn connected_recently(
     !from.ip().is_loopback() && connections.occupied().any(|(_, slot)| is_recent(slot))
 }
 
-/// How many connections of the network of `from` are half open. Without a cookie an address may be forged: one network cannot take
-/// all slots with connections that never open.
+/// Returns the number of half-open connections of the network of `from`.
+///
+/// Without a cookie an address may be forged. The limit prevents one network from taking all slots with connections
+/// that never open.
 fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr) -> usize {
     let network = AddressPattern::network_of(from.ip());
     let half_open = connections.occupied().filter(|(_, slot)| {
@@ -271,7 +280,7 @@ fn half_open_of(connections: &ConnectionTable<'_, Connection>, from: SocketAddr)
     half_open.count()
 }
 
-/// The parts of a request that the handshake depends on.
+/// Returns the fields of a request that the handshake depends on.
 #[cfg(feature = "secure")]
 const fn of_client<'r>(
     config: &Config,
@@ -291,8 +300,9 @@ const fn of_client<'r>(
 
 #[cfg(feature = "secure")]
 impl Request2<'_> {
-    /// The protection that the connection of a client with a challenge begins with; or the refusal that the client is sent, if it is
-    /// sent one.
+    /// Returns the initial protection for the connection of a client with a challenge.
+    ///
+    /// Otherwise returns the refusal to send, if any.
     fn answer(
         &self,
         challenge: &Challenge<'_>,
@@ -311,7 +321,7 @@ impl Request2<'_> {
 
 #[cfg(feature = "secure")]
 impl Peer<'_, RakNet> {
-    /// Handles another challenge of a client whose connection is half open.
+    /// Handles another challenge of the client of a half-open connection.
     pub(super) fn answer_challenge_again(
         &mut self,
         slot: u16,
@@ -322,34 +332,37 @@ impl Peer<'_, RakNet> {
         self.with(slot, |connection, cx| connection.on_challenge(cx, &request));
     }
 
-    /// Returns the identity that the other peer of a secure connection has proved, while the connection exists. `None` for a plain
-    /// one, and before its keys are agreed on.
+    /// Returns the identity that the remote peer of a secure connection has proved.
     ///
-    /// A client that trusts any key stores the [`KnownServer`](crate::secure::KnownServer) that this returns, and trusts that
-    /// the next time. A server ends the connections of clients whose identity it does not want.
+    /// Returns `None` for a plain connection, and before its keys are agreed on. A client that trusts any key stores
+    /// the [`KnownServer`](crate::secure::KnownServer) that this returns, and trusts only that the next time. A server
+    /// ends the connections of clients if it does not accept their identity.
     #[must_use]
     pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
         self.tables.connections.get(id)?.connection.secure_peer()
     }
 
-    /// Returns the contents of the client's connect token, while the connection exists. `None` if this end is not a server that
-    /// [asks for tokens](crate::secure::ServerIdentity::tokens).
+    /// Returns the contents of the client's connect token, while the connection exists.
+    ///
+    /// Returns `None` if this end is not a server that [requires tokens](crate::secure::ServerIdentity::tokens).
     #[must_use]
     pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
         self.tables.connections.get(id)?.connection.accepted_token()
     }
 
-    /// Sets how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and a driver may
-    /// set it again whenever it knows better. Until it is set, every token has expired.
+    /// Sets the Unix time at `now` in seconds, by which connect tokens expire.
+    ///
+    /// The peer's clock continues from there, and a driver may set it again whenever it has a better value. Until it is
+    /// set, every token counts as expired.
     pub fn set_unix_time(&mut self, now: Instant, seconds: u64) {
         self.state.secure.set_unix_time(now, seconds);
     }
 }
 
-// A peer that is built without security.
+// Without the feature `secure` a peer has no keys.
 #[cfg(not(feature = "secure"))]
 impl Request2<'_> {
-    /// A peer without a key answers no challenge.
+    /// Answers no challenge, because the peer has no key.
     fn answer(
         &self,
         _: &Challenge<'_>,
@@ -362,7 +375,7 @@ impl Request2<'_> {
 
 #[cfg(not(feature = "secure"))]
 impl Peer<'_, RakNet> {
-    /// A peer without a key has no connection that a challenge is for.
+    /// Ignores the challenge, because the peer has no key.
     pub(super) fn answer_challenge_again(&mut self, _: u16, _: &Request2<'_>, _: &Challenge<'_>) {
         self.stats.drop(DropReason::Unexpected);
     }

@@ -7,9 +7,10 @@ use heapless::Vec;
 
 use crate::time::Instant;
 
-/// An address, or all addresses that begin like one.
+/// An address, or all addresses with the same prefix.
 ///
-/// Reads an address (`192.0.2.1`), a wildcard (`192.0.2.*`, as in the original) or a prefix (`2001:db8::/32`).
+/// It can be parsed from an address (`192.0.2.1`), a wildcard (`192.0.2.*`, as in the original) or a prefix
+/// (`2001:db8::/32`).
 ///
 /// ```
 /// use rakwire::raknet::AddressPattern;
@@ -25,7 +26,7 @@ pub struct AddressPattern {
     bits: u8,
 }
 
-/// A text that is no address, wildcard or prefix.
+/// A text that is not an address, wildcard or prefix.
 ///
 /// ```
 /// use rakwire::raknet::{AddressPattern, PatternSyntaxError};
@@ -45,8 +46,10 @@ impl core::fmt::Display for PatternSyntaxError {
 impl core::error::Error for PatternSyntaxError {}
 
 impl AddressPattern {
-    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits. A prefix of
-    /// IPv4 addresses inside IPv6, such as `::ffff:192.0.2.0/120`, becomes that of the IPv4 addresses.
+    /// Returns the pattern of all addresses with the same first `bits` bits as `address`.
+    ///
+    /// Returns `None` if an address has fewer bits. A prefix of IPv4-mapped IPv6 addresses, such as
+    /// `::ffff:192.0.2.0/120`, becomes that of the IPv4 addresses.
     #[must_use]
     pub const fn prefix(address: IpAddr, bits: u8) -> Option<Self> {
         let most = match address {
@@ -64,8 +67,9 @@ impl AddressPattern {
         }
     }
 
-    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6. An IPv4 address inside IPv6
-    /// counts as what it is.
+    /// Returns the network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6.
+    ///
+    /// An IPv4-mapped IPv6 address counts as an IPv4 address.
     pub(super) const fn network_of(address: IpAddr) -> Self {
         match address.to_canonical() {
             address @ IpAddr::V4(_) => Self { address, bits: 24 },
@@ -73,7 +77,9 @@ impl AddressPattern {
         }
     }
 
-    /// Whether `address` begins like this one. An IPv4 address inside IPv6 counts as what it is.
+    /// Returns true if `address` has the prefix of this pattern.
+    ///
+    /// An IPv4-mapped IPv6 address counts as an IPv4 address.
     #[must_use]
     pub fn matches(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
@@ -109,7 +115,7 @@ impl FromStr for AddressPattern {
     }
 }
 
-/// Reads the numbers before the star of an IPv4 wildcard: `192.0.2.` or nothing.
+/// Parses the numbers before the star of an IPv4 wildcard: `192.0.2.` or nothing.
 fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
     let mut octets = [0; 4];
     let mut bits = 0;
@@ -127,7 +133,7 @@ fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
     }
 }
 
-/// Bits that all IPv4 addresses inside IPv6 begin with.
+/// The length of the prefix of all IPv4-mapped IPv6 addresses, in bits.
 const MAPPED_BITS: u8 = 96;
 
 #[derive(Clone, Copy, Debug)]
@@ -136,11 +142,13 @@ struct Ban {
     until: Option<Instant>,
 }
 
-/// How many bans a [`BanList`] holds.
+/// The most bans in a [`BanList`].
 pub const MAX_BANS: usize = 64;
 
-/// Addresses that may not connect, at most 64 patterns, each for ever or for a while. Connections that exist are not
-/// touched: a ban is the application's decision about newcomers, and no datagram can bring one about.
+/// A list of addresses that may not connect: at most 64 patterns, permanent or with an expiry.
+///
+/// Existing connections are not affected: a ban is the application's decision about newcomers, and no datagram can
+/// cause one.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -163,7 +171,7 @@ pub struct BanList {
     bans: Vec<Ban, MAX_BANS>,
 }
 
-/// A [`BanList`] holds as many bans as it can.
+/// A [`BanList`] that already holds [`MAX_BANS`] bans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BanListFull;
@@ -177,41 +185,42 @@ impl core::fmt::Display for BanListFull {
 impl core::error::Error for BanListFull {}
 
 impl BanList {
-    /// A list without bans.
+    /// Creates a list without bans.
     #[must_use]
     pub const fn new() -> Self {
         Self { bans: Vec::new() }
     }
 
-    /// Bans a pattern until a time, or for ever; an earlier ban of the same pattern is replaced.
+    /// Bans a pattern until a time, or for ever. Replaces an earlier ban of the same pattern.
     ///
     /// # Errors
-    /// [`BanListFull`] when 64 others are banned.
+    ///
+    /// [`BanListFull`] if 64 others are banned.
     pub fn add(&mut self, pattern: AddressPattern, until: Option<Instant>) -> Result<(), BanListFull> {
         self.remove(pattern);
         self.bans.push(Ban { pattern, until }).map_err(|_| BanListFull)
     }
 
-    /// Lifts the ban of exactly this pattern; false if there was none.
+    /// Lifts the ban of exactly this pattern; returns false if there was none.
     pub fn remove(&mut self, pattern: AddressPattern) -> bool {
         let before = self.bans.len();
         self.bans.retain(|ban| ban.pattern != pattern);
         before != self.bans.len()
     }
 
-    /// Forgets the bans that are over at `now`.
+    /// Removes the bans that have expired at `now`.
     pub fn expire(&mut self, now: Instant) {
         self.bans.retain(|ban| ban.until.is_none_or(|until| until > now));
     }
 
-    /// Whether a pattern bans `address` at `now`.
+    /// Returns true if a pattern bans `address` at `now`.
     #[must_use]
     pub fn is_banned(&self, address: IpAddr, now: Instant) -> bool {
         let active = |ban: &&Ban| ban.until.is_none_or(|until| until > now);
         self.bans.iter().filter(active).any(|ban| ban.pattern.matches(address))
     }
 
-    /// The patterns, each with the time until which it holds.
+    /// Returns the patterns, each with its expiry if it has one.
     pub fn iter(&self) -> impl Iterator<Item = (AddressPattern, Option<Instant>)> {
         self.bans.iter().map(|ban| (ban.pattern, ban.until))
     }
@@ -255,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_what_begins_like_them() {
+    fn patterns_match_addresses_with_their_prefix() {
         assert!(matches("192.0.2.1", "192.0.2.1"));
         assert!(!matches("192.0.2.1", "192.0.2.2"));
         assert!(matches("192.0.2.1", "::ffff:192.0.2.1"));
@@ -270,9 +279,9 @@ mod tests {
         assert!(matches("::/0", "2001:db8::1"));
     }
 
-    /// A socket for IPv4 and IPv6 gives all addresses as IPv6.
+    /// A dual-stack socket reports all addresses as IPv6.
     #[test]
-    fn ipv4_addresses_inside_ipv6_are_ipv4_addresses() {
+    fn ipv4_mapped_addresses_are_ipv4_addresses() {
         assert!(matches("192.0.2.0/24", "::ffff:192.0.2.1"));
         assert!(matches("::ffff:192.0.2.1", "192.0.2.1"));
         assert!(matches("::ffff:192.0.2.0/120", "192.0.2.7"));
@@ -285,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_pattern() {
+    fn malformed_patterns_are_rejected() {
         for text in
             ["", "192.0.2", "192.0.*.1", "1.2.3.4.*", "300.*", "10.0.0.0/33", "::/129", "x/3", "1.2.3.4/"]
         {
@@ -294,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_says_so_and_expired_bans_make_room() {
+    fn a_full_list_refuses_bans_until_others_expire() {
         let mut bans = BanList::new();
         for number in 0..MAX_BANS {
             let until = Instant::from_micros(number as u64);

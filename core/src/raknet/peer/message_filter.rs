@@ -1,4 +1,4 @@
-//! Which messages whom may send: an allow list of message ids for each group of peers (docs/raknet.md#message-filter).
+//! An allow list of message ids for each group of remote peers (docs/raknet.md#message-filter).
 
 use heapless::Vec;
 
@@ -9,21 +9,22 @@ use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::DisconnectReason;
 use crate::time::Instant;
 
-/// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
+/// A group of remote peers with the same rights; 0 is the default group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {
-    /// The group of those who were put into no other.
+    /// The group of all connections that were put into no other group.
     pub const EVERYONE: Self = Self(0);
 }
 
-/// How many groups there are, with that of everyone.
+/// The number of groups, including the default group.
 pub const FILTER_GROUPS: usize = 8;
 
-/// Drops the messages whose first byte their sender's group may not send, and counts them: a hook, and a plugin. `MEMBERS` is
-/// how many connections can be in another group than everyone's at the same time.
+/// A hook and plugin that drops and counts messages with ids that the group of their sender may not send.
+///
+/// `MEMBERS` is the number of connections that can be outside of the default group at the same time.
 ///
 /// ```
 /// use rakwire::raknet::{FilterGroup, MessageFilter};
@@ -44,38 +45,40 @@ pub struct MessageFilter<const MEMBERS: usize> {
 }
 
 impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
-    /// A filter that lets everyone send everything.
+    /// Creates a filter that allows every message.
     #[must_use]
     pub const fn new() -> Self {
         Self { allowed: [MessageIds::ALL; FILTER_GROUPS], members: Vec::new(), dropped: 0 }
     }
 
-    /// Lets a group send messages with these ids.
+    /// Allows a group to send messages with these ids.
     pub fn allow(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.insert(id));
         }
     }
 
-    /// Lets a group no longer send messages with these ids.
+    /// Forbids a group to send messages with these ids.
     pub fn forbid(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.remove(id));
         }
     }
 
-    /// Lets a group send nothing until something is allowed.
+    /// Forbids a group to send any message until some are allowed.
     pub fn forbid_all(&mut self, group: FilterGroup) {
         self.forbid(group, 0..=u8::MAX);
     }
 
-    /// Whether a group may send messages with this id. A group that does not exist may send nothing.
+    /// Returns true if a group may send messages with this id. A group that does not exist may send none.
     #[must_use]
     pub fn is_allowed(&self, group: FilterGroup, id: u8) -> bool {
         self.allowed.get(usize::from(group.0)).is_some_and(|allowed| allowed.contains(id))
     }
 
-    /// Puts a connection into a group; false when there is no such group or too many connections are in one.
+    /// Puts a connection into a group.
+    ///
+    /// Returns false if there is no such group, or if too many connections are in one.
     #[must_use = "a connection that was not moved keeps its old rights"]
     pub fn put(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
         self.forget(id);
@@ -85,7 +88,7 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         group == FilterGroup::EVERYONE || self.members.push((id, group)).is_ok()
     }
 
-    /// The group of a connection.
+    /// Returns the group of a connection.
     #[must_use]
     pub fn group_of(&self, id: ConnectionId) -> FilterGroup {
         let member = self.members.iter().find(|(member, _)| *member == id);
@@ -105,7 +108,7 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         Verdict::Drop
     }
 
-    /// How many messages were dropped.
+    /// Returns the number of dropped messages.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped

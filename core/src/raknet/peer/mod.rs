@@ -1,7 +1,8 @@
-//! RakNet as a protocol of the endpoint, and what its peers do besides what those of every protocol do.
+//! RakNet as a protocol of the endpoint, with the operations that only RakNet peers have.
 //!
-//! This is what stands above a connection: [`routing`] decides what a datagram is for, [`admission`] whether a client gets a
-//! slot, [`responder`] answers those that are not connected, and [`state`] is what a peer keeps beside its connections.
+//! These modules are above a connection: [`routing`] decides which connection a datagram belongs to, [`admission`]
+//! which clients get a slot, [`responder`] answers peers without a connection, and [`state`] is the state of a peer
+//! apart from its connections.
 
 mod admission;
 mod bans;
@@ -77,7 +78,7 @@ impl Protocol for RakNet {
 
     fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
         let is_due = peer.stats.dropped(DropReason::MissingCookie) > 0;
-        is_due.then_some("a client asks for a connection and does not return its cookie: it is forged, or knows no cookies")
+        is_due.then_some("a client requests a connection but does not return its cookie: it is forged, or does not support cookies")
     }
 
     fn guid(identity: Guid) -> Option<u64> {
@@ -85,7 +86,7 @@ impl Protocol for RakNet {
     }
 
     fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
-        // What does not fit is not said.
+        // Surplus addresses are not announced.
         let most = addresses.len().min(most_addresses(&peer.config));
         let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
@@ -143,24 +144,27 @@ impl Protocol for RakNet {
 }
 
 impl Peer<'_, RakNet> {
-    /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
-    /// they wrap. The other peer must do the same.
+    /// Sets the first number of all counters in future connections, to test their wrap-around.
+    ///
+    /// The remote peer must do the same.
     #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
     }
 
-    /// Says what carries the datagrams from now on, for all connections: whoever moves from one carrier to another, as a page
-    /// does whose network begins to block UDP, says so.
+    /// Sets the carrier of the datagrams for all connections.
+    ///
+    /// Call it on moving from one carrier to another, for example in a web page when its network begins to block UDP.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
-        // Their deadlines depend on it.
+        // Their deadlines depend on the carrier.
         self.with_all(|_, _| ());
     }
 
-    /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its
-    /// interfaces with the port of its socket. Without any, which is the default, it says none. They take memory of the
-    /// pool, 7 or 29 bytes each. Peers that speak protocol version 8 or an older one are told the first ten.
+    /// Sets the addresses that this peer announces as its own in future handshakes.
+    ///
+    /// They are those of its interfaces with the port of its socket. By default it announces none. They take memory of
+    /// the pool, 7 or 29 bytes each. Peers that speak protocol version 8 or older receive only the first ten.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -174,8 +178,9 @@ impl Peer<'_, RakNet> {
     /// ```
     ///
     /// # Errors
+    ///
     /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, or than 20, and
-    /// [`SetError::NoMemory`], after which this peer says none.
+    /// [`SetError::NoMemory`], after which this peer announces none.
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), SetError> {
         if addresses.len() > most_addresses(&self.config) {
             return Err(SetError::TooManyAddresses);
@@ -187,10 +192,11 @@ impl Peer<'_, RakNet> {
         if is_kept { Ok(()) } else { Err(SetError::NoMemory) }
     }
 
-    /// The addresses that the other peer of a connection has said are its own, without those that it left unassigned.
-    /// Nobody has proved them. They are known from [`Event::Connected`](crate::endpoint::Event::Connected) until the next
-    /// event of the connection is asked for, so that an idle connection takes no memory for them; whoever wants them later
-    /// copies them. Empty at any other time, and if there was no memory for them.
+    /// Returns the addresses that the remote peer has announced as its own, without unassigned ones.
+    ///
+    /// They are not authenticated. They are available from [`Event::Connected`](crate::endpoint::Event::Connected)
+    /// until the next event of the connection is polled, so that an idle connection takes no memory for them; copy them
+    /// to use them later. Empty at any other time, and if there was no memory for them.
     ///
     /// ```
     /// use rakwire::raknet::{Capacity, Config, Event, Peer};
@@ -220,9 +226,12 @@ impl Peer<'_, RakNet> {
         stored.unwrap_or_default().get(&self.tables.pool)
     }
 
-    /// Sets how long the other peer of one connection may stay silent: whole milliseconds, rounded up, and at most 49 days.
+    /// Sets the time for which the remote peer of one connection may be silent.
+    ///
+    /// It is rounded up to milliseconds, and at most 49 days.
     ///
     /// # Errors
+    ///
     /// [`SetError::NoConnection`].
     pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
         self.tables.connections.get(id).ok_or(SetError::NoConnection)?;
@@ -231,13 +240,16 @@ impl Peer<'_, RakNet> {
     }
 }
 
-// What a peer tells and asks those that want to connect.
+// Settings for peers that want to connect.
 #[cfg(feature = "server")]
 impl<'a> Peer<'a, RakNet> {
-    /// Sets what the answers to pings say, 0 to 399 bytes, or 397 where the configuration's
-    /// [`pong_framing`](crate::raknet::Config::pong_framing) has them begin with their length.
+    /// Sets the data of pongs, 0 to 399 bytes.
+    ///
+    /// The limit is 397 bytes if the configuration's [`pong_framing`](crate::raknet::Config::pong_framing) prepends
+    /// their length.
     ///
     /// # Errors
+    ///
     /// [`SetError::AdvertisementTooLong`].
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
         if self.state.responder.advertise(&self.config, data) {
@@ -250,19 +262,21 @@ impl<'a> Peer<'a, RakNet> {
     /// Sets the password that clients must give, 0 to 255 bytes; empty means none.
     ///
     /// # Errors
+    ///
     /// [`SetError::PasswordTooLong`].
     pub fn set_password(&mut self, password: &[u8]) -> Result<(), SetError> {
         self.state.password = heapless::Vec::from_slice(password).map_err(|_| SetError::PasswordTooLong)?;
         Ok(())
     }
 
-    /// Lends the list of addresses that may not connect. Without one, nobody is banned.
+    /// Lends the list of addresses that may not connect. Without one, no address is banned.
     pub fn lend_bans(&mut self, bans: &'a mut BanList) {
         self.state.bans = Bans::Lent(bans);
     }
 
-    /// The list of addresses that may not connect, to change. With the feature `alloc` it is made when it is first
-    /// asked for; without it, it is the one that was lent.
+    /// Returns the list of addresses that may not connect.
+    ///
+    /// With the feature `alloc` it is created on the first call; without it, it is the lent one.
     pub fn bans_mut(&mut self) -> Option<&mut BanList> {
         #[cfg(feature = "alloc")]
         if matches!(self.state.bans, Bans::None) {
@@ -277,23 +291,27 @@ impl<'a> Peer<'a, RakNet> {
     }
 }
 
-// What a peer says to others without a connection.
+// Messages to peers without a connection.
 #[cfg(feature = "unconnected")]
 impl Peer<'_, RakNet> {
-    /// Pings the server at `to` for its advertisement, which comes with [`Event::Pong`](crate::endpoint::Event::Pong). A
-    /// lost ping is not repeated.
+    /// Pings the server at `to` for its advertisement, which [`Event::Pong`](crate::endpoint::Event::Pong) reports.
+    ///
+    /// A lost ping is not repeated.
     ///
     /// # Errors
-    /// [`PingError::TooMany`] when eight pings wait for their pongs.
+    ///
+    /// [`PingError::TooMany`] if eight pings wait for their pongs.
     pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
         self.ping_as(now, to, Answerers::One, PingScope::Any)
     }
 
-    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches. Each answer of the next five
-    /// seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
+    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches.
+    ///
+    /// Each answer within the next five seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
     ///
     /// # Errors
-    /// [`PingError::TooMany`] when eight pings wait for their pongs.
+    ///
+    /// [`PingError::TooMany`] if eight pings wait for their pongs.
     pub fn discover(&mut self, now: Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
         self.ping_as(now, to, Answerers::Many, scope)
     }
@@ -313,11 +331,13 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
-    /// [accepts](crate::raknet::OutOfBand::Accept) such messages.
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection.
+    ///
+    /// The peer receives it only if it [accepts](crate::raknet::OutOfBand::Accept) such messages.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing was kept then.
+    ///
+    /// An [`OutOfBandError`]; the message was not queued then.
     pub fn send_out_of_band(
         &mut self,
         now: Instant,
@@ -337,10 +357,11 @@ impl Peer<'_, RakNet> {
         Err(OutOfBandError::TooMany)
     }
 
-    /// Makes this peer known to one without a connection, with `data`, 0 to 398 bytes, of the application.
+    /// Announces this peer to one without a connection, with `data`, 0 to 398 bytes, of the application.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing was kept then.
+    ///
+    /// An [`OutOfBandError`]; the message was not queued then.
     pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
         let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
         let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;
@@ -349,7 +370,7 @@ impl Peer<'_, RakNet> {
         self.send_out_of_band(now, to, message)
     }
 
-    /// Gives up waiting for a pong from `to`.
+    /// Stops waiting for a pong from `to`.
     pub fn forget_ping(&mut self, to: SocketAddr) {
         self.state.responder.forget_ping(to);
     }

@@ -1,6 +1,8 @@
-//! Answers to those that are not connected. Nothing is kept of a source before its address is validated, but for the sources
-//! that were asked for no cookie with reply 1, with the lists of addresses that they read, and the anti-amplification limit
-//! (RFC 9000 section 8.1) where no cookie proves the source of a request.
+//! Answers to peers without a connection.
+//!
+//! No state is kept for a source before its address is validated, with two exceptions if no cookie is used: the sources
+//! that reply 1 did not ask for one, with the length of the address lists that they read, and the anti-amplification
+//! limit (RFC 9000 section 8.1).
 
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
@@ -24,29 +26,31 @@ use crate::rate_limit::{ADDRESS_GROUPS, Bucket, RateLimit, Rates};
 use crate::storage::{AddressKey, Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
-/// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
-/// before it sends loses handshakes, which clients begin again half a second later.
+/// The most answers that wait to be sent; another one replaces the oldest.
+///
+/// A driver that handles more datagrams than this before it sends loses handshakes, which clients restart half a second
+/// later.
 const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16 });
-/// Pings of our own that wait for a pong.
+/// The most pings of this peer that wait for a pong.
 const PINGS: usize = room(UNCONNECTED, 8);
-/// Out-of-band messages that wait to be sent.
+/// The most out-of-band messages that wait to be sent.
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
-/// Groups of networks that have a share of the pongs each.
+/// Groups of networks, each with its own share of the pongs.
 const NETWORKS: usize = room(SERVER, 32);
-/// How many addresses of a network may ask more often than their neighbours do before those go short.
+/// The number of addresses of a network that may ping at the full rate without affecting others.
 const ADDRESSES: u16 = 4;
-/// Bytes that a pong may say.
+/// The most data of a pong, in bytes.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
-/// Bytes of reply 1 without a cookie.
+/// The size of reply 1 without a cookie, in bytes.
 const REPLY_1: usize = 28;
-/// Bytes of reply 2.
+/// The size of reply 2, in bytes.
 const REPLY_2_IPV4: usize = 35;
 const REPLY_2_IPV6: usize = 57;
-/// How many second requests of a client its first one pays for besides what its connection is sent.
+/// Second requests that the first one pays for, in addition to the datagrams of the connection.
 const REPEATED_REQUESTS: usize = 4;
 
-/// Bytes of reply 2 to this address.
+/// Returns the size of reply 2 to this address, in bytes.
 const fn reply_2(to: &SocketAddr) -> usize {
     if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 }
 }
@@ -56,11 +60,11 @@ const fn reply_2(to: &SocketAddr) -> usize {
 pub(super) struct Reply1 {
     pub(super) mtu: u16,
     pub(super) asks_cookie: bool,
-    /// By the version of the request, which the second one does not say: the cookie brings it back.
+    /// Derived from the version of the request, which the second one does not contain: the cookie carries it.
     pub(super) list_length: ListLength,
 }
 
-/// An answer, kept as what it says; it is written when it is sent.
+/// An answer, stored as its fields; it is encoded when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Reply1(Reply1),
@@ -69,19 +73,19 @@ pub(super) enum Answer {
     Refused(Refusal),
 }
 
-/// Who may answer a ping of our own.
+/// The peers that may answer a ping of this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answerers {
-    /// Only the address that was asked, once.
+    /// Only the address that was pinged, once.
     One,
-    /// Whoever hears it, for a while: it went to a broadcast address.
+    /// Any address for a while, because the ping was broadcast.
     Many,
 }
 
-/// How long answers to a broadcast ping count.
+/// The time for which answers to a broadcast ping are accepted.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// A ping of our own that waits for its pong.
+/// A ping of this peer that waits for its pong.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     to: SocketAddr,
@@ -102,13 +106,13 @@ impl Ping {
     }
 }
 
-/// To whom a datagram goes that was written.
+/// The destination of an encoded datagram.
 type Written = Result<SocketAddr, WireError>;
 
-/// What the offline side of a peer keeps: a few answers and pings, whoever they are for.
+/// The offline state of a peer: a bounded number of answers and pings.
 #[derive(Debug)]
 pub(super) struct StatelessResponder {
-    // Pongs stand apart, so that a flood of pings pushes out no handshake.
+    // Pongs have a queue of their own, so that a flood of pings replaces no handshake.
     answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
     pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
@@ -116,11 +120,11 @@ pub(super) struct StatelessResponder {
     limit: RateLimit<NETWORKS, { room(SERVER, ADDRESS_GROUPS) }>,
     amplification_budget: AmplificationBudget,
     pub(super) cookieless: CookielessSources,
-    /// The data of pongs, with what stands before them.
+    /// The data of pongs, including their framing.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
-/// How many pongs a second there are.
+/// Returns the rates of pongs per second.
 pub(super) const fn pong_rates(config: &Config) -> Rates {
     let network = config.pongs_per_network;
     let share = network / ADDRESSES;
@@ -150,7 +154,7 @@ impl StatelessResponder {
         push_out(&mut self.answers, (to, answer), stats);
     }
 
-    /// Queues the answer to a first request of `length` bytes, which pays for what a second one may cost.
+    /// Queues the answer to a first request of `length` bytes, which also pays for that to a second one.
     pub(super) fn answer_request_1(
         &mut self,
         config: &Config,
@@ -169,8 +173,9 @@ impl StatelessResponder {
         self.answer(stats, to, Answer::Reply1(reply));
     }
 
-    /// How many bytes may be sent to a client without a cookie whose second request has `length` bytes and is answered: three
-    /// times those of its requests (RFC 9000 section 8.1), of which the first is as long as the MTU.
+    /// Returns the anti-amplification budget of a client without a cookie, after its second request of `length` bytes.
+    ///
+    /// It is three times the bytes of its requests (RFC 9000 section 8.1), of which the first is as long as the MTU.
     pub(super) fn connection_budget(
         &mut self,
         config: &Config,
@@ -185,14 +190,16 @@ impl StatelessResponder {
         (3 * (of_first + length)).saturating_sub(reply_2(to))
     }
 
-    /// Whether a second request of `length` bytes without a cookie may be answered: its source may be forged, and the
-    /// answer is longer.
-    pub(super) fn affords_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
+    /// Charges the budget for the answer to a second request of `length` bytes without a cookie.
+    ///
+    /// Its source may be forged, and the answer is longer. Returns false if the budget is too small.
+    pub(super) fn charge_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
         self.amplification_budget.take(&config.secret, to, length, reply_2(to))
     }
 
-    /// Queues a pong, unless its network or all together had enough. `is_admitted` says so if this peer does not decide
-    /// that alone.
+    /// Queues a pong, unless the rate of its network or the total rate is used up.
+    ///
+    /// `is_admitted` decides instead if this peer shares admission with others.
     pub(super) fn pong(
         &mut self,
         config: &Config,
@@ -210,7 +217,7 @@ impl StatelessResponder {
         }
     }
 
-    /// Queues a ping; false when too many wait.
+    /// Queues a ping; returns false if too many wait.
     pub(super) fn ping(
         &mut self,
         to: SocketAddr,
@@ -235,28 +242,29 @@ impl StatelessResponder {
         self.pings.iter().find(answered).map(|ping| ping.at)
     }
 
-    /// Queues an out-of-band message whose bytes stand in the pool; false when too many wait.
+    /// Queues an out-of-band message with its bytes in the pool; returns false if too many wait.
     pub(super) fn out_of_band(&mut self, to: SocketAddr, data: Block) -> bool {
         self.out_of_band.push_back((to, data)).is_ok()
     }
 
-    /// Keeps the pings that `wanted` says, in their order. (`Deque::retain` has a panic in it.)
+    /// Keeps the pings for which `wanted` returns true, in order. (`Deque::retain` contains a panic.)
     fn keep_pings(&mut self, wanted: impl Fn(&Ping) -> bool) {
         for _ in 0..self.pings.len() {
             if let Some(ping) = self.pings.pop_front().filter(&wanted) {
-                // There is room: one was just taken.
+                // There is room because one was just taken.
                 let _ = self.pings.push_back(ping);
             }
         }
     }
 
-    /// Gives up the ping to `to`, if there is one.
+    /// Removes the ping to `to`, if there is one.
     pub(super) fn forget_ping(&mut self, to: SocketAddr) {
         self.keep_pings(|ping| ping.to != to);
     }
 
-    /// Sets what pongs say; false when it is longer than a pong may be. Data that begin with their length already get no
-    /// other.
+    /// Sets the data of pongs; returns false if it is too long.
+    ///
+    /// Data that already begin with their length get no second one.
     pub(super) fn advertise(&mut self, config: &Config, data: &[u8]) -> bool {
         let framing = match config.sent_pong_framing(data) {
             PongFraming::Prefixed if PongFraming::of(data) == PongFraming::Raw => PongFraming::Prefixed,
@@ -268,7 +276,7 @@ impl StatelessResponder {
         self.advertisement.extend_from_slice(data).is_ok()
     }
 
-    /// Whether a ping waits to be sent. Mostly there is none, and nothing to walk through.
+    /// Returns true if a ping waits to be sent. Usually there is none, and the queue need not be searched.
     #[inline]
     fn has_unsent_pings(&self) -> bool {
         !self.pings.is_empty() && self.pings.iter().any(|ping| !ping.sent)
@@ -280,7 +288,7 @@ impl StatelessResponder {
         all_answered && all_asked
     }
 
-    /// Writes the next message at the front of `buffer` and returns its length and where it goes.
+    /// Encodes the next message at the front of `buffer` and returns its length and destination.
     pub(super) fn poll_transmit(
         &mut self,
         config: &Config,
@@ -378,19 +386,22 @@ fn write_answer(
     message.write(writer).map(|()| to)
 }
 
-/// Sources that are kept.
+/// The size of the table of sources.
 const SOURCES: usize = room(SERVER, if cfg!(feature = "alloc") { 1_024 } else { 64 });
-/// How many of them are added in a second before a server asks for cookies: with as many, a source is still there after a
-/// round trip of 100 ms with a probability of 98 %.
+/// Sources added per second from which a server requests cookies.
+///
+/// At this rate, a source is still in the table after a round trip of 100 ms with a probability of 98 %.
 const SOURCES_PER_SECOND: u16 = if cfg!(feature = "alloc") { 200 } else { 12 };
 
-/// Sources whose last first request was answered without a cookie, by a keyed hash. A newer one takes the place of an older one
-/// and changes nothing else of it: the source without a place repeats its first request.
+/// Sources that received no cookie in the answer to their last first request, by a keyed hash.
 ///
-/// A second request does not say its version, nor what its sender was asked.
+/// A newer source may replace an older one but does not alter it: the replaced source repeats its first request. A
+/// second request contains neither its version nor whether its sender was asked for a cookie.
 #[derive(Debug)]
 pub(super) struct CookielessSources {
-    /// Fifteen bits of a hash, which are not zero, and one for the lists; zero for none.
+    /// Fifteen bits of a hash, which are not all zero, and one bit for the length of the lists.
+    ///
+    /// Zero marks an empty entry.
     entries: [u16; SOURCES],
     added: Bucket,
 }
@@ -402,7 +413,7 @@ impl Default for CookielessSources {
 }
 
 impl CookielessSources {
-    /// The place of a source, and what stands there if it is that of this source, but for the last bit.
+    /// Returns the entry of a source, and its value for this source without the last bit.
     fn place(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<(&mut u16, u16)> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -412,7 +423,7 @@ impl CookielessSources {
         Some((self.entries.get_mut(place)?, tag))
     }
 
-    /// Whether another one may be added now without harm to others.
+    /// Returns true if another source may be added now without harm to others.
     pub(super) fn has_room(&mut self, now: Instant) -> bool {
         self.added.fill_up(SOURCES_PER_SECOND, now)
     }
@@ -424,13 +435,13 @@ impl CookielessSources {
         }
     }
 
-    /// The lists that a source reads; none if it is not kept.
+    /// Returns the length of the lists that a source reads; `None` if it is not stored.
     pub(super) fn list_length(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<ListLength> {
         let (entry, tag) = self.place(secret, source)?;
         (*entry & !1 == tag).then(|| ListLength::from_bit(*entry & 1 != 0))
     }
 
-    /// Forgets a source, which is asked for a cookie now; false if it is not kept.
+    /// Removes a source that is asked for a cookie now; returns false if it is not stored.
     pub(super) fn remove(&mut self, secret: &[u8; 16], source: &SocketAddr) -> bool {
         let Some((entry, tag)) = self.place(secret, source) else { return false };
         let is_kept = *entry & !1 == tag;
@@ -441,18 +452,19 @@ impl CookielessSources {
     }
 }
 
-/// Groups of addresses that have a budget each.
+/// Groups of addresses, each with its own budget.
 const GROUPS: usize = room(SERVER, 32);
 
-/// Bytes that arrived beyond those that were sent in answer, by groups of addresses: a keyed hash assigns the groups. No
-/// group is ever sent more bytes than arrived from its addresses.
+/// Bytes received in excess of those sent in answer, by groups of addresses that a keyed hash assigns.
+///
+/// No group is ever sent more bytes than were received from its addresses.
 #[derive(Debug, Default)]
 struct AmplificationBudget {
     groups: [u16; GROUPS],
 }
 
 impl AmplificationBudget {
-    /// The budget of a source.
+    /// Returns the budget of a source.
     fn group(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<&mut u16> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -460,14 +472,14 @@ impl AmplificationBudget {
         self.groups.get_mut(usize::try_from(group).unwrap_or(0))
     }
 
-    /// Adds what is left of a first request of `request` bytes after an answer of `answer` bytes.
+    /// Adds the remainder of a first request of `request` bytes after an answer of `answer` bytes.
     fn add(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) {
         let surplus = u16::try_from(request.saturating_sub(answer)).unwrap_or(u16::MAX);
         let Some(budget) = self.group(secret, source) else { return };
         *budget = budget.saturating_add(surplus);
     }
 
-    /// Takes what there is beyond `rest` bytes, up to `most`.
+    /// Takes the budget in excess of `rest` bytes, up to `most`.
     fn take_up_to(&mut self, secret: &[u8; 16], source: &SocketAddr, most: usize, rest: usize) -> usize {
         let Some(budget) = self.group(secret, source) else { return 0 };
         let rest = u16::try_from(rest).unwrap_or(u16::MAX);
@@ -476,8 +488,9 @@ impl AmplificationBudget {
         taken.into()
     }
 
-    /// Takes what an answer of `answer` bytes needs beyond a request of `request` bytes; false, and nothing is taken, if the
-    /// budget does not have it.
+    /// Takes the bytes by which an answer exceeds its request.
+    ///
+    /// Returns false, with nothing taken, if the budget is too small.
     fn take(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) -> bool {
         let Ok(missing) = u16::try_from(answer.saturating_sub(request)) else { return false };
         let Some(budget) = self.group(secret, source) else { return false };
@@ -498,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_takes_the_place_of_others_and_changes_nothing_of_them() {
+    fn a_source_replaces_others_without_altering_them() {
         let mut sources = CookielessSources::default();
         for number in 0..20_000_u16 {
             let reads = ListLength::from_bit(number % 3 == 0);
@@ -507,14 +520,14 @@ mod tests {
         }
         let kept = (0..20_000_u16).filter(|number| {
             let found = sources.list_length(&SECRET, &source(*number));
-            // One of 32,767 has the hash of another one.
+            // One of 32,767 has the same hash as another.
             found == Some(ListLength::from_bit(number % 3 == 0))
         });
         assert!((SOURCES * 9 / 10..=SOURCES + 2).contains(&kept.count()));
     }
 
     #[test]
-    fn a_source_that_is_asked_is_forgotten() {
+    fn a_source_asked_for_a_cookie_is_removed() {
         let mut sources = CookielessSources::default();
         sources.add(&SECRET, Instant::ZERO, &source(1), ListLength::Twenty);
         assert!(!sources.remove(&SECRET, &source(2)));
@@ -524,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_leaves_no_room_until_it_is_over() {
+    fn a_flood_leaves_no_room_until_it_ends() {
         let mut sources = CookielessSources::default();
         let mut now = Instant::from_micros(1_000_000);
         for number in 0..SOURCES_PER_SECOND {
@@ -537,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_more_than_was_paid_in() {
+    fn the_budget_never_exceeds_the_bytes_received() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
         assert!(budget.take(&secret, &source, 35, 35), "a short answer costs nothing");
@@ -552,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn most_others_have_nothing_of_it() {
+    fn the_budget_of_a_source_is_unavailable_to_most_others() {
         let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         budget.add(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
         let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));

@@ -1,5 +1,6 @@
-//! RakNet as the endpoint runs it: which connection a datagram is for, and the answers to peers without a connection
-//! (docs/raknet.md#unconnected-pings, docs/raknet.md#request-2).
+//! Datagram routing: to connections, or to the answers for peers without a connection.
+//!
+//! See docs/raknet.md#unconnected-pings and docs/raknet.md#request-2.
 
 use core::net::SocketAddr;
 
@@ -53,14 +54,14 @@ impl Internals for RakNet {
     }
 }
 
-/// Takes an offline message; one that is no answer to a client makes no sense to a pure client.
+/// Reads an offline message; a pure client only reads answers to its own requests.
 fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
     let mut reader = Reader::new(datagram);
     if SERVER || UNCONNECTED { Offline::read(&mut reader) } else { Offline::read_answer(&mut reader) }
 }
 
 impl Peer<'_, RakNet> {
-    /// Decides what a datagram is for.
+    /// Routes a datagram to its connection or handler.
     fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         match FirstByte::classify(datagram) {
             None if self.handle_unmarked(from, datagram) => {}
@@ -79,7 +80,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// A server that wants keys may say so without marking it as offline. False if the datagram is nothing of the kind.
+    /// Handles a datagram that is not marked as offline, by which a server may report that it requires keys.
+    ///
+    /// Returns false for any other datagram.
     fn handle_unmarked(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         let Some(slot) = self.tables.connections.find(&from) else { return false };
         self.with(slot, |connection, cx| connection.handle_unmarked(cx, datagram)).unwrap_or(false)
@@ -122,7 +125,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// The shortest pong is as long as a ping with a GUID; one without is not worth eight bytes more.
+    /// Handles a ping. A ping without a GUID is dropped, because the shortest pong is eight bytes longer than that.
     fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64, guid: Option<Guid>) {
         if guid.is_none() {
             self.stats.drop(DropReason::WouldAmplify);
@@ -155,7 +158,7 @@ impl Peer<'_, RakNet> {
         match sent {
             Some(sent) => {
                 let latency = self.last_now.saturating_since(sent);
-                // What is shorter than it says is left as it came.
+                // Data shorter than their length states are not changed.
                 let data = self.config.received_pong_framing(data).unframe(data).unwrap_or(data);
                 self.keep_unconnected(from, guid, UnconnectedKind::Pong(latency), data);
             }
@@ -174,15 +177,17 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Keeps a message of a peer without a connection until the application reads it.
+    /// Stores a message of a peer without a connection until the application reads it.
     fn keep_unconnected(&mut self, from: SocketAddr, guid: Guid, kind: UnconnectedKind, data: &[u8]) {
         let Self { state, tables, stats, .. } = self;
         state.keep_unconnected(&mut tables.pool, stats, (from, guid), kind, data);
     }
 
-    /// Stateless: the answer is shorter than the request and depends on nothing else.
+    /// Handles a first request without keeping state.
+    ///
+    /// The answer is shorter than the request and depends on nothing else.
     fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
-        /// Bytes of the longest answers: reply 1 with a cookie, and with a key too.
+        /// The size of the longest answers in bytes: reply 1 with a cookie, and with a key too.
         const WITH_COOKIE: usize = 32;
         const WITH_KEY: usize = 96;
         let longest_answer = if self.config.has_server_key() { WITH_KEY } else { WITH_COOKIE };
@@ -203,8 +208,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// The table of outcomes in docs/raknet.md#request-2, after the cookie has validated the address or the source
-    /// has paid.
+    /// Handles a second request by the table in docs/raknet.md#request-2.
+    ///
+    /// Its address was validated, or its budget charged.
     fn handle_request_2(&mut self, request: &Request2<'_>) {
         self.forget_rejections(request);
         let by_address = self.find_or_evict(&request.from);
@@ -221,22 +227,26 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// A client that was refused asks again: its address and its GUID are free, whether or not it has acknowledged the refusal.
+    /// Frees the address and the GUID of a refused client that sends a new request.
+    ///
+    /// The client need not have acknowledged the refusal.
     fn forget_rejections(&mut self, request: &Request2<'_>) {
         let connections = &self.tables.connections;
         let slots = [connections.at(&request.from), self.state.slot_of(request.guid, connections)];
         for at in slots.into_iter().flatten() {
             let is_rejecting =
                 self.tables.connections.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
-            // One whose refusal was not even sent yet ends, and its slot is free the next time.
+            // If the refusal was not even sent yet, the connection ends and its slot is free the next time.
             if is_rejecting && !self.release_if_it_makes_way(at) {
                 self.with(at, Connection::forget_rejection);
             }
         }
     }
 
-    /// The answer to a second request from an address that is known. If this peer dials that address, the other peer
-    /// dials this one at the same time: its request is answered, and one connection comes of both attempts.
+    /// Returns the answer to a second request from the address of a connection.
+    ///
+    /// If this peer dials that address, both peers dial each other: the request is answered, and one connection results
+    /// from both attempts.
     fn answer_known_address(&mut self, slot: u16, request: &Request2<'_>, is_known: bool) -> Option<Answer> {
         let Request2 { from, guid, mtu, .. } = *request;
         let known = self.tables.connections.slot(slot);
@@ -250,8 +260,9 @@ impl Peer<'_, RakNet> {
         Some(if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) })
     }
 
-    /// The answer to another second request of the client whose connection is half open. One without keys does not become
-    /// one with keys, nor the other way round.
+    /// Returns the answer to another second request of the client of a half-open connection.
+    ///
+    /// A plain connection does not become one with keys, or vice versa.
     fn answer_again(&mut self, slot: u16, request: &Request2<'_>) -> Option<Answer> {
         let connection = &self.tables.connections.slot(slot)?.connection;
         match (&request.challenge, connection.is_plain()) {
@@ -262,7 +273,7 @@ impl Peer<'_, RakNet> {
         None
     }
 
-    /// Returns what a second request shows of its source, or why it gets no answer at all.
+    /// Returns what a second request shows of its source, or the reason why it gets no answer.
     fn examine_request_2(
         &mut self,
         from: SocketAddr,
@@ -275,11 +286,11 @@ impl Peer<'_, RakNet> {
         }
         let source = self.source(from, guid, security)?;
         let is_paid = source.address == ClientAddress::Validated
-            || self.state.responder.affords_reply_2(&self.config, &from, length);
+            || self.state.responder.charge_reply_2(&self.config, &from, length);
         if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
     }
 
-    /// An error if the cookie is wrong, or missing where one is always asked for.
+    /// Returns an error if the cookie is wrong, or missing although it is always required.
     fn source(
         &mut self,
         from: SocketAddr,
@@ -304,8 +315,10 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// The lists of addresses that a client without a cookie reads, or why it gets no answer: it was asked for a cookie, or so
-    /// many others have asked since its first request that it has to repeat it.
+    /// Returns the list length of a client without a cookie, or the reason why it gets no answer.
+    ///
+    /// Either it was asked for a cookie, or its entry was replaced since its first request, so that it has to repeat
+    /// that.
     fn list_length_without_cookie(&mut self, from: SocketAddr, guid: Guid) -> Result<ListLength, DropReason> {
         let kept = self.state.responder.cookieless.list_length(&self.config.secret, &from);
         if let Some(list_length) = kept {
@@ -319,7 +332,7 @@ impl Peer<'_, RakNet> {
         }
         let only = ListLength::of_versions(&self.config.accepted_versions);
         match self.config.cookies {
-            // It must not be kept out by others, where no cookie can help it.
+            // Others must not displace the client, because no cookie could help it.
             CookiePolicy::Off => {
                 Ok(only.unwrap_or_else(|| ListLength::of_version(self.config.protocol_version)))
             }
@@ -329,7 +342,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Whether reply 1 asks for a cookie now.
+    /// Returns true if reply 1 requests a cookie now.
     fn asks_cookies(&mut self) -> bool {
         match self.config.cookie_policy() {
             CookiePolicy::Required => true,
@@ -341,7 +354,7 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// Whether any connection that has not ended is with the peer of this GUID.
+    /// Returns true if a connection that has not ended is with the peer of this GUID.
     fn knows_guid(&mut self, guid: Guid) -> bool {
         let known = self.state.slot_of(guid, &self.tables.connections);
         known.is_some_and(|slot| !self.evict_if_over(slot)) || self.admission.is_known_to_others(guid.0)

@@ -1,4 +1,4 @@
-//! The state that a RakNet peer keeps beside its connections.
+//! The state of a RakNet peer apart from its connections.
 
 use core::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use crate::serial::U24;
 use crate::storage::{Pool, SlotEntry, SlotIndex, Slots};
 use crate::time::Instant;
 
-/// Where the ban list stands.
+/// The location of the ban list.
 #[derive(Debug)]
 pub(crate) enum Bans<'a> {
     None,
@@ -42,28 +42,28 @@ impl Bans<'_> {
     }
 }
 
-/// The state of a peer beside its connections.
+/// The state of a peer apart from its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,
     pub(super) bans: Bans<'a>,
-    /// The password of clients.
+    /// The password that clients must give.
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
     pub(in crate::raknet) loss_history: LossHistory<'a>,
     pub(in crate::raknet) known_versions: KnownVersions,
-    /// The addresses that this peer says are its own.
+    /// The addresses that this peer announces as its own.
     pub(in crate::raknet) internal_addresses: StoredAddresses,
-    /// What the handshakes of secure connections need.
+    /// The state for the handshakes of secure connections.
     #[cfg(feature = "secure")]
     pub(in crate::raknet) secure: SecureState,
-    /// Where the counters of new connections start.
+    /// The first number of the counters in new connections.
     pub(in crate::raknet) first_number: U24,
 }
 
 impl<'a> State<'a> {
-    /// The slot of the connection with the peer of this GUID, if there is one.
+    /// Returns the slot of the connection with the peer of this GUID, if there is one.
     pub(super) fn slot_of<C: endpoint::Connection<RakNet>>(
         &self,
         guid: Guid,
@@ -78,9 +78,10 @@ impl<'a> State<'a> {
         self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), now))
     }
 
-    /// Returns the version of a server that has sent a pong, if it is known, and remembers it. A length before the data shows
-    /// that the server speaks a version of Minecraft Bedrock. Only the configuration can know which one; data without a length
-    /// show nothing.
+    /// Returns the version of a server that has sent a pong, if it is known, and remembers it.
+    ///
+    /// A length before the data shows that the server speaks a version of Minecraft Bedrock; the configuration
+    /// determines which one. Data without a length show nothing.
     pub(super) fn learn_version(&mut self, config: &Config, from: SocketAddr, data: &[u8]) -> Option<u8> {
         let known = self.known_versions.of(from);
         let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
@@ -92,7 +93,7 @@ impl<'a> State<'a> {
         Some(shared_state::BEDROCK)
     }
 
-    /// Keeps a message of a peer without a connection until the application reads it.
+    /// Stores a message of a peer without a connection until the application reads it.
     pub(super) fn keep_unconnected(
         &mut self,
         pool: &mut Pool<'_, BlockHeader>,
@@ -107,19 +108,19 @@ impl<'a> State<'a> {
         }
         match pool.store_common(data, &BlockHeader::default()) {
             Some(data) => {
-                // There is room, as was just seen.
+                // There is room, as just checked.
                 let _ = self.unconnected.push_back(Unconnected { from, identity, kind, data });
             }
             None => stats.drop(DropReason::NoMemory),
         }
     }
 
-    /// Returns true if this is the password of clients.
+    /// Returns true if this is the password that clients must give.
     pub(crate) fn accepts_password(&self, given: &[u8]) -> bool {
         is_same_secret(&self.password, given)
     }
 
-    /// The state of a new peer.
+    /// Creates the state of a new peer.
     #[inline(always)] // or it is copied
     #[cfg_attr(
         not(feature = "secure"),
@@ -142,7 +143,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Compares in a time that does not depend on where the difference is.
+/// Compares in constant time.
 fn is_same_secret(expected: &[u8], given: &[u8]) -> bool {
     let differences = expected.iter().zip(given).fold(0, |all, (left, right)| all | (left ^ right));
     expected.len() == given.len() && differences == 0
@@ -172,14 +173,14 @@ impl endpoint::State<RakNet> for State<'_> {
         if at == 0 {
             return true;
         }
-        // Every message goes round once, so the others keep their order.
+        // Each message is moved to the back once, so the others keep their order.
         let mut found = None;
         for place in 0..self.unconnected.len() {
             let message = self.unconnected.pop_front();
             if place == at {
                 found = message;
             } else if let Some(message) = message {
-                // There is room: one was taken out.
+                // There is room because one was taken out.
                 let _ = self.unconnected.push_back(message);
             }
         }
@@ -192,7 +193,7 @@ impl endpoint::State<RakNet> for State<'_> {
 }
 
 impl Peer<'_, RakNet> {
-    /// The connection with the peer of this GUID, if there is one.
+    /// Returns the connection with the peer of this GUID, if there is one.
     #[must_use]
     pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
         let connections = &self.tables.connections;
@@ -200,7 +201,7 @@ impl Peer<'_, RakNet> {
     }
 }
 
-/// The tables of [`State`], their sizes forgotten.
+/// The tables of [`State`], independent of their sizes.
 #[derive(Debug)]
 pub(crate) struct StateTables<'a> {
     guids: Slots<'a, SlotEntry>,

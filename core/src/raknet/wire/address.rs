@@ -1,4 +1,4 @@
-//! Addresses as RakNet writes them (docs/raknet.md#addresses).
+//! The encoding of addresses in RakNet (docs/raknet.md#addresses).
 //!
 //! | version | bytes |
 //! |---|---|
@@ -9,19 +9,20 @@ use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::cursor::{Reader, Source, Value, WireError, Writer};
 
-/// The address that stands for none: 0.0.0.0:0.
+/// The unassigned address: 0.0.0.0:0.
 pub const UNASSIGNED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 const VERSION_4: u8 = 4;
 const VERSION_6: u8 = 6;
-/// Bytes of the longer address.
+/// The size of the longer encoding in bytes.
 pub const MAX_ADDRESS: usize = 29;
-/// What Windows calls the family; readers ignore it, and most of the world's peers are Windows games.
+/// The number of the address family on Windows; readers ignore it, and most peers are Windows games.
 const FAMILY_6: u16 = 23;
 
-/// Takes an address. As in the original, any version but 4 is read as 6.
+/// Reads an address. As in the original, any version but 4 is read as 6.
 ///
 /// # Errors
+///
 /// [`WireError::Truncated`].
 pub fn read<'a, S: Source<'a>>(source: &mut S, name: &'static str) -> Result<SocketAddr, WireError> {
     let [version] = source.array()?;
@@ -48,6 +49,7 @@ fn read_v6<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
 /// Appends an address.
 ///
 /// # Errors
+///
 /// [`WireError::NoRoom`].
 pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireError> {
     match address {
@@ -67,8 +69,10 @@ pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireEr
     }
 }
 
-/// The list of addresses in "connection request accepted" and "new incoming connection": the sender's interfaces,
-/// padded with the unassigned address to 10 (classic) or 20 (Bedrock). Both versions may stand in one list.
+/// The list of addresses in "connection request accepted" and "new incoming connection".
+///
+/// It contains the addresses of the sender's interfaces, padded with the unassigned address to 10 (classic) or 20
+/// (Bedrock). A list may contain both IPv4 and IPv6 addresses.
 ///
 /// ```
 /// use rakwire::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
@@ -92,17 +96,18 @@ const UNASSIGNED_V4: [u8; 7] = [VERSION_4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
 static UNASSIGNED_LIST: [[u8; 7]; 20] = [UNASSIGNED_V4; 20];
 
 impl<'a> AddressList<'a> {
-    /// `count` unassigned addresses, at most 20.
+    /// Creates a list of `count` unassigned addresses, at most 20.
     #[must_use]
     pub fn unassigned(count: usize) -> Self {
         let list = UNASSIGNED_LIST.get(..count).unwrap_or(&UNASSIGNED_LIST);
         Self { bytes: list.as_flattened() }
     }
 
-    /// Writes addresses into `buffer`, [`MAX_ADDRESS`] bytes or fewer each, and lists them.
+    /// Encodes addresses into `buffer`, each in at most [`MAX_ADDRESS`] bytes, and returns the list.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when they do not fit.
+    ///
+    /// [`WireError::NoRoom`] if they do not fit.
     pub fn encode(
         addresses: impl IntoIterator<Item = SocketAddr>,
         buffer: &'a mut [u8],
@@ -114,7 +119,7 @@ impl<'a> AddressList<'a> {
         Ok(Self { bytes: writer.finish() })
     }
 
-    /// A list of these bytes.
+    /// Creates a list of these bytes.
     pub(crate) const fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -123,13 +128,13 @@ impl<'a> AddressList<'a> {
         self.bytes
     }
 
-    /// The addresses; ends early where the bytes are no address.
+    /// Returns the addresses; ends early at bytes that are not an address.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         core::iter::from_fn(move || read(&mut reader, "address").ok())
     }
 
-    /// Takes what stands before the last `tail` bytes: peers write 5, 10 or 20 addresses and do not say how many.
+    /// Reads all but the last `tail` bytes as a list: peers write 5, 10 or 20 addresses without their number.
     pub(crate) fn read_before<S: Source<'a>>(source: &mut S, tail: usize) -> Result<Self, WireError> {
         let length = source.remaining().checked_sub(tail).ok_or(WireError::Truncated)?;
         let list = Self { bytes: source.take(length)? };
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_addresses() {
+    fn addresses_match_recorded_bytes() {
         check("127.0.0.1:19132", &[0x04, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC]);
         check("0.0.0.0:0", &[0x04, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0]);
         let mut v6 = [0; 29];
@@ -171,7 +176,7 @@ mod tests {
         v6[9..13].copy_from_slice(&[0x20, 0x01, 0x0D, 0xB8]);
         v6[24] = 1;
         check("[2001:db8::1]:19132", &v6);
-        // The family differs by the sender's system (10 is Linux) and is ignored.
+        // The family depends on the sender's system (10 is Linux) and is ignored.
         v6[1] = 10;
         assert_eq!(
             read(&mut Reader::new(&v6), ""),

@@ -10,8 +10,8 @@
 //! | split count, split id, split index | u32, u16, u32 | split |
 //! | payload | ceil(bits / 8) | always |
 //!
-//! Bits 3..0 of the flags are ignored and written as zero. Reliabilities 5 to 7 stand for receipts and are never on the
-//! wire; where they appear nevertheless, 7 has an ordering index and a channel, and none has a message number.
+//! Bits 3..0 of the flags are ignored and written as zero. Reliabilities 5 to 7 denote receipts and are never sent. If
+//! they are received, 7 has an ordering index and a channel, and none has a message number.
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
@@ -19,14 +19,16 @@ use crate::raknet::delivery::{Channel, Reliability};
 use crate::serial::U24;
 
 const SPLIT: u8 = 0x10;
-/// Ordering channels that exist; a capsule on another ends its datagram.
+/// The number of ordering channels; a capsule on a higher channel ends its datagram.
 pub const CHANNELS: u8 = Channel::COUNT as u8;
-/// Bytes of the longest header (reliable sequenced, split), which all size arithmetic assumes (docs/raknet.md#sizes).
+/// The size of the longest header (reliable sequenced, split) in bytes.
+///
+/// All size arithmetic is based on it (docs/raknet.md#sizes).
 pub const MAX_HEADER: usize = 23;
-/// Bytes left in a datagram below which no capsule is looked for.
+/// The remaining bytes of a datagram below which no capsule is read.
 pub const MIN_CAPSULE: usize = 4;
 
-/// Which part of a split message a capsule carries.
+/// The position of a capsule in a split message.
 ///
 /// ```
 /// use rakwire::wire::capsule::{CapsuleHeader, Split};
@@ -38,15 +40,15 @@ pub const MIN_CAPSULE: usize = 4;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// How many parts the message has, at least 1.
+    /// The number of parts of the message, at least 1.
     pub count: u32,
-    /// The message that the part belongs to.
+    /// The id of the message that the part belongs to.
     pub id: u16,
-    /// The place of the part, below the count.
+    /// The index of the part, below the count.
     pub index: u32,
 }
 
-/// The header of a capsule. A field that the reliability has no place for is zero.
+/// The header of a capsule. Fields that are not present for its reliability are zero.
 ///
 /// ```
 /// use rakwire::raknet::Reliability;
@@ -62,7 +64,7 @@ pub struct Split {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapsuleHeader {
-    /// The reliability as it stands on the wire.
+    /// The reliability on the wire.
     pub reliability: Reliability,
     /// The length of the payload in bits.
     pub bits: u16,
@@ -74,18 +76,18 @@ pub struct CapsuleHeader {
     pub order: U24,
     /// The ordering channel, below 32.
     pub channel: u8,
-    /// Set in a part of a split message.
+    /// Present in a part of a split message.
     pub split: Option<Split>,
 }
 
 impl CapsuleHeader {
-    /// The length of the payload in bytes.
+    /// Returns the length of the payload in bytes.
     #[must_use]
     pub const fn length(&self) -> usize {
         (self.bits as usize).div_ceil(8)
     }
 
-    /// The bytes that a header of this form takes.
+    /// Returns the size of a header of this form in bytes.
     #[must_use]
     pub const fn size(reliability: Reliability, split: bool) -> usize {
         let mut size = 3;
@@ -197,9 +199,9 @@ mod tests {
         split: None,
     };
 
-    /// The datagram of docs/raknet.md#eight-messages: eight messages sent with the reliabilities 0 to 7 on channel 3.
+    /// The datagram of docs/raknet.md#eight-messages: eight messages with the reliabilities 0 to 7 on channel 3.
     #[test]
-    fn the_eight_message_datagram() {
+    fn the_documented_eight_message_datagram_reads() {
         let datagram = [
             0x84, 4, 0, 0, //
             0x00, 0, 0x20, 0x86, 0, 2, 3, //
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_headers_are_refused() {
         let read = |bytes: &[u8]| CapsuleHeader::read(&mut Reader::new(bytes));
         assert_eq!(read(&[0, 0, 0]), Err(WireError::BadLength));
         assert_eq!(read(&[0x60, 0, 8, 0, 0, 0, 0, 0, 0, 32]), Err(WireError::BadChannel));
@@ -275,7 +277,7 @@ mod tests {
         assert_eq!(read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::BadSplit));
     }
 
-    /// A reliability 5 to 7 on the wire has no message number (docs/raknet.md#capsules).
+    /// A reliability of 5 to 7 on the wire has no message number (docs/raknet.md#capsules).
     #[test]
     fn receipts_never_have_a_number_on_the_wire() {
         let mut reader = Reader::new(&[0xE0, 0, 8, 9, 0, 0, 3, 0x86]);

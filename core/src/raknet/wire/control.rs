@@ -1,4 +1,4 @@
-//! Messages of RakNet itself inside a connection (docs/raknet.md#control-messages).
+//! Control messages of RakNet inside a connection (docs/raknet.md#control-messages).
 
 use core::net::SocketAddr;
 
@@ -9,15 +9,15 @@ use super::security::SecuritySizes;
 use super::{Guid, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
-/// Bytes of the longest control message that the core takes: twenty-one IPv6 addresses and two times.
+/// The size of the longest accepted control message, in bytes: twenty-one IPv6 addresses and two times.
 pub const MAX_CONTROL: usize = 640;
 /// The longest password, in bytes.
 pub const MAX_PASSWORD: usize = 255;
 
-/// A message of RakNet itself inside a connection.
+/// A control message of RakNet inside a connection.
 ///
-/// What a reader ignores and a writer makes uniform: bytes after the last field, any flag byte that is neither 0 nor 1,
-/// and what is left of a cut-off field.
+/// A reader ignores, and a writer normalizes, bytes after the last field, any flag byte that is neither 0 nor 1, and
+/// the rest of a cut-off field.
 ///
 /// ```
 /// use rakwire::wire::control::Control;
@@ -48,22 +48,22 @@ pub enum Control<'a> {
         guid: Guid,
         /// The client's clock.
         time: u64,
-        /// The proof of an encrypted connection.
+        /// The proof of a client in an encrypted connection.
         proof: Option<Proof<'a>>,
         /// The password, 0 to 255 bytes.
         password: &'a [u8],
     },
-    /// 0A: id, type (u8). The original cuts it to two bits, so the type may be missing
+    /// 0A: id, type (u8). The original truncates the message to two bits, so the type may be missing
     /// ([`read_bits`](Self::read_bits)).
     RequiresPublicKey {
-        /// What is wrong.
+        /// The problem with the keys.
         problem: Option<KeyProblem>,
     },
     /// 10: id, address of the client, system index (u16), addresses, time of the request (u64), the server's clock (u64).
     Accepted {
         /// The client's address as the server sees it.
         client: SocketAddr,
-        /// The client's place in the server's table; nothing depends on it.
+        /// The client's index in the server's table; not used.
         system_index: u16,
         /// The server's own addresses.
         addresses: AddressList<'a>,
@@ -87,17 +87,18 @@ pub enum Control<'a> {
     DetectLost,
     /// 15: id.
     Disconnect,
-    /// 15 01: id, reason. A disconnection notification of a peer that cannot hold a message of the other peer; peers that
-    /// know only the id read it as [`Disconnect`](Self::Disconnect) (docs/raknet.md#closing-for-size).
+    /// 15 01: id, reason. A disconnection notification of a peer that cannot hold a message of the remote peer.
+    ///
+    /// Peers that know only the id read it as [`Disconnect`](Self::Disconnect) (docs/raknet.md#closing-for-size).
     DisconnectTooLarge,
-    /// 18: id, GUID of the server; the original cuts it to nine bits, so the GUID may be missing.
+    /// 18: id, GUID of the server; the original truncates the message to nine bits, so the GUID may be missing.
     InvalidPassword {
         /// The server.
         guid: Option<Guid>,
     },
 }
 
-/// What is wrong with the keys of a secure connection.
+/// A problem with the keys of a secure connection.
 ///
 /// ```
 /// use rakwire::wire::control::{Control, KeyProblem};
@@ -109,11 +110,13 @@ pub enum Control<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyProblem {
-    /// The client has no public key of the server (0). Local: the original tells it to its own application only.
+    /// The client has no public key of the server (0).
+    ///
+    /// Local: the original only reports it to its own application.
     ServerKeyMissing,
-    /// The client did not show its identity (1).
+    /// The client did not present its identity (1).
     IdentityMissing,
-    /// The identity that the client showed is not right (2).
+    /// The identity that the client presented is invalid (2).
     IdentityInvalid,
 }
 
@@ -132,15 +135,16 @@ impl KeyProblem {
     }
 }
 
-/// The length in bits to which the original cuts "remote system requires public key".
+/// The length in bits to which the original truncates "remote system requires public key".
 const CUT_OFF_BITS: u16 = 2;
 /// The two bits that are left of its id.
 const CUT_OFF_MASK: u8 = 0xC0;
 
 impl<'a> Control<'a> {
-    /// Takes a message whose security fields have these sizes; [`Wire::read`] assumes those of the original.
+    /// Reads a message with security fields of these sizes; [`Wire::read`] assumes those of the original.
     ///
     /// # Errors
+    ///
     /// As [`Wire::read`].
     pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         match source.u8("id")? {
@@ -159,7 +163,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Takes a message that a server sends to a client, of which a pure client needs nothing else.
+    /// Reads a message of a server to a client. A pure client needs no others.
     pub(crate) fn read_of_server<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         match source.u8("id")? {
             id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
@@ -174,10 +178,10 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Takes a message that came in a capsule of `bits` bits.
+    /// Reads a message from a capsule of `bits` bits.
     ///
-    /// The original hands a number of bytes to a function that counts bits, so its "remote system requires public key"
-    /// is two bits long: the upper two of its id. Nothing else has that length.
+    /// The original passes a number of bytes to a function that counts bits, so its "remote system requires public key"
+    /// is two bits long: the upper two of its id. No other message has that length.
     ///
     /// ```
     /// use rakwire::wire::Reader;
@@ -189,6 +193,7 @@ impl<'a> Control<'a> {
     /// ```
     ///
     /// # Errors
+    ///
     /// As [`Wire::read`].
     pub fn read_bits<S: Source<'a>>(source: &mut S, bits: u16) -> Result<Self, WireError> {
         if bits != CUT_OFF_BITS {
@@ -202,7 +207,7 @@ impl<'a> Control<'a> {
 }
 
 impl Control<'_> {
-    /// Writes what a client sends to a server; nothing else has room.
+    /// Writes a message of a client to a server. Other messages return an error.
     pub(crate) fn write_of_client(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         match *self {
             Self::Ping { time } => write_times(writer, id::CONNECTED_PING, &[time]),
@@ -226,7 +231,7 @@ impl Control<'_> {
     }
 }
 
-/// The reason behind the id of a disconnection notification.
+/// The reason after the id of a disconnection notification.
 const TOO_LARGE: u8 = 1;
 
 fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
@@ -237,7 +242,7 @@ fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, Wir
     Ok(Control::Disconnect)
 }
 
-/// Writes an id and times behind it.
+/// Writes an id followed by times.
 fn write_times(writer: &mut Writer<'_>, id: u8, times: &[u64]) -> Result<(), WireError> {
     writer.u8(id)?;
     times.iter().try_for_each(|time| writer.u64(*time))
@@ -385,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn pings() {
+    fn pings_and_pongs_round_trip() {
         law::check(&Control::Ping { time: 5 }, &[&[0][..], &time(5)].concat());
         law::check(&Control::Pong { ping_time: 5, time: 6 }, &[&[3][..], &time(5), &time(6)].concat());
         law::check(&Control::DetectLost, &[4]);
@@ -395,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn connection_requests_round_trip() {
         let request = |proof, password| Control::Request { guid: Guid(9), time: 5, proof, password };
         let plain = [&[9][..], &GUID, &time(5), &[0]].concat();
         assert_eq!(plain.len(), 18);
@@ -413,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn handshake_of_ten_and_twenty_addresses() {
+    fn handshakes_with_ten_and_twenty_addresses_round_trip() {
         for (count, accepted_size, incoming_size) in [(10, 96, 94), (20, 166, 164)] {
             let list = AddressList::unassigned(count);
             let accepted = Control::Accepted {
@@ -443,7 +448,7 @@ mod tests {
         assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
     }
 
-    /// The original sends two bits of the message, which are two zeros.
+    /// The original sends two bits of the message, both zero.
     #[test]
     fn a_cut_off_public_key_problem_is_understood() {
         let wanting = |problem| Control::RequiresPublicKey { problem };

@@ -1,5 +1,4 @@
-//! The header of a datagram and the records of an acknowledgement (docs/raknet.md#datagrams), and the arithmetic of MTU,
-//! datagram, capsule and part (docs/raknet.md#sizes).
+//! Datagram headers, acknowledgement records (docs/raknet.md#datagrams) and size arithmetic (docs/raknet.md#sizes).
 //!
 //! | bit | mask | data | acknowledgement | negative acknowledgement |
 //! |---|---|---|---|---|
@@ -22,19 +21,20 @@ use crate::serial::U24;
 pub const VALID: u8 = 0x80;
 const ACK: u8 = 0x40;
 const NACK_OR_SPEED: u8 = 0x20;
-/// The datagram is one of a pair that once measured the path; a hint that nothing depends on. The name is for
-/// tools that show datagrams.
+/// The datagram is one of a packet pair for measuring the path; a hint that is not used.
+///
+/// The name is for tools that show datagrams.
 pub const PACKET_PAIR: u8 = 0x10;
-/// The sender has more to send after this datagram; a hint that nothing depends on.
+/// The sender has more to send after this datagram; a hint that is not used.
 pub const CONTINUOUS_SEND: u8 = 0x08;
-/// The sender is in slow start; a hint that nothing depends on.
+/// The sender is in slow start; a hint that is not used.
 pub const SLOW_START: u8 = 0x04;
 
-/// Bytes of a data datagram before its first capsule.
+/// The size of a data datagram before its first capsule, in bytes.
 pub const DATA_HEADER: usize = 4;
-/// Bytes of an acknowledgement before its first record.
+/// The size of an acknowledgement before its first record, in bytes.
 pub const ACK_HEADER: usize = 3;
-/// Bytes of the longest record.
+/// The size of the longest record, in bytes.
 pub const MAX_RECORD: usize = 7;
 
 /// The header of a datagram.
@@ -53,19 +53,19 @@ pub enum DatagramHeader {
     Data {
         /// The low five bits of the first byte: hints.
         hints: u8,
-        /// The number of this datagram; a resend has a new one.
+        /// The number of this datagram; a retransmission has a new one.
         number: U24,
     },
-    /// Records of datagrams that arrived follow.
+    /// Records of received datagrams follow.
     Ack {
-        /// Bytes per microsecond, which only an old variant of the protocol sends.
+        /// The arrival speed in bytes per microsecond, which only an old variant of the protocol sends.
         arrival_speed: Option<f32>,
-        /// How many records follow.
+        /// The number of records that follow.
         records: u16,
     },
-    /// Records of datagrams that are missing follow.
+    /// Records of missing datagrams follow.
     Nack {
-        /// How many records follow.
+        /// The number of records that follow.
         records: u16,
     },
 }
@@ -133,7 +133,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it names a number that is not before `next`.
+    /// Returns true if it names a number that is not before `next`.
     pub(crate) const fn reaches(self, next: U24) -> bool {
         !self.first.is_older_than(next) || next.since(self.first) <= self.last.since(self.first)
     }
@@ -157,7 +157,7 @@ impl<'a> Wire<'a> for Record {
     }
 }
 
-/// What kind of datagram the first byte announces.
+/// The kind of datagram by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstByte {
     Connected,
@@ -177,12 +177,15 @@ impl FirstByte {
 /// The original counts nine bytes for the header of a datagram, of which four exist.
 const COUNTED_HEADER: usize = 9;
 
-/// MTUs to which a path may shrink during a connection: `BASE_PLPMTU` of RFC 8899 section 5.1.2, which links of 1,280 bytes carry
-/// over IPv6, too, and the smallest of RakNet. There is none in between: what was cut for it would be lost for ever on a path that
-/// carries less.
+/// The MTUs to which a path may shrink during a connection.
+///
+/// They are `BASE_PLPMTU` of RFC 8899 section 5.1.2, which fits IPv6 links of 1,280 bytes, and the smallest MTU of
+/// RakNet. There is none in between: messages cut for it would be lost for ever on a path that carries less.
 const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
-/// What fits at the MTU of a path, which may be smaller than the one that the peers agreed on, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
+/// The sizes at the MTU of a path, which may be smaller than the one that the peers agreed on.
+///
+/// A secure mode adds `overhead` bytes to each datagram (0 in plain mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     mtu: u16,
@@ -195,12 +198,12 @@ impl Sizes {
         Self { mtu, agreed: mtu, overhead }
     }
 
-    /// The same for another MTU on which the peers agree.
+    /// Returns the sizes for another MTU that the peers agreed on.
     pub(crate) const fn with_mtu(self, mtu: u16) -> Self {
         Self::new(mtu, self.overhead)
     }
 
-    /// The same for the MTU on which the peers agreed, by which the other one sends.
+    /// Returns the sizes for the agreed MTU, by which the remote peer sends.
     pub(crate) const fn agreed(self) -> Self {
         Self::new(self.agreed, self.overhead)
     }
@@ -209,32 +212,32 @@ impl Sizes {
         self.mtu
     }
 
-    /// What fits at the next smaller MTU, if any, for a path that does not carry this one.
+    /// Returns the sizes at the next smaller MTU, if any, for a path that does not carry this one.
     pub(crate) fn smaller(self) -> Option<Self> {
         SMALLER_MTUS.into_iter().find(|mtu| *mtu < self.mtu).map(|mtu| Self { mtu, ..self })
     }
 
-    /// Bytes of a datagram without IP and UDP headers and without the overhead; zero where there is no MTU.
+    /// Returns the size of a datagram without headers of IP and UDP and the overhead; zero without an MTU.
     pub(crate) const fn datagram(self) -> usize {
         self.mtu.saturating_sub(IP_UDP_OVERHEAD).saturating_sub(self.overhead) as usize
     }
 
-    /// Bytes of capsules in a datagram. The overhead is subtracted twice, as in the original.
+    /// Returns the bytes for capsules in a datagram. The overhead is subtracted twice, as in the original.
     pub(crate) const fn body(self) -> usize {
         self.datagram().saturating_sub(COUNTED_HEADER + self.overhead as usize)
     }
 
-    /// Bytes of a whole data datagram.
+    /// Returns the size of a whole data datagram in bytes.
     pub(crate) const fn data_datagram(self) -> usize {
         DATA_HEADER + self.body()
     }
 
-    /// Bytes of the longest message that needs no splitting, and of every part but the last of one that does.
+    /// Returns the length of the longest unsplit message, and of every part but the last of a split one.
     pub(crate) const fn part(self) -> usize {
         self.body().saturating_sub(MAX_HEADER)
     }
 
-    /// Bytes of the longest part that another implementation may send, by which a receiver promises memory.
+    /// Returns the length of the longest part of another implementation, for which a receiver reserves memory.
     pub(crate) const fn foreign_part(self) -> usize {
         self.agreed().datagram().saturating_sub(DATA_HEADER)
     }
@@ -247,7 +250,7 @@ mod tests {
     use crate::cursor::Reader;
 
     #[test]
-    fn headers() {
+    fn headers_round_trip() {
         law::check(&DatagramHeader::Data { hints: 4, number: U24::new(4) }, &[0x84, 4, 0, 0]);
         law::check(
             &DatagramHeader::Data { hints: 0x0C, number: U24::new(0x12_3456) },
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn records() {
+    fn records_round_trip() {
         let single = |number| Record { first: U24::new(number), last: U24::new(number) };
         law::check(&single(0), &[1, 0, 0, 0]);
         law::check(&Record { first: U24::new(1), last: U24::new(2) }, &[0, 1, 0, 0, 2, 0, 0]);
@@ -275,7 +278,7 @@ mod tests {
 
     /// The table of docs/raknet.md#sizes.
     #[test]
-    fn table() {
+    fn sizes_match_the_documented_table() {
         for (mtu, body, part, original_part, our_part) in
             [(1492, 1455, 1432, 1410, 1394), (1200, 1163, 1140, 1118, 1102), (576, 539, 516, 494, 478)]
         {

@@ -1,11 +1,11 @@
 //! The first byte of every message (docs/raknet.md#message-ids).
 
-/// Defines the ids that RakNet takes for itself, their names and where they travel.
+/// Defines the ids that RakNet reserves, with their names and where they travel.
 macro_rules! ids {
     ($($(#[$doc:meta])+ $id:ident = $byte:literal, $travel:ident, $name:literal;)+) => {
         $($(#[$doc])+ pub const $id: u8 = $byte;)+
 
-        /// The name of the message that begins with `id`, as the documents call it.
+        /// Returns the documented name of the message that begins with `id`.
         ///
         /// ```
         /// use rakwire::wire::id;
@@ -22,10 +22,10 @@ macro_rules! ids {
             }
         }
 
-        /// Where messages with this id travel.
+        /// Returns where messages with this id travel.
         ///
-        /// Of two ids the rule holds but for a corner: [`REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`] is local when its type is
-        /// 0, and [`CONNECTION_ATTEMPT_FAILED`] is taken from the network when it carries the magic.
+        /// There are two exceptions: [`REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`] is local if its type is 0, and
+        /// [`CONNECTION_ATTEMPT_FAILED`] is accepted from the network if it carries the magic.
         #[must_use]
         pub const fn travel(id: u8) -> Travel {
             match id {
@@ -37,7 +37,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Connected ping: asks for a pong inside a connection.
+    /// Connected ping: requests a pong inside a connection.
     CONNECTED_PING = 0x00, Connection, "connected ping";
     /// Unconnected ping: always answered.
     UNCONNECTED_PING = 0x01, Offline, "unconnected ping";
@@ -57,11 +57,11 @@ ids! {
     OPEN_CONNECTION_REPLY_2 = 0x08, Offline, "open connection reply 2";
     /// Connection request, the first message inside a connection.
     CONNECTION_REQUEST = 0x09, Connection, "connection request";
-    /// What is wrong with the keys of a secure connection.
+    /// A problem with the keys of a secure connection.
     REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY = 0x0A, Connection, "remote system requires public key";
-    /// Local event: this side wants security and the server does not.
+    /// Local event: this side requires security and the server does not have it.
     OUR_SYSTEM_REQUIRES_SECURITY = 0x0B, Local, "our system requires security";
-    /// Local event: the server's public key is another than the expected.
+    /// Local event: the server's public key is not the expected one.
     PUBLIC_KEY_MISMATCH = 0x0C, Local, "public key mismatch";
     /// Data outside of any connection.
     OUT_OF_BAND = 0x0D, Offline, "out of band";
@@ -71,17 +71,17 @@ ids! {
     SEND_RECEIPT_LOSS = 0x0F, Local, "send receipt, lost";
     /// The answer to a connection request.
     CONNECTION_REQUEST_ACCEPTED = 0x10, Connection, "connection request accepted";
-    /// Local event: nobody answered an attempt to connect. With the magic it is taken as a refusal.
+    /// Local event: an attempt to connect was not answered. With the magic it is treated as a refusal.
     CONNECTION_ATTEMPT_FAILED = 0x11, Local, "connection attempt failed";
-    /// The refusal of a connection that the address or the GUID already has.
+    /// The refusal of a connection because its address or GUID is already connected.
     ALREADY_CONNECTED = 0x12, Offline, "already connected";
     /// New incoming connection: the client's confirmation.
     NEW_INCOMING_CONNECTION = 0x13, Connection, "new incoming connection";
-    /// The refusal of a connection for want of room.
+    /// The refusal of a connection because the server is full.
     NO_FREE_INCOMING_CONNECTIONS = 0x14, Offline, "no free incoming connections";
     /// Disconnection notification.
     DISCONNECTION_NOTIFICATION = 0x15, Connection, "disconnection notification";
-    /// Local event: the other peer fell silent.
+    /// Local event: the remote peer became unresponsive.
     CONNECTION_LOST = 0x16, Local, "connection lost";
     /// The refusal of a banned address.
     CONNECTION_BANNED = 0x17, Offline, "connection banned";
@@ -95,22 +95,22 @@ ids! {
     TIMESTAMP = 0x1B, Application, "timestamp";
     /// Unconnected pong.
     UNCONNECTED_PONG = 0x1C, Offline, "unconnected pong";
-    /// A peer makes itself known; it travels as the data of an out-of-band message.
+    /// The announcement of a peer; it travels as the data of an out-of-band message.
     ADVERTISE_SYSTEM = 0x1D, Application, "advertise system";
     /// Local event: parts of a large message arrived.
     DOWNLOAD_PROGRESS = 0x1E, Local, "download progress";
-    /// A peer of the sender sent it its disconnection notification.
+    /// A peer of the sender has sent it a disconnection notification.
     REMOTE_DISCONNECTION_NOTIFICATION = 0x1F, Application, "remote disconnection notification";
-    /// A peer of the sender fell silent.
+    /// A peer of the sender became unresponsive.
     REMOTE_CONNECTION_LOST = 0x20, Application, "remote connection lost";
-    /// Peers of the sender that it is connected with.
+    /// Peers that are connected with the sender.
     REMOTE_NEW_INCOMING_CONNECTION = 0x21, Application, "remote new incoming connection";
 }
 
 /// The first id that is free for applications.
 pub const USER: u8 = 0x86;
 
-/// Where a message with some id travels (docs/raknet.md#message-ids).
+/// The place where a message with some id travels (docs/raknet.md#message-ids).
 ///
 /// ```
 /// use rakwire::wire::id::{self, Travel};
@@ -128,7 +128,8 @@ pub enum Travel {
     Connection,
     /// Inside a connection, for the application ([`notice`](super::notice) where RakNet fixes the layout).
     Application,
-    /// Nowhere: the original tells its own application with it ([`local`](super::local)). From the network it is
-    /// never to be believed.
+    /// Never on the wire: the original uses it for events of its own application ([`local`](super::local)).
+    ///
+    /// It must not be accepted from the network.
     Local,
 }

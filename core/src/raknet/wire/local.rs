@@ -1,10 +1,11 @@
-//! Events that the original shows its own application as bytes (docs/raknet.md#local-events).
+//! Events that the original passes to its own application as bytes (docs/raknet.md#local-events).
 //!
-//! The original **never sends** them: what arrives with such an id is dropped, but for what tells a client of keys. They are here for tools that read the logs
-//! and captures of programs around the original, and for bindings that imitate its interface. The documents give two of
-//! them a longer form than the original has; both are read.
+//! The original **never sends** them: received messages with such an id are dropped, except for those that inform a
+//! client about keys. They are here for tools that read the logs and captures of programs around the original, and for
+//! bindings that imitate its interface. The documents give two of them a longer form than the original has; both are
+//! read.
 //!
-//! Numbers stand as they lie in the memory of the original, little endian, but for those in the longer forms.
+//! Numbers are in the byte order of the original's memory, little endian, except for those in the longer forms.
 
 use core::net::SocketAddr;
 
@@ -26,7 +27,7 @@ use crate::cursor::{Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Local<'a> {
-    /// 0B: id; in the documents then the address of the client and the GUID of the server.
+    /// 0B: id; in the documents followed by the address of the client and the GUID of the server.
     RequiresSecurity {
         /// The peer without security, in the documents' form.
         peer: Option<Subject>,
@@ -35,30 +36,30 @@ pub enum Local<'a> {
     PublicKeyMismatch,
     /// 0E or 0F: id, number (u32, little endian).
     Receipt {
-        /// What became of the message.
+        /// The outcome of the message.
         outcome: Receipt,
-        /// What `Send` returned.
+        /// The return value of `Send`.
         number: u32,
     },
     /// 11: id. The form with the magic is [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
     AttemptFailed,
-    /// 16: id; in the documents then the GUID and the address of the client.
+    /// 16: id; in the documents followed by the GUID and the address of the client.
     ConnectionLost {
-        /// The silent peer, in the documents' form.
+        /// The unresponsive peer, in the documents' form.
         peer: Option<Subject>,
     },
     /// 1E: id, parts received (u32), parts in all (u32), length of the first part (u32), its bytes; little endian.
     DownloadProgress {
-        /// How many parts have arrived.
+        /// The number of parts that have arrived.
         received: u32,
-        /// How many parts there are.
+        /// The number of parts in total.
         total: u32,
         /// The first part.
         first: &'a [u8],
     },
 }
 
-/// What became of a message that was sent with a receipt.
+/// The outcome of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Receipt {
     /// It arrived (0E).
@@ -67,7 +68,7 @@ pub enum Receipt {
     Lost,
 }
 
-/// The peer of which an event speaks.
+/// The peer that an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Its address.
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts() {
+    fn layouts_match_documented_bytes() {
         let address = "127.0.0.1:19132".parse().expect("a literal address");
         let peer = Some(Subject { address, guid: Guid(9) });
         let guid = [0, 0, 0, 0, 0, 0, 0, 9];

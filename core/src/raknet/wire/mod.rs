@@ -1,11 +1,12 @@
-//! The bytes of RakNet: every packet reads itself from a [`Source`] and writes itself to a [`Writer`].
+//! The wire format of RakNet: every packet reads itself from a [`Source`] and writes itself to a [`Writer`].
 //!
-//! A datagram is told by its first byte. With bit 7 set it is a [`datagram`] of the reliability layer (data,
-//! acknowledgement or negative acknowledgement). Without it, it is an [`offline`] message, which carries sixteen magic
-//! bytes at a place that its id fixes (docs/raknet.md#datagrams). [`control`] messages travel inside data datagrams as
-//! the payload of a [`capsule`]; so do the messages to the application, of which RakNet fixes a few ([`notice`]).
-//! Events that the original shows its own application as bytes are in [`local`] and never travel. [`protection`] is the
-//! place of a secure mode: the last step before a datagram leaves, and the first after it arrived.
+//! The first byte determines the kind of a datagram. With bit 7 set it is a [`datagram`] of the reliability layer:
+//! data, acknowledgement or negative acknowledgement. Without it, it is an [`offline`] message, which carries sixteen
+//! magic bytes at a position that its id determines (docs/raknet.md#datagrams). [`control`] messages travel inside data
+//! datagrams as the payload of a [`capsule`]. So do the messages to the application, of which RakNet defines a few
+//! ([`notice`]). Events that the original passes to its own application as bytes are in [`local`] and never travel.
+//! [`protection`] is the hook for a secure mode, applied last before a datagram is sent and first after it was
+//! received.
 
 use crate::cursor::{Source, WireError, Writer};
 
@@ -26,20 +27,22 @@ pub use security::SecuritySizes;
 
 /// A packet that reads and writes its bytes.
 ///
-/// The law, tested for every implementor: what was written reads back equal, and what was read writes back the same
-/// bytes (but for padding that the type says it ignores).
+/// Two laws are tested for every implementor. A written packet reads back equal. A packet that was read writes back the
+/// same bytes, except for padding that the type documents as ignored.
 pub trait Wire<'a>: Sized {
-    /// Takes the packet, with its id, from the front of `source`.
+    /// Reads the packet, with its id, from the front of `source`.
     ///
     /// # Errors
-    /// A [`WireError`] that says what is wrong; what was taken by then stays taken.
+    ///
+    /// A [`WireError`] that describes the problem; bytes that were already read remain consumed.
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError>;
 
     /// Appends the packet, with its id.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] for data that the format has no
-    /// place for.
+    ///
+    /// [`WireError::NoRoom`] if the buffer is too small, [`WireError::BadLength`] for data that the format cannot
+    /// represent.
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError>;
 }
 
@@ -55,7 +58,7 @@ pub trait Wire<'a>: Sized {
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// The value that stands for no peer.
+    /// The value that denotes no peer.
     pub const UNASSIGNED: Self = Self(u64::MAX);
 }
 
@@ -65,18 +68,21 @@ impl core::fmt::Display for Guid {
     }
 }
 
-/// Bytes of IPv4 and UDP headers that every MTU value on the wire includes, also over IPv6.
+/// The bytes of IPv4 and UDP headers that every MTU value on the wire includes, even over IPv6.
 pub const IP_UDP_OVERHEAD: u16 = 28;
-/// The smallest MTU that is ever used.
+/// The smallest MTU ever used.
 pub const MIN_MTU: u16 = 576;
-/// The largest MTU that is ever used.
+/// The largest MTU ever used.
 pub const MAX_MTU: u16 = 1492;
-/// The largest MTU over IPv6, whose header is 20 bytes longer: with it a datagram has the 1,500 bytes of an Ethernet frame at
-/// most, minus 8.
+/// The largest MTU over IPv6, whose header is 20 bytes longer.
+///
+/// With it a datagram has at most the 1,500 bytes of an Ethernet frame, minus 8.
 pub const MAX_MTU_IPV6: u16 = MAX_MTU - IPV6_EXTRA;
-/// Bytes that the header of IPv6 has more than that of IPv4, which MTU values count.
+/// The bytes by which the header of IPv6 is longer than that of IPv4, which MTU values count.
 pub(crate) const IPV6_EXTRA: u16 = 20;
-/// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
+/// The longest datagram that the core composes, in bytes of UDP payload.
+///
+/// A transmit buffer must have this size.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
 
 #[cfg(feature = "defmt")]

@@ -1,7 +1,7 @@
-//! Messages to the application of which RakNet fixes the layout (docs/raknet.md#notices).
+//! Messages to the application with a layout that RakNet defines (docs/raknet.md#notices).
 //!
-//! They travel as messages of the application do: in capsules of any reliability, but for [`Notice::Advertise`], which is
-//! the data of an out-of-band message.
+//! They travel like other messages of the application, in capsules of any reliability. The exception is
+//! [`Notice::Advertise`], which is the data of an out-of-band message.
 
 use core::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use super::id;
 use super::{Guid, Wire};
 use crate::cursor::{Reader, Source, WireError, Writer};
 
-/// A message to the application of which RakNet fixes the layout.
+/// A message to the application with a layout that RakNet defines.
 ///
 /// ```
 /// use rakwire::wire::notice::Notice;
@@ -24,12 +24,12 @@ use crate::cursor::{Reader, Source, WireError, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// 1B: id, time (u64), the message proper to the end.
+    /// 1B: id, time (u64), the actual message to the end.
     ///
-    /// The time is the sender's clock in milliseconds; the receiver of the original replaces it by its own clock's
-    /// value for that moment before the application sees it.
+    /// The time is the sender's clock in milliseconds. The receiver of the original replaces it by the corresponding
+    /// time of its own clock before the application sees it.
     Timestamp {
-        /// The time of which the message speaks.
+        /// The time that the message refers to.
         time: u64,
         /// The message, which begins with its own id; may be empty.
         message: &'a [u8],
@@ -39,14 +39,14 @@ pub enum Notice<'a> {
         /// The advertisement of the sender.
         data: &'a [u8],
     },
-    /// 1F: id, address, GUID (u64). A peer of the sender sent it its disconnection notification.
+    /// 1F: id, address, GUID (u64). A peer of the sender has sent it a disconnection notification.
     RemoteDisconnected {
         /// The address of that peer.
         address: SocketAddr,
         /// Its GUID.
         guid: Guid,
     },
-    /// 20: id, address, GUID (u64). A peer of the sender fell silent.
+    /// 20: id, address, GUID (u64). A peer of the sender became unresponsive.
     RemoteLost {
         /// The address of that peer.
         address: SocketAddr,
@@ -67,12 +67,12 @@ pub struct RemotePeer {
     pub address: SocketAddr,
     /// Its GUID.
     pub guid: Guid,
-    /// The round trip between it and the sender, in milliseconds.
+    /// The round-trip time between it and the sender, in milliseconds.
     pub ping: u16,
 }
 
 impl RemotePeer {
-    /// Bytes of the longest entry.
+    /// The size of the longest entry in bytes.
     pub const MAX_SIZE: usize = address::MAX_ADDRESS + 8 + 2;
 }
 
@@ -92,7 +92,7 @@ impl<'a> Wire<'a> for RemotePeer {
     }
 }
 
-/// The peers in [`Notice::RemoteConnected`], as bytes that were checked.
+/// The peers in [`Notice::RemoteConnected`], as validated bytes.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -111,10 +111,11 @@ pub struct RemotePeers<'a> {
 }
 
 impl<'a> RemotePeers<'a> {
-    /// Writes peers into `buffer`, [`RemotePeer::MAX_SIZE`] bytes or fewer each, and lists them.
+    /// Encodes peers into `buffer`, each in at most [`RemotePeer::MAX_SIZE`] bytes, and returns the list.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when they do not fit.
+    ///
+    /// [`WireError::NoRoom`] if they do not fit.
     pub fn encode(
         peers: impl IntoIterator<Item = RemotePeer>,
         buffer: &'a mut [u8],
@@ -128,13 +129,13 @@ impl<'a> RemotePeers<'a> {
         Ok(Self { count, bytes: writer.finish() })
     }
 
-    /// The peers.
+    /// Returns the peers.
     pub fn iter(&self) -> impl Iterator<Item = RemotePeer> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         core::iter::from_fn(move || RemotePeer::read(&mut reader).ok())
     }
 
-    /// Every entry takes bytes, so that the work ends with the bytes whatever the count says.
+    /// Reads the entries. Each takes bytes, so the work is bounded by the bytes regardless of the count.
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         let count = source.u32("count")?;
         let before = source.peek();
@@ -207,7 +208,7 @@ mod tests {
     const ADDRESS: [u8; 7] = [4, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC];
 
     #[test]
-    fn layouts() {
+    fn layouts_match_documented_bytes() {
         let address = "127.0.0.1:19132".parse().expect("a literal address");
         let time = Notice::Timestamp { time: 258, message: &[0xFE, 1] };
         law::check(&time, &[0x1B, 0, 0, 0, 0, 0, 0, 1, 2, 0xFE, 1]);
@@ -224,7 +225,7 @@ mod tests {
         law::check_truncations::<Notice<'_>>(&bytes);
     }
 
-    /// A count of 2^32 - 1 costs what the bytes are worth.
+    /// A count of 2^32 - 1 costs no more than the bytes that follow it.
     #[test]
     fn a_count_without_entries_is_refused() {
         let bytes = [&[0x21, 0xFF, 0xFF, 0xFF, 0xFF][..], &ADDRESS, &GUID, &[1, 2]].concat();

@@ -13,16 +13,16 @@ use crate::cursor::{Reader, Source, WireError, Writer};
 pub const MAGIC: [u8; 16] =
     [0, 0xFF, 0xFF, 0, 0xFE, 0xFE, 0xFE, 0xFE, 0xFD, 0xFD, 0xFD, 0xFD, 0x12, 0x34, 0x56, 0x78];
 
-/// The longest data of a pong, in bytes; a longer pong is ignored by its receiver.
+/// The longest data of a pong, in bytes; receivers ignore a longer pong.
 pub const MAX_PONG_DATA: usize = 399;
 
-/// The longest data of an out-of-band message, in bytes; it must have one at least.
+/// The longest data of an out-of-band message, in bytes; the shortest is one byte.
 pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 
 /// An offline message.
 ///
-/// What a reader ignores and a writer makes uniform: padding, bytes after the last field, and any flag byte that is
-/// neither 0 nor 1.
+/// A reader ignores, and a writer normalizes, padding, bytes after the last field, and any flag byte that is neither 0
+/// nor 1.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -41,7 +41,7 @@ pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 pub enum Offline<'a> {
     /// 01 or 02: id, time (u64), magic, GUID of the sender (which may be missing).
     Ping {
-        /// Who should answer.
+        /// The servers that should answer.
         scope: PingScope,
         /// The sender's clock in milliseconds.
         time: u64,
@@ -61,21 +61,21 @@ pub enum Offline<'a> {
     Request1 {
         /// The protocol version of the client.
         protocol: u8,
-        /// The length of the datagram plus 28: what the path just carried.
+        /// The length of the datagram plus 28: a size that the path is known to carry.
         mtu: u16,
     },
     /// 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16), zeros (one server pads).
     Reply1 {
         /// The server.
         guid: Guid,
-        /// What request 2 must give back.
+        /// The security fields that request 2 must return.
         security: ServerSecurity<'a>,
         /// The MTU that the server proposes.
         mtu: u16,
     },
     /// 07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of the server, MTU (u16), GUID.
     Request2 {
-        /// What reply 1 asked for.
+        /// The security fields that reply 1 requested.
         security: ClientSecurity<'a>,
         /// The server's address as the client dialled it.
         server: SocketAddr,
@@ -84,8 +84,9 @@ pub enum Offline<'a> {
         /// The client.
         guid: Guid,
     },
-    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)]. Some peers
-    /// write 01, and one sets it and sends no answer.
+    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)].
+    ///
+    /// Some peers write 01, and one sets the bit but sends no answer.
     Reply2 {
         /// The server.
         guid: Guid,
@@ -93,7 +94,7 @@ pub enum Offline<'a> {
         client: SocketAddr,
         /// The MTU of the connection.
         mtu: u16,
-        /// The server's answer to the challenge, when the connection is encrypted.
+        /// The server's answer to the challenge, if the connection is encrypted.
         answer: Option<&'a [u8]>,
     },
     /// 19: id, the server's protocol version (u8), magic, GUID.
@@ -107,20 +108,22 @@ pub enum Offline<'a> {
     OutOfBand {
         /// The sender.
         guid: Guid,
-        /// What it says; a first byte of [`id::ADVERTISE_SYSTEM`] makes itself known
-        /// ([`Notice::Advertise`](super::notice::Notice::Advertise)).
+        /// The data.
+        ///
+        /// They are an announcement ([`Notice::Advertise`](super::notice::Notice::Advertise)) if the first byte is
+        /// [`id::ADVERTISE_SYSTEM`].
         data: &'a [u8],
     },
     /// 11, 12, 14, 17 or 1A: id, magic, GUID of the server.
     Refused {
-        /// Why.
+        /// The reason.
         refusal: Refusal,
         /// The server.
         guid: Guid,
     },
 }
 
-/// Who should answer a ping.
+/// The servers that should answer a ping.
 ///
 /// ```
 /// use rakwire::wire::offline::{Offline, PingScope};
@@ -138,17 +141,19 @@ pub enum Offline<'a> {
 pub enum PingScope {
     /// Every server (01).
     Any,
-    /// Servers that take new connections (02).
+    /// Servers that accept new connections (02).
     OpenConnections,
 }
 
-/// Why a server refuses a connection before it exists.
+/// The reason why a server refuses a connection before it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
-    /// The attempt failed (11). The original tells its own application so and sends it to nobody, but believes it.
+    /// The attempt failed (11).
+    ///
+    /// The original reports this to its own application and never sends it, but accepts it.
     AttemptFailed,
-    /// The address or the GUID is connected already (12).
+    /// The address or the GUID is already connected (12).
     AlreadyConnected,
     /// The server is full (14).
     NoFreeIncomingConnections,
@@ -190,9 +195,10 @@ fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
 }
 
 impl<'a> Offline<'a> {
-    /// Takes a message whose security fields have these sizes; [`Wire::read`] assumes those of the original.
+    /// Reads a message with security fields of these sizes; [`Wire::read`] assumes those of the original.
     ///
     /// # Errors
+    ///
     /// As [`Wire::read`].
     pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         let whole = source.remaining();
@@ -212,7 +218,7 @@ impl<'a> Offline<'a> {
 }
 
 impl<'a> Offline<'a> {
-    /// Takes an answer to a client's request, of which a pure client needs nothing else.
+    /// Reads an answer to a client's request. A pure client needs no other messages.
     pub(crate) fn read_answer<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         let sizes = &SecuritySizes::ORIGINAL;
         match source.u8("id")? {
@@ -330,8 +336,9 @@ fn read_request_1<'a, S: Source<'a>>(source: &mut S, whole: usize) -> Result<Off
     Ok(Offline::Request1 { protocol, mtu: mtu.ok_or(WireError::BadLength)? })
 }
 
-/// Whether a datagram is request 1, whose length probes the MTU of the path: a driver sends it so that no router may fragment
-/// it.
+/// Returns true if a datagram is request 1, which probes the MTU of the path by its length.
+///
+/// A driver must send it with fragmentation disabled.
 ///
 /// ```
 /// use rakwire::wire::offline::{Offline, is_mtu_probe};
@@ -383,7 +390,7 @@ fn read_reply_2<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Res
     let guid = read_guid(source)?;
     let client = address::read(source, "client address")?;
     let mtu = source.u16("mtu")?;
-    // One bit in the original (80), a whole byte in others; one peer sets it and encrypts nothing.
+    // One bit in the original (80), a whole byte in others; one peer sets it without encryption.
     let encrypted = source.u8("encryption")? != 0;
     let answer = if encrypted && source.remaining() > 0 {
         Some(source.bytes("answer", sizes.answer.into())?)
@@ -427,7 +434,7 @@ fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wi
     Ok(Offline::OutOfBand { guid, data })
 }
 
-/// The length before the data of a pong (docs/raknet.md#advertisements).
+/// The framing of the data of a pong (docs/raknet.md#advertisements).
 ///
 /// ```
 /// use rakwire::raknet::PongFraming;
@@ -441,26 +448,28 @@ fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wi
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PongFraming {
-    /// Nothing, as in the original.
+    /// No framing, as in the original.
     #[default]
     Raw,
-    /// The length in bytes (`u16`, big endian), as Minecraft Bedrock does.
+    /// The length in bytes (`u16`, big endian) before the data, as in Minecraft Bedrock.
     Prefixed,
 }
 
-/// The newest protocol version of the original, whose pongs carry their data without a length.
+/// The newest protocol version of the original, in which pongs carry their data without a length.
 const NEWEST_RAW: u8 = 6;
 
 impl PongFraming {
-    /// The framing that goes with a protocol version: that of the original up to 6, and that of Minecraft Bedrock above.
+    /// Returns the framing for a protocol version.
+    ///
+    /// It is that of the original up to 6, and that of Minecraft Bedrock above.
     #[must_use]
     pub const fn of_version(version: u8) -> Self {
         if version <= NEWEST_RAW { Self::Raw } else { Self::Prefixed }
     }
 
-    /// The framing that fits `data`: prefixed if it begins with the number of the bytes that follow.
+    /// Returns the framing that fits `data`: prefixed if it begins with the number of the bytes that follow.
     ///
-    /// Text of at most 399 bytes cannot be mistaken for it unless it begins with a control character.
+    /// Text of at most 399 bytes cannot be mistaken for that unless it begins with a control character.
     #[must_use]
     pub fn of(data: &[u8]) -> Self {
         let mut reader = Reader::new(data);
@@ -470,10 +479,11 @@ impl PongFraming {
         }
     }
 
-    /// The text in the data of a pong. What follows a text with its length is ignored.
+    /// Returns the text in the data of a pong. Bytes after a text with its length are ignored.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when the length is more than what follows, [`WireError::BadLength`] when `data` is
+    ///
+    /// [`WireError::Truncated`] if the length exceeds the bytes that follow, [`WireError::BadLength`] if `data` is
     /// longer than 399 bytes.
     pub fn unframe(self, data: &[u8]) -> Result<&[u8], WireError> {
         if data.len() > MAX_PONG_DATA {
@@ -489,15 +499,16 @@ impl PongFraming {
         }
     }
 
-    /// Writes the data of a pong that carries `text`, at most 399 bytes with the length.
+    /// Encodes the data of a pong that carries `text`, at most 399 bytes including the length.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] when no pong is large enough.
+    ///
+    /// [`WireError::NoRoom`] if the buffer is too small, [`WireError::BadLength`] if no pong is large enough.
     pub fn frame<'b>(self, text: &[u8], buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         self.compose(buffer, |writer| writer.bytes(text))
     }
 
-    /// Writes what `write` does, with the length before it.
+    /// Writes the output of `write`, preceded by its length.
     pub(crate) fn compose(
         self,
         buffer: &mut [u8],
@@ -542,14 +553,14 @@ mod tests {
         "127.0.0.1:19132".parse().expect("a literal address")
     }
 
-    /// Checks a message against its parts, and that no prefix of it reads.
+    /// Checks a message against the concatenation of its fields, and that no prefix of it can be read.
     fn check(message: &Offline<'_>, parts: &[&[u8]]) {
         let bytes = parts.concat();
         law::check(message, &bytes);
     }
 
     #[test]
-    fn pings_and_pongs() {
+    fn pings_and_pongs_round_trip() {
         let time = [0, 0, 0, 0, 0, 0, 1, 2];
         let ping = |scope| Offline::Ping { scope, time: 258, guid: Some(GUID) };
         check(&ping(PingScope::Any), &[&[1], &time, &MAGIC, &GUID_BYTES]);
@@ -570,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_and_its_reply() {
+    fn request_1_and_reply_1_round_trip() {
         let padding = [0; 548 - 18];
         check(&Offline::Request1 { protocol: 6, mtu: 576 }, &[&[5], &MAGIC, &[6], &padding]);
         let reply = |security| Offline::Reply1 { guid: GUID, security, mtu: 1492 };
@@ -583,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_request_and_its_reply() {
+    fn request_2_and_reply_2_round_trip() {
         let request = |security| Offline::Request2 { security, server: address(), mtu: 1400, guid: GUID };
         let tail = [&ADDRESS[..], &[5, 0x78], &GUID_BYTES].concat();
         check(&request(ClientSecurity::None), &[&[7], &MAGIC, &tail]);
@@ -599,9 +610,9 @@ mod tests {
         check(&reply(Some(&answer)), &[&head, &[0x80], &answer]);
     }
 
-    /// The sizes for IPv4 of docs/raknet.md#offline-messages.
+    /// The sizes over IPv4 in docs/raknet.md#offline-messages.
     #[test]
-    fn sizes() {
+    fn sizes_match_the_documents() {
         let size = |message: Offline<'_>| {
             let mut buffer = [0; 2048];
             let mut writer = Writer::new(&mut buffer);
@@ -627,7 +638,8 @@ mod tests {
         assert_eq!(Offline::read(&mut Reader::new(&bytes)), Ok(expected));
     }
 
-    /// Peers write the encryption bit of reply 2 in different ways, and one sets it for nothing (peers, difference 3).
+    /// Peers write the encryption bit of reply 2 in different ways, and one sets it without encryption (peers,
+    /// difference 3).
     #[test]
     fn reply_2_without_an_answer_is_plain() {
         for byte in [1, 0x80] {
@@ -638,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn refusals_round_trip() {
         check(&Offline::IncompatibleProtocol { protocol: 6, guid: GUID }, &[&[0x19, 6], &MAGIC, &GUID_BYTES]);
         let refusals = [
             (0x11, Refusal::AttemptFailed),

@@ -1,17 +1,18 @@
-//! The place of a secure mode: what happens to a datagram last before it leaves and first after it arrived.
+//! The hook for a secure mode, applied last before a datagram is sent and first after it was received.
 
-/// Turns the plain bytes of a connection's datagrams into sealed ones and back (docs/raknet.md#secure-mode).
+/// The protection of a connection's datagrams (docs/raknet.md#secure-mode).
 ///
-/// One value belongs to one connection, and both directions go through it. A secure mode keeps its keys and counters in
-/// it; [`Plain`] keeps nothing and changes nothing.
+/// It seals plain bytes and opens sealed ones. One value belongs to one connection and handles both directions. A
+/// secure mode stores its keys and counters in it; [`Plain`] stores nothing and changes nothing.
 ///
-/// What a connection that calls it has to keep to:
+/// A connection that calls it must observe these rules:
 ///
-/// - Every datagram of the connection is sealed, acknowledgements too; offline messages never are.
-/// - Bit 7 of the first byte stays set, as in every datagram of a connection. Routing needs nothing else, so nothing else
-///   has to be clear: whoever passes datagrams on tells them from offline messages without a key.
-/// - The arithmetic of sizes takes [`overhead`](Self::overhead) off the MTU, so that `seal` always has room.
-/// - What does not open is dropped and counted. It touches no clock: only an opened datagram shows that the peer lives.
+/// - Every datagram of the connection is sealed, including acknowledgements; offline messages never are.
+/// - Bit 7 of the first byte stays set, as in every datagram of a connection. Routing needs nothing else in the clear:
+///   an intermediary distinguishes the datagrams from offline messages without a key.
+/// - The size arithmetic subtracts [`overhead`](Self::overhead) from the MTU, so that `seal` always has room.
+/// - Datagrams that do not open are dropped and counted. They do not reset any timer: only an opened datagram shows
+///   that the peer is alive.
 ///
 /// A mode that flips every bit but the first and appends a mark:
 ///
@@ -48,23 +49,28 @@
 /// assert_eq!(datagram[..7], [0xC0, 0, 1, 1, 0, 0, 0]);
 /// ```
 pub trait PacketProtection {
-    /// By how many bytes `seal` makes a datagram longer: 0 in plain mode, 11 in the original's secure mode (8 of an
-    /// authentication code, 3 of a counter). Must not change while a connection lives.
+    /// Returns the number of bytes that `seal` adds to a datagram.
+    ///
+    /// It is 0 in plain mode, and 11 in the original's secure mode (8 of an authentication code, 3 of a counter). It
+    /// must not change during a connection.
     fn overhead(&self) -> u16;
 
-    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus the overhead.
+    /// Seals the first `length` bytes of `datagram` in place and returns the new length.
     ///
-    /// `None` when there is no room or no more datagram may be sealed, for example when a counter is used up; the
-    /// datagram is then not sent.
+    /// The new length is `length` plus the overhead.
+    ///
+    /// Returns `None` if there is no room or no more datagrams may be sealed, for example when a counter is used up;
+    /// the datagram is then not sent.
     fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize>;
 
-    /// Opens `datagram` in place and returns how many of its first bytes are the plain datagram.
+    /// Opens `datagram` in place and returns the length of the plain datagram at its front.
     ///
-    /// `None` when it was forged, damaged or opened before; the bytes are then worth nothing.
+    /// Returns `None` if it was forged, damaged or opened before; the bytes are then undefined.
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize>;
 
-    /// As [`open`](Self::open) for a datagram that cannot be changed: a copy is opened in `buffer`, which must be as
-    /// long. A mode that changes nothing needs no copy.
+    /// Opens a datagram that cannot be changed, like [`open`](Self::open).
+    ///
+    /// It is copied to `buffer`, which must be as long. A mode that changes nothing needs no copy.
     fn open_copy<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
         let copy = buffer.get_mut(..datagram.len())?;
         copy.copy_from_slice(datagram);
@@ -73,7 +79,7 @@ pub trait PacketProtection {
     }
 }
 
-/// The plain mode: datagrams leave and arrive as they are.
+/// The plain mode, which leaves datagrams unchanged.
 ///
 /// ```
 /// use rakwire::wire::protection::{Plain, PacketProtection};

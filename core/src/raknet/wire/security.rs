@@ -2,9 +2,10 @@
 
 use crate::cursor::{Source, WireError, Writer};
 
-/// The lengths of the secure mode's fields, in bytes. No field carries its length, so a reader must know them.
+/// The sizes of the secure mode's fields, in bytes.
 ///
-/// Writing needs none of them: each field is written as long as it is.
+/// No field carries its length, so a reader must know them. Writing does not use them: each field is written at its own
+/// length.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -35,9 +36,11 @@ pub struct SecuritySizes {
 }
 
 impl SecuritySizes {
-    /// What the original sends: 64, 64, 128, 32, 160.
+    /// The sizes that the original sends: 64, 64, 128, 32, 160.
     pub const ORIGINAL: Self = Self { public_key: 64, challenge: 64, answer: 128, proof: 32, identity: 160 };
-    /// What the public documents state: 294 for the public key and for the identity. No known peer sends that.
+    /// The sizes in the public documents: 294 for the public key and for the identity.
+    ///
+    /// No known peer sends these.
     pub const DOCUMENTS: Self =
         Self { public_key: 294, challenge: 64, answer: 128, proof: 32, identity: 294 };
 }
@@ -48,14 +51,16 @@ impl Default for SecuritySizes {
     }
 }
 
-/// What reply 1 asks the client to give back: security (u8), and if it is set a cookie (u32) and perhaps a public key.
+/// The security fields of reply 1, which the client has to return.
+///
+/// They are security (u8) and, if it is set, a cookie (u32) and possibly a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSecurity<'a> {
     /// Nothing.
     None,
-    /// A cookie, which proves the client's address.
+    /// A cookie, which validates the client's address.
     Cookie(u32),
-    /// A cookie and an encrypted connection under this public key, whose bytes must not all be zero.
+    /// A cookie, and the public key for an encrypted connection. The bytes of the key must not all be zero.
     PublicKey {
         /// The cookie.
         cookie: u32,
@@ -64,7 +69,9 @@ pub enum ServerSecurity<'a> {
     },
 }
 
-/// What request 2 gives back: nothing, or cookie (u32), challenge flag (u8), and the challenge if it is set.
+/// The security fields that request 2 returns.
+///
+/// They are empty, or cookie (u32), challenge flag (u8), and the challenge if it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientSecurity<'a> {
     /// Nothing.
@@ -80,7 +87,9 @@ pub enum ClientSecurity<'a> {
     },
 }
 
-/// What a client proves in the request of an encrypted connection: proof, identity flag (u8), and the identity if it is set.
+/// The proof of a client in the request of an encrypted connection.
+///
+/// It consists of the proof, an identity flag (u8), and the identity if it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof<'a> {
     /// The proof, 32 bytes.
@@ -89,12 +98,14 @@ pub struct Proof<'a> {
     pub identity: Option<&'a [u8]>,
 }
 
-/// Bytes of an MTU, which stands between the cookie or key and the padding of reply 1.
+/// The size of an MTU in bytes, which is between the cookie or key and the padding of reply 1.
 const MTU: usize = 2;
 
 impl<'a> ServerSecurity<'a> {
-    /// Takes the flag and what it announces. A reply that carries only a cookie may be padded with zeros, so the key
-    /// is told from its absence by what follows the cookie: no key is zero.
+    /// Reads the flag and the fields that it announces.
+    ///
+    /// A reply with only a cookie may be padded with zeros. The bytes after the cookie decide whether there is a key,
+    /// because no key is all zeros.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if source.u8("security")? == 0 {
             return Ok(Self::None);
@@ -127,12 +138,14 @@ impl<'a> ServerSecurity<'a> {
     }
 }
 
-/// Bytes that follow the security fields of request 2: the address, the MTU and the GUID.
+/// The sizes of the fields after the security fields of request 2: the address, the MTU and the GUID.
 const TAIL_4: usize = 7 + 2 + 8;
 const TAIL_6: usize = 29 + 2 + 8;
 
 impl<'a> ClientSecurity<'a> {
-    /// A server keeps nothing of request 1, so the length tells whether request 2 carries a cookie.
+    /// Reads the security fields of request 2.
+    ///
+    /// A server keeps nothing of request 1, so the length decides whether there is a cookie.
     pub(super) fn read<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         if matches!((source.remaining(), source.peek().first()), (TAIL_4, Some(4)) | (TAIL_6, Some(6))) {
             return Ok(Self::None);

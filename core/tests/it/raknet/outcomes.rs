@@ -347,7 +347,7 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
 fn every_refusal_is_told_to_the_client() {
     let to = address(Nobodys);
     for (refusal, words) in [
-        (Refusal::AttemptFailed, "gave the attempt up"),
+        (Refusal::AttemptFailed, "gave up the attempt"),
         (Refusal::AlreadyConnected, "already"),
         (Refusal::NoFreeIncomingConnections, "full"),
         (Refusal::Banned, "banned"),

@@ -6,55 +6,68 @@ use super::new_reno::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MAX_DATAG
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// The lower bound of the queueing delay that counts as too long, a quarter of the base RTT, in microseconds.
+/// The lower bound of the queueing delay limit, which is a quarter of the base RTT, in microseconds.
 const MIN_QUEUE_DELAY: u32 = 5_000;
-/// Its upper bound.
+/// The upper bound of the limit.
 const MAX_QUEUE_DELAY: u32 = 12_000;
-/// The same over a stream, whose base RTT it is: while the stream repeats what was lost, everything waits for an RTT.
+/// The lower bound over a stream, for which the limit is the base RTT.
+///
+/// While a stream retransmits, all data wait for an RTT.
 const MIN_STREAM_DELAY: u32 = 30_000;
 const MAX_STREAM_DELAY: u32 = 200_000;
-/// Datagrams in a window whose queueing delay is limited just so. A larger window has a lower limit and is reduced earlier,
-/// which lets flows become equal that started at different times (flow scaling of Swift, SIGCOMM 2020).
+/// The size of a window, in datagrams, at which the queueing delay limit is not scaled.
+///
+/// A larger window has a lower limit and is reduced earlier, which lets flows converge that started at different times
+/// (flow scaling of Swift, SIGCOMM 2020).
 const SCALED_FROM_DATAGRAMS: u32 = 128;
-/// By how much each doubling of the window lowers the limit, and each halving raises it, in per cent.
+/// The change of the limit for each doubling (lower) or halving (higher) of the window, in per cent.
 const PERCENT_PER_DOUBLING: u32 = 25;
-/// By how much at most.
+/// The largest such change.
 const MAX_SCALING_PERCENT: u32 = 50;
-/// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
+/// The time for which a lowest RTT counts as the base RTT, in microseconds, because routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
-/// The same while another flow keeps the queue long and so hides the base RTT. LEDBAT keeps minutes of it (RFC 6817).
+/// The same time while another flow keeps the queue long and so hides the base RTT.
+///
+/// LEDBAT keeps minutes (RFC 6817).
 const CONTESTED_BASE_RTT_WINDOW: u32 = 60_000_000;
-/// How long a peer waits for more datagrams before it acknowledges, in microseconds (docs/raknet.md#acknowledgements).
+/// The time for which a peer delays an acknowledgement, in microseconds (docs/raknet.md#acknowledgements).
 const ACK_DELAY: u32 = 10_000;
-/// Datagrams in flight of which so many arrive that the peer does not wait: it acknowledges eight at once, and of this many
-/// half may be lost.
+/// Datagrams in flight from which the peer does not delay acknowledgements.
+///
+/// It acknowledges every eighth datagram at once, and half of this many may be lost.
 const UNDELAYED_DATAGRAMS: u32 = 16;
 /// RTT samples after which slow start may end within a round.
 const MIN_ROUND_SAMPLES: u8 = 4;
-/// Datagrams, acknowledged or lost, of which a loss rate is computed.
+/// Datagrams, acknowledged or lost, over which a loss rate is computed.
 const LOSS_RATE_SAMPLE: u32 = 128;
-/// A loss rate of 100 %: rates are counted in 65,536ths.
+/// A loss rate of 100 %. Loss rates are in units of 1/65,536.
 const ALL: u32 = 1 << 16;
-/// The highest loss rate that counts as random. Losses of datagrams and of acknowledgements add up in it.
+/// The highest loss rate that counts as random.
+///
+/// It includes losses of datagrams and of acknowledgements.
 const MAX_RANDOM_LOSS: u32 = ALL / 5;
-/// A loss rate this far above one and a half times the random one is congestion.
+/// The margin above one and a half times the random loss rate from which losses are congestion.
 const LOSS_MARGIN: u32 = ALL / 16;
-/// The same during slow start.
+/// The same margin during slow start.
 const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
-/// Loss rates after which the lowest one of the rates before is forgotten.
+/// Loss rates after which the lowest of the previous rates is forgotten.
 const LOSS_RATE_WINDOW: u8 = 8;
-/// Reductions in a row without effect on the queue after which another flow must be what keeps it long.
+/// Consecutive reductions without effect on the queue after which another flow is assumed to keep it long.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// Those that count already when competitive state ends: the other flow is probably still there.
+/// Reductions that already count when competitive state ends: the other flow is probably still there.
 const FUTILE_REDUCTIONS_AFTER_COMPETING: u8 = 2;
-/// Rounds in competitive state after which steady state is tried again: more than `NewReno` needs from loss to loss.
+/// Rounds in competitive state after which steady state is tried again.
+///
+/// They are more than `NewReno` needs between losses.
 const MAX_COMPETITIVE_ROUNDS: u8 = 128;
-/// Rounds in competitive state after which the window grows by one datagram more in each round.
+/// Rounds in competitive state after which the window grows by one more datagram in each round.
 const ROUNDS_PER_STEP: u8 = 10;
-/// The largest part of the window by which it grows in a round of competitive state.
+/// The reciprocal of the largest fraction by which the window grows in a round of competitive state.
 const MAX_COMPETITIVE_GROWTH: u32 = 16;
 
-/// The part of the window that a mark of ECN leaves, in per cent: such a mark reports a short queue (RFC 8511 section 3.1).
+/// The fraction of the window that remains after an ECN mark, in per cent.
+///
+/// Such a mark reports a short queue (RFC 8511 section 3.1).
 const ECN_PERCENT_LEFT: u32 = 85;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,43 +75,45 @@ enum State {
     /// The window doubles each round until a queue forms.
     #[default]
     SlowStart,
-    /// The window grows until a queue forms, and then shrinks by what stands in it.
+    /// The window grows until a queue forms, and then shrinks by the size of the queue.
     Steady,
-    /// Another flow keeps the queue long: the window grows until something is lost or the queue becomes shorter.
+    /// Another flow keeps the queue long: the window grows until a loss occurs or the queue becomes shorter.
     Competitive,
 }
 
-/// What was measured in the round trip that is under way.
+/// The measurements of the current round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     since: Instant,
-    /// The acknowledgement of this number ends the round.
+    /// The round ends when this number is acknowledged.
     end: U24,
     /// The lowest RTT, in microseconds; zero before the first sample.
     min_rtt: u32,
     samples: u8,
-    /// Bytes that were acknowledged.
+    /// Acknowledged bytes.
     bytes: u32,
-    /// Whether the sender ever used half of the window. If not, the round says nothing about the window.
+    /// Set if the sender ever used half of the window.
+    ///
+    /// Otherwise the round gives no information about the window.
     window_used: bool,
 }
 
-/// A window of bytes that follows the queueing delay.
+/// A congestion window in bytes that follows the queueing delay.
 ///
-/// Once a round it compares the lowest RTT of the round with the base RTT. The difference is the delay of the queue that
-/// stands at the bottleneck; the lowest RTT counts because an acknowledgement may wait. Losses without a queue are random
-/// unless their rate rises: a random loss rate does not depend on what this end sends.
+/// Once a round it compares the lowest RTT of the round with the base RTT. The difference is the delay of the standing
+/// queue at the bottleneck; the lowest RTT is used because acknowledgements may be delayed. Losses without a queue are
+/// random unless their rate rises: a random loss rate does not depend on the sending rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DelayBased {
     state: State,
     window: u32,
-    /// Bytes of a full datagram.
+    /// The size of a full datagram in bytes.
     datagram: u32,
     round: Round,
-    /// The lowest RTTs of this and of the last `BASE_RTT_WINDOW`.
+    /// The lowest RTTs of the current and of the previous `BASE_RTT_WINDOW`.
     min_rtts: [u32; 2],
     min_rtt_since: Instant,
-    /// How long the other peer waits before it acknowledges, smoothed.
+    /// The smoothed acknowledgement delay of the peer.
     ack_span: u32,
     /// Datagrams by which the window grows in the next round.
     step: u32,
@@ -106,23 +121,23 @@ pub(super) struct DelayBased {
     acked_bytes: u32,
     /// Bytes lost since then.
     lost_bytes: u32,
-    /// The lowest loss rates of this and of the last `LOSS_RATE_WINDOW`.
+    /// The lowest loss rates of the current and of the previous `LOSS_RATE_WINDOW`.
     min_loss_rates: [u32; 2],
-    /// Loss rates in this window so far.
+    /// Loss rates computed in this window so far.
     loss_rates: u8,
-    /// Whether the other peer has ever reported a loss with a negative acknowledgement.
+    /// Set once the peer reported a loss with a negative acknowledgement.
     peer_sends_nacks: bool,
-    /// Reductions in a row after which half of the longest queue that is tolerated was still there.
+    /// Consecutive reductions after which half of the longest tolerated queue was still there.
     futile_reductions: u8,
-    /// The window that there would be without them.
+    /// The window without those reductions.
     window_before: u32,
     /// Rounds in competitive state.
     competitive_rounds: u8,
-    /// The longest delay of the queue in them, in microseconds.
+    /// The longest queueing delay in those rounds, in microseconds.
     max_competitive_queue: u32,
-    /// Whether a stream carries the datagrams.
+    /// Set if a stream carries the datagrams.
     is_over_stream: bool,
-    /// When the window was last reduced: a round that began before saw the larger window.
+    /// The time of the last reduction. A round that began earlier measured the larger window.
     reduced_at: Instant,
 }
 
@@ -135,17 +150,17 @@ impl DelayBased {
         self.window
     }
 
-    /// The smallest window, in bytes.
+    /// Returns the minimum window in bytes.
     pub(super) const fn min_window(&self) -> u32 {
         MIN_DATAGRAMS * self.datagram
     }
 
-    /// Changes the length of a full datagram.
+    /// Changes the size of a full datagram.
     pub(super) const fn set_datagram(&mut self, datagram: u32) {
         self.datagram = datagram;
     }
 
-    /// Cuts a window that has grown beyond a bound, which a larger one could never use.
+    /// Reduces a window that exceeds `max`, because the excess could never be used.
     pub(super) fn bound_window(&mut self, max: u32) {
         self.window = self.window.min(max.max(self.min_window()));
     }
@@ -194,23 +209,26 @@ impl DelayBased {
         *current = (*current).min(sample.rtt);
     }
 
-    /// Whether another flow may be what keeps the queue long.
+    /// Returns true if another flow may be keeping the queue long.
     const fn is_contested(&self) -> bool {
         self.futile_reductions > 0
     }
 
-    /// The RTT of the path without a queue, in microseconds.
+    /// Returns the RTT of the path without a queue, in microseconds.
     fn base_rtt(&self) -> u32 {
         let [current, last] = self.min_rtts;
         current.min(last)
     }
 
-    /// The delay of the standing queue, in microseconds.
+    /// Returns the delay of the standing queue, in microseconds.
     fn queue_delay(&self) -> u32 {
         self.round.min_rtt.saturating_sub(self.base_rtt())
     }
 
-    /// The queueing delay that is too long. The other peer's wait before it acknowledges looks like a queue.
+    /// Returns the limit of the queueing delay.
+    ///
+    /// Delayed acknowledgements look like a queue, so the limit is at least three quarters of the acknowledgement
+    /// delay.
     fn max_queue_delay(&self) -> u32 {
         if self.is_over_stream {
             return self.base_rtt().clamp(MIN_STREAM_DELAY, MAX_STREAM_DELAY);
@@ -220,7 +238,7 @@ impl DelayBased {
         scaled.max(self.ack_span - self.ack_span / 4)
     }
 
-    /// What part of the limit of the queueing delay holds for this window.
+    /// Returns the fraction of the queueing delay limit that applies to this window, in per cent.
     fn queue_delay_percent(&self) -> u32 {
         let datagrams = self.window / self.datagram.max(1);
         let (window, reference) = (log2_in_16ths(datagrams), log2_in_16ths(SCALED_FROM_DATAGRAMS));
@@ -228,13 +246,15 @@ impl DelayBased {
         if window > reference { 100 - change } else { 100 + change }
     }
 
-    /// The queueing delay that ends slow start.
+    /// Returns the queueing delay that ends slow start.
     fn slow_start_queue_delay(&self, sample: &AckSample) -> u32 {
         let is_delayed = sample.in_flight < UNDELAYED_DATAGRAMS * self.datagram;
         self.max_queue_delay() / 2 + if is_delayed { ACK_DELAY } else { 0 }
     }
 
-    /// A window that has grown. It stays within what may be in flight: a larger one would never count as used.
+    /// Returns the grown window, bounded by the bytes that may be in flight.
+    ///
+    /// A larger one would never count as used.
     fn grown(&self, window: u32, bytes: u32) -> u32 {
         window.saturating_add(bytes).min(MAX_DATAGRAMS * self.datagram)
     }
@@ -249,7 +269,7 @@ impl DelayBased {
         self.step = 1;
     }
 
-    /// Sets the window to what the path carried in this round.
+    /// Sets the window to the bytes that the path carried in this round.
     fn leave_slow_start(&mut self, sample: &AckSample) {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
@@ -259,7 +279,7 @@ impl DelayBased {
 
     const fn end_slow_start(&mut self) {
         self.state = State::Steady;
-        // Slow start causes losses itself, so the random loss rate is found from here on.
+        // Slow start causes losses itself, so the random loss rate is measured from here on.
         self.min_loss_rates = [ALL; 2];
         self.loss_rates = 0;
     }
@@ -297,8 +317,9 @@ impl DelayBased {
         }
     }
 
-    /// The window without the reductions grows as `NewReno`'s does, while it is used. One of few datagrams does not grow: it may
-    /// fill the queue alone.
+    /// Grows the window that ignores reductions as `NewReno` does, while it is used.
+    ///
+    /// One of few datagrams does not grow, because it may fill the queue alone.
     fn grow_window_before(&mut self) {
         let is_used = self.is_contested() && self.round.window_used;
         if is_used && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {
@@ -306,8 +327,10 @@ impl DelayBased {
         }
     }
 
-    /// Lets the window grow until the queue becomes shorter. `NewReno` shortens it only after a loss, so another flow of this
-    /// kind may be trying whether it becomes empty, which takes all of them at once.
+    /// Grows the window until the queue becomes shorter.
+    ///
+    /// `NewReno` shortens the queue only after a loss, so a shorter queue suggests another flow of this kind that tries
+    /// to empty it. That only succeeds if all flows do so at once.
     fn compete(&mut self, queue: u32) {
         self.competitive_rounds = self.competitive_rounds.saturating_add(1);
         self.max_competitive_queue = self.max_competitive_queue.max(queue);
@@ -318,8 +341,9 @@ impl DelayBased {
         }
     }
 
-    /// By how many datagrams the window grows next: faster while the queue is short, and slower near its limit. Beside another
-    /// flow it takes no more than `NewReno` would.
+    /// Returns the growth of the window in datagrams: faster while the queue is short, slower near its limit.
+    ///
+    /// If the queue is contested, the growth is no faster than that of `NewReno`.
     const fn next_step(&self, queue: u32, limit: u32) -> u32 {
         if self.is_contested() {
             1
@@ -332,7 +356,7 @@ impl DelayBased {
         }
     }
 
-    /// The window after a reduction to `wanted`: by an eighth at least, and by half at most.
+    /// Returns the window after a reduction to `wanted`, bounded to between an eighth and a half.
     fn bounded_reduction(&self, wanted: u32) -> u32 {
         wanted.max(self.window / 2).min(self.window - self.window / 8)
     }
@@ -344,7 +368,9 @@ impl DelayBased {
         self.step = 1;
     }
 
-    /// Reduces the window by what stands in the queue. If that did not help before, another flow fills the queue.
+    /// Reduces the window by the size of the queue.
+    ///
+    /// If earlier reductions did not help, another flow fills the queue.
     fn drain_queue(&mut self, queue: u32, now: Instant) {
         if !self.is_contested() {
             self.window_before = self.window;
@@ -363,7 +389,7 @@ impl DelayBased {
         self.reduce(self.bounded_reduction(window + self.datagram), now);
     }
 
-    /// The loss rate, if it is higher than random losses explain.
+    /// Returns the loss rate, if it is higher than random losses explain.
     fn congestion_loss(&mut self) -> Option<u32> {
         let total = self.acked_bytes.saturating_add(self.lost_bytes);
         if total < LOSS_RATE_SAMPLE * self.datagram {
@@ -378,14 +404,14 @@ impl DelayBased {
         }
         let margin = match self.state {
             State::SlowStart => SLOW_START_LOSS_MARGIN,
-            // Losses while there is a queue are hardly random.
+            // Losses are unlikely to be random while there is a queue.
             State::Steady | State::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
             State::Steady | State::Competitive => LOSS_MARGIN,
         };
         (rate > random + random / 2 + margin).then_some(rate)
     }
 
-    /// The random loss rate: the lowest recent one, since losses that this end causes come on top of it.
+    /// Returns the random loss rate: the lowest recent one, because congestion losses only add to it.
     fn random_loss(&self) -> u32 {
         let [current, last] = self.min_loss_rates;
         current.min(last).min(MAX_RANDOM_LOSS)
@@ -407,7 +433,8 @@ impl DelayBased {
                 self.peer_sends_nacks = true;
                 loss.bytes
             }
-            // A peer that sends negative acknowledgements would have sent one: the acknowledgement was lost, rather.
+            // A peer that sends negative acknowledgements would have sent one, so it is more likely that the
+            // acknowledgement was lost.
             LossTrigger::TimeThreshold | LossTrigger::Timeout if self.peer_sends_nacks => loss.bytes / 4,
             LossTrigger::TimeThreshold | LossTrigger::Timeout => loss.bytes,
         };
@@ -418,8 +445,9 @@ impl DelayBased {
         }
     }
 
-    /// A mark of ECN reports a queue before anything is lost. One of a datagram that was sent before the last reduction reports the
-    /// queue that this has answered.
+    /// Handles an ECN mark, which reports a queue before anything is lost.
+    ///
+    /// A mark on a datagram sent before the last reduction reports the queue that the reduction has already answered.
     pub(super) fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
         if sent_at <= self.reduced_at {
             return;
@@ -443,14 +471,16 @@ impl DelayBased {
     }
 }
 
-/// The binary logarithm of a number in sixteenths, with straight lines between the powers of two; that of 16 for smaller ones.
+/// Returns the binary logarithm in sixteenths, interpolated linearly between powers of two.
+///
+/// Numbers below 16 count as 16.
 fn log2_in_16ths(number: u32) -> u32 {
     let number = number.max(16);
     let exponent = number.ilog2();
     16 * exponent + (number >> (exponent - 4)) % 16
 }
 
-/// `whole * numerator / denominator`, for a numerator that is not larger.
+/// Returns `whole * numerator / denominator`, for a numerator no larger than the denominator.
 fn scale(whole: u32, numerator: u32, denominator: u32) -> u32 {
     let product = u64::from(whole) * u64::from(numerator);
     u32::try_from(product / u64::from(denominator.max(1))).unwrap_or(u32::MAX)
@@ -463,7 +493,7 @@ mod tests {
     const DATAGRAM: u32 = 1_000;
     const EMPTY: u32 = 50_000;
 
-    /// A path: its time, and the next number.
+    /// A simulated path: its clock and the next datagram number.
     struct Path {
         delay_based: DelayBased,
         now: Instant,
@@ -475,8 +505,9 @@ mod tests {
             Self { delay_based: DelayBased::new(DATAGRAM), now: Instant::ZERO, next: U24::new(0) }
         }
 
-        /// A round trip in which a window of datagrams leaves, of which `lost` are lost, and a queue of so many
-        /// microseconds stands. The window after it.
+        /// Simulates a round trip of a full window with `lost` losses and a queue of `queue` microseconds.
+        ///
+        /// Returns the new window.
         fn round(&mut self, queue: u32, lost: u32) -> u32 {
             let window = self.delay_based.window();
             let sent_at = self.now;
@@ -493,7 +524,7 @@ mod tests {
             self.delay_based.window()
         }
 
-        /// An acknowledgement of one datagram.
+        /// Acknowledges one datagram.
         fn acknowledge(&mut self, newest: U24, queue: u32, in_flight: u32) {
             self.delay_based.on_ack(&AckSample {
                 now: self.now,
@@ -508,7 +539,7 @@ mod tests {
             });
         }
 
-        /// The same for an application that sends two datagrams in each round trip, which are acknowledged.
+        /// Simulates round trips of an application that sends two datagrams in each.
         fn quiet_rounds(&mut self, rounds: u32, queue: u32) {
             for _ in 0..rounds {
                 self.now = self.now.plus_micros(EMPTY + queue);
@@ -524,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_doubles_until_a_queue_forms() {
+    fn slow_start_doubles_until_a_queue_forms() {
         let mut path = Path::new();
         assert_eq!(path.round(0, 0), 20 * DATAGRAM);
         assert_eq!(path.round(0, 0), 40 * DATAGRAM);
@@ -535,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_costs_nothing() {
+    fn random_losses_leave_the_window_unchanged() {
         let mut path = Path::new();
         for _ in 0..6 {
             let before = path.delay_based.window();
@@ -545,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_grow_are_congestion() {
+    fn a_rising_loss_rate_is_congestion() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -555,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_gives_up_what_stands_in_the_queue() {
+    fn the_window_shrinks_by_the_size_of_the_queue() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -565,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_stays_is_shared_until_something_is_lost() {
+    fn a_persistent_queue_is_contested_until_a_loss() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -578,9 +609,9 @@ mod tests {
         assert_eq!(path.delay_based.state, State::Steady);
     }
 
-    /// The flow's own reductions bring the queue below the limit, and what stays of it is the other flow's.
+    /// The flow's own reductions bring the queue below the limit, and the rest of it belongs to the other flow.
     #[test]
-    fn a_queue_that_becomes_shorter_but_not_short_is_not_this_flows_alone() {
+    fn a_shorter_but_still_long_queue_is_contested() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
@@ -593,25 +624,25 @@ mod tests {
         assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
     }
 
-    /// A window that is not used says nothing of what another flow has left to this one.
+    /// An unused window gives no information about the capacity that another flow leaves.
     #[test]
-    fn a_connection_with_little_to_send_claims_no_window() {
+    fn an_application_limited_flow_does_not_compete() {
         let mut path = Path::new();
         path.rounds(4, 0);
         path.rounds(2, 10_000);
         path.rounds(4, 25_000);
         assert!(path.delay_based.is_contested());
-        // The first one ends a round in which the window was used.
+        // The first quiet round ends one in which the window was used.
         path.quiet_rounds(1, 9_000);
         let before = path.delay_based.window_before;
         path.quiet_rounds(1_000, 9_000);
         assert_eq!(path.delay_based.window_before, before);
         path.quiet_rounds(1, 0);
-        assert!(!path.delay_based.is_contested(), "a short queue shows that nobody else fills it");
+        assert!(!path.delay_based.is_contested(), "a short queue is not contested");
     }
 
     #[test]
-    fn the_largest_window_is_one_that_can_be_used() {
+    fn the_window_is_bounded_by_the_bytes_in_flight() {
         let mut path = Path::new();
         let largest = MAX_DATAGRAMS * DATAGRAM;
         assert_eq!(path.rounds(12, 0), largest);
@@ -632,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn competition_ends_when_others_shorten_the_queue() {
+    fn competitive_state_ends_when_the_queue_shortens() {
         let mut path = Path::new();
         path.rounds(9, 10_000);
         path.rounds(20, 60_000);
@@ -644,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_grows_faster_the_longer_nothing_is_lost() {
+    fn competitive_growth_accelerates_without_losses() {
         let mut path = Path::new();
         path.rounds(9, 0);
         path.rounds(20, 60_000);
@@ -657,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn persistent_congestion_begins_slow_start_again() {
+    fn persistent_congestion_restarts_slow_start() {
         let mut path = Path::new();
         path.rounds(6, 0);
         path.delay_based.on_persistent_congestion();

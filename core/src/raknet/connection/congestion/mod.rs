@@ -1,5 +1,6 @@
-//! Congestion control: how many bytes may be in flight, and how fast they leave. And the delay-based controller for carriers
-//! that are not RakNet.
+//! Congestion control: the bytes that may be in flight, and their pacing rate.
+//!
+//! It also contains the delay-based controller for carriers other than RakNet.
 
 #[cfg(feature = "delay-based")]
 mod delay_based;
@@ -15,7 +16,7 @@ use crate::raknet::config::CongestionControl;
 use crate::serial::U24;
 use crate::time::{Instant, divide};
 
-/// A congestion controller whose window stays within bounds whatever the other peer acknowledges.
+/// A congestion controller. Its window stays within bounds whatever the peer acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     controller: Controller,
@@ -28,7 +29,7 @@ enum Controller {
     DelayBased(DelayBased),
 }
 
-/// Calls a method of the controller, whichever it is.
+/// Calls a method of the active controller.
 macro_rules! dispatch {
     ($controller:expr, $method:ident($($argument:expr)?)) => {
         match $controller {
@@ -55,13 +56,15 @@ impl Congestion {
         Self { controller }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the congestion window in bytes.
     pub(super) fn window(&self) -> u32 {
         dispatch!(&self.controller, window())
     }
 
-    /// The pacing rate in bytes a second for an RTT of `rtt` microseconds. It carries a window in less than an RTT
-    /// (RFC 9002 section 7.7: 5/4 of the window), so that pacing alone never leaves the window unused.
+    /// Returns the pacing rate in bytes per second for an RTT of `rtt` microseconds.
+    ///
+    /// It is 5/4 of a window per RTT (RFC 9002 section 7.7), and two windows in slow start, so that pacing alone never
+    /// leaves the window unused.
     pub(super) fn rate(&self, rtt: u32) -> u32 {
         let window = u64::from(self.window());
         let bytes_per_rtt = match self.pace() {
@@ -71,7 +74,7 @@ impl Congestion {
         u32::try_from(divide(bytes_per_rtt * 1_000_000, rtt)).unwrap_or(u32::MAX)
     }
 
-    /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.
+    /// Returns true if a datagram sent at this time belongs to a recovery period. Only NewReno has one.
     pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         match &self.controller {
             Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
@@ -84,7 +87,7 @@ impl Congestion {
         dispatch!(&self.controller, pace())
     }
 
-    /// Whether the window grows as fast as it can.
+    /// Returns true in slow start, in which the window grows as fast as it can.
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.pace() == Pace::SlowStart
     }
@@ -93,23 +96,25 @@ impl Congestion {
         dispatch!(&mut self.controller, on_ack(sample))
     }
 
-    /// A datagram was declared lost.
+    /// Handles a datagram that was declared lost.
     pub(super) fn on_lost(&mut self, loss: &Loss) {
         dispatch!(&mut self.controller, on_lost(loss))
     }
 
-    /// A datagram that was declared lost was acknowledged; `ordinal` is that of its loss.
+    /// Handles a spurious loss: a datagram declared lost was acknowledged. `ordinal` is that of its loss.
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
         dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
 
-    /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
+    /// Handles persistent congestion (similar to RFC 9002 section 7.6).
+    ///
+    /// It is declared after several consecutive timeouts.
     pub(super) fn on_persistent_congestion(&mut self) {
         dispatch!(&mut self.controller, on_persistent_congestion())
     }
 }
 
-/// Datagrams that one acknowledgement of a carrier has acknowledged for the first time.
+/// The datagrams that one acknowledgement of a carrier acknowledged for the first time.
 #[cfg(feature = "delay-based")]
 #[derive(Clone, Copy, Debug)]
 pub struct PathSample {
@@ -119,20 +124,20 @@ pub struct PathSample {
     pub oldest_sent_at: Instant,
     /// When the newest of them was sent.
     pub newest_sent_at: Instant,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u32,
     /// Bytes in flight before the acknowledgement.
     pub in_flight: u32,
-    /// The highest number that was ever acknowledged.
+    /// The highest number ever acknowledged.
     pub newest: u64,
-    /// The number of the next datagram that will be sent.
+    /// The number of the next datagram to be sent.
     pub next: u64,
 }
 
-/// The delay-based congestion control of RakNet, for something else that carries datagrams.
+/// The delay-based congestion control of RakNet, for another carrier of datagrams.
 ///
-/// A relay that carries RakNet in QUIC or SCTP needs a controller there too, and one that takes each loss for congestion
-/// would limit the connection inside. `docs/congestion.md` describes the controller and has its measurements.
+/// A relay that carries RakNet in QUIC or SCTP needs a controller there too. One that takes each loss for congestion
+/// would limit the connection inside. `docs/congestion.md` describes the controller and its measurements.
 ///
 /// ```
 /// use core::time::Duration;
@@ -160,14 +165,18 @@ pub struct PathSample {
 pub struct PathWindow {
     controller: DelayBased,
     max: u32,
-    /// The highest number that the first acknowledgement had, from which the controller counts: its first round ends there. The
-    /// numbers of a connection go on when its path changes, and those of the controller are shorter.
+    /// The highest number of the first acknowledgement, which is the base of the controller's numbers.
+    ///
+    /// It also ends the first round. The numbers of a connection continue when its path changes, and those of the
+    /// controller are shorter.
     first: Option<u64>,
 }
 
 #[cfg(feature = "delay-based")]
 impl PathWindow {
-    /// A window for datagrams of this length that never exceeds `max` bytes, but for its minimum of eight datagrams.
+    /// Creates a window for datagrams of this size that never exceeds `max` bytes.
+    ///
+    /// Its minimum of eight datagrams takes precedence.
     #[must_use]
     pub fn new(datagram: u32, max: u32) -> Self {
         let mut controller = DelayBased::new(datagram);
@@ -175,18 +184,18 @@ impl PathWindow {
         Self { controller, max, first: None }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the congestion window in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.controller.window()
     }
 
-    /// Sets the length of a full datagram, which growth and minimum are multiples of.
+    /// Sets the size of a full datagram, the unit of growth and of the minimum.
     pub const fn set_datagram(&mut self, datagram: u32) {
         self.controller.set_datagram(datagram);
     }
 
-    /// Takes an acknowledgement.
+    /// Handles an acknowledgement.
     pub fn on_ack(&mut self, sample: &PathSample) {
         let first = *self.first.get_or_insert(sample.newest);
         self.controller.on_ack(&AckSample {
@@ -203,7 +212,7 @@ impl PathWindow {
         self.controller.bound_window(self.max);
     }
 
-    /// Takes a loss of `bytes`, of which the newest were sent at `sent_at`.
+    /// Handles a loss of `bytes`, of which the newest were sent at `sent_at`.
     pub fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
         self.controller.on_lost(&Loss {
             now,
@@ -214,19 +223,22 @@ impl PathWindow {
         });
     }
 
-    /// Takes a mark of ECN (RFC 9002 section 7.1), of which the newest shrunk datagram was sent at `sent_at`. The window shrinks
-    /// by 15 % (RFC 8511 section 3.1), at most once for what was sent before it shrank.
+    /// Handles an ECN mark (RFC 9002 section 7.1) on datagrams of which the newest was sent at `sent_at`.
+    ///
+    /// The window shrinks by 15 % (RFC 8511 section 3.1), at most once for datagrams sent before the reduction.
     pub fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
         self.controller.on_ecn_mark(now, sent_at);
     }
 
-    /// Nothing arrived for several timeouts (RFC 9002 section 7.6): the window becomes the smallest, and doubles again.
+    /// Handles persistent congestion (RFC 9002 section 7.6).
+    ///
+    /// Sets the window to its minimum and restarts slow start.
     pub fn on_persistent_congestion(&mut self) {
         self.controller.on_persistent_congestion();
     }
 }
 
-/// The number as the controller compares it: it needs the order within a window alone.
+/// Converts a number for the controller, which only needs the order within a window.
 #[cfg(feature = "delay-based")]
 fn number(first: u64, number: u64) -> U24 {
     U24::new(u32::try_from(number.wrapping_sub(first) & 0xff_ffff).unwrap_or_default())
@@ -241,12 +253,12 @@ mod tests {
 
     const DATAGRAM: u32 = 1_200;
 
-    /// Acknowledges windows that are in flight completely, as a peer can claim whatever has arrived.
+    /// Acknowledges windows that are completely in flight, since a peer can acknowledge anything.
     fn acknowledge(path: &mut PathWindow, rounds: u64) {
         acknowledge_from(path, 0, 1..=rounds);
     }
 
-    /// The same of a path whose first datagram has this number.
+    /// The same for a path on which the first datagram has the number `first`.
     fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
         for round in rounds {
             let sent_at = Instant::from_micros(round * 50_000);
@@ -263,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn the_window_stays_below_its_maximum_whatever_is_acknowledged() {
+    fn the_window_never_exceeds_its_maximum() {
         let mut path = PathWindow::new(DATAGRAM, 1 << 20);
         acknowledge(&mut path, 1_000);
         assert_eq!(path.bytes(), 1 << 20);
     }
 
     #[test]
-    fn a_maximum_below_the_smallest_window_leaves_that() {
+    fn the_minimum_window_outweighs_the_maximum() {
         let mut path = PathWindow::new(DATAGRAM, 0);
         acknowledge(&mut path, 10);
         path.on_persistent_congestion();
@@ -278,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn random_losses_leave_the_window() {
+    fn random_losses_leave_the_window_unchanged() {
         let mut path = PathWindow::new(DATAGRAM, 1 << 20);
         acknowledge(&mut path, 3);
         let before = path.bytes();
@@ -286,13 +298,13 @@ mod tests {
         path.on_lost(now, now, before / 20);
         assert_eq!(path.bytes(), before);
     }
-    /// A connection that changes its path builds a new window, and its numbers go on.
+    /// A connection that changes its path builds a new window, and its numbers continue.
     #[test]
-    fn rounds_end_whatever_the_number_of_the_first_datagram_is() {
+    fn rounds_end_for_any_first_datagram_number() {
         let grown = |first| {
             let mut path = PathWindow::new(DATAGRAM, 1 << 30);
             acknowledge_from(&mut path, first, 1..=4);
-            // It ends slow start, after which the window grows when a round ends.
+            // The mark ends slow start, after which the window grows only when a round ends.
             path.on_ecn_mark(Instant::from_micros(255_000), Instant::from_micros(205_000));
             let shrunk = path.bytes();
             acknowledge_from(&mut path, first, 6..=20);
@@ -305,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_ecn_shrinks_the_window_once_a_round_trip() {
+    fn an_ecn_mark_shrinks_the_window_once_a_round_trip() {
         let mut path = PathWindow::new(DATAGRAM, 1 << 30);
         acknowledge(&mut path, 5);
         let mark = |path: &mut PathWindow, sent_at| {
@@ -316,13 +328,13 @@ mod tests {
         let before = path.bytes();
         let shrunk = mark(&mut path, 260_000);
         assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
-        // What was sent before the window shrank has met the same queue.
+        // Datagrams sent before the reduction met the same queue.
         assert_eq!(mark(&mut path, 305_000), shrunk);
         assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
     }
 
     #[test]
-    fn a_mark_of_ecn_ends_slow_start() {
+    fn an_ecn_mark_ends_slow_start() {
         let mut path = PathWindow::new(DATAGRAM, 1 << 30);
         acknowledge(&mut path, 3);
         path.on_ecn_mark(Instant::from_micros(210_000), Instant::from_micros(160_000));

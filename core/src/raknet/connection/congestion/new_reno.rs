@@ -1,48 +1,55 @@
-//! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance, recovery. Before it stands what the congestion
-//! controllers are told, and what they share.
+//! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance and recovery.
+//!
+//! The file begins with the events and constants that the congestion controllers share.
 
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// Datagrams in the first window (RFC 9002 section 7.2).
+/// Datagrams in the initial window (RFC 9002 section 7.2).
 pub(in super::super) const INITIAL_DATAGRAMS: u32 = 10;
-/// Datagrams in the smallest window. RFC 9002 section 7.2 has 2; `docs/congestion.md` says why this is larger.
+/// Datagrams in the minimum window.
+///
+/// RFC 9002 section 7.2 has 2; `docs/congestion.md` explains why this is larger.
 pub(super) const MIN_DATAGRAMS: u32 = 8;
-/// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
+/// Datagrams in the maximum window: as many as one acknowledgement may cause to be looked up.
 pub(super) const MAX_DATAGRAMS: u32 = 8_192;
 
-/// What an acknowledgement says of the path.
+/// The information that an acknowledgement gives about the path.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct AckSample {
     pub(in super::super) now: Instant,
-    /// Bytes that were in flight and are acknowledged.
+    /// Newly acknowledged bytes that were in flight.
     pub(in super::super) bytes: u32,
-    /// Those of them that were sent after the recovery period had begun, or all if there is none.
+    /// The part of them sent after the start of the recovery period, or all if there is none.
     pub(in super::super) bytes_after_recovery: u32,
-    /// Bytes in flight before.
+    /// Bytes in flight before the acknowledgement.
     pub(in super::super) in_flight: u32,
-    /// The newest number that was acknowledged.
+    /// The newest acknowledged number.
     pub(in super::super) newest: U24,
-    /// The number of the next datagram that will be sent.
+    /// The number of the next datagram to be sent.
     pub(in super::super) next: U24,
     /// Microseconds since the newest acknowledged datagram was sent.
     pub(in super::super) rtt: u32,
-    /// Microseconds between the sending of the oldest and of the newest acknowledged datagram. The other peer waited at
-    /// least that long before it acknowledged the oldest.
+    /// Microseconds between the sending of the oldest and of the newest acknowledged datagram.
+    ///
+    /// The peer delayed the acknowledgement of the oldest by at least this time.
     pub(in super::super) ack_span: u32,
-    /// Whether a stream carries the datagrams.
+    /// Set if a stream carries the datagrams.
     pub(in super::super) is_over_stream: bool,
 }
 
-/// How a loss was detected.
+/// The event by which a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum LossTrigger {
-    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2). The acknowledgement may
-    /// be what was lost.
+    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2).
+    ///
+    /// The acknowledgement itself may have been lost.
     TimeThreshold,
-    /// Nothing was acknowledged until the retransmission timeout. The acknowledgements may be what was lost.
+    /// Nothing was acknowledged until the retransmission timeout.
+    ///
+    /// The acknowledgements themselves may have been lost.
     Timeout,
-    /// The other peer sent a negative acknowledgement.
+    /// The peer sent a negative acknowledgement.
     Nack,
 }
 
@@ -52,32 +59,32 @@ pub(in super::super) struct Loss {
     pub(in super::super) now: Instant,
     pub(in super::super) sent_at: Instant,
     pub(in super::super) bytes: u32,
-    /// How many were declared lost before, modulo 2^32.
+    /// The number of datagrams declared lost before, modulo 2^32.
     pub(in super::super) ordinal: u32,
     pub(in super::super) trigger: LossTrigger,
 }
 
-/// How fast a window grows, and so how fast datagrams leave.
+/// The growth of a window, which determines the pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     SlowStart,
     Steady,
 }
 
-/// A window of bytes that every loss halves.
+/// A congestion window in bytes that is halved on loss.
 ///
-/// As in the original (docs/raknet.md#original-window) the window grows only while the sender uses it: in slow start by
-/// the bytes acknowledged, in congestion avoidance by a datagram for each window acknowledged. Unlike there, a loss
-/// halves the window, at most once a round trip, instead of setting it to one datagram; and if all losses of a
-/// reduction were spurious, the reduction is undone.
+/// As in the original (docs/raknet.md#original-window), the window grows only while the sender uses it: by the
+/// acknowledged bytes in slow start, and by a datagram for each acknowledged window in congestion avoidance. Unlike in
+/// the original, a loss halves the window at most once a round trip, instead of setting it to one datagram. If all
+/// losses of a reduction were spurious, the reduction is undone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {
     window: u32,
     /// The slow start threshold.
     ssthresh: u32,
-    /// Bytes of a full datagram.
+    /// The size of a full datagram in bytes.
     datagram: u32,
-    /// When the recovery period began, if any did. Losses of datagrams sent until then belong to it.
+    /// The start of the latest recovery period. Losses of datagrams sent until then belong to it.
     recovery_start: Option<Instant>,
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked_bytes: u32,
@@ -122,8 +129,9 @@ impl NewReno {
         self.datagram
     }
 
-    /// Whether a datagram sent then belongs to the recovery period (RFC 9002 appendix B.5): its loss does not reduce the
-    /// window again, and its acknowledgement does not let the window grow.
+    /// Returns true if a datagram sent at this time belongs to the recovery period (RFC 9002 appendix B.5).
+    ///
+    /// Its loss does not reduce the window again, and its acknowledgement does not grow the window.
     pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         self.recovery_start.is_some_and(|start| sent_at <= start)
     }
@@ -142,7 +150,7 @@ impl NewReno {
         self.acked_bytes = 0;
     }
 
-    /// RFC 9002 section 7.3.2: a loss reduction factor of one half.
+    /// Halves the window: the loss reduction factor of RFC 9002 section 7.3.2 is one half.
     fn half_window(&self) -> u32 {
         (self.window / 2).max(MIN_DATAGRAMS * self.datagram)
     }
@@ -193,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The ordinal of the loss is the time of sending.
+    /// Loses a datagram; the ordinal of the loss is its time of sending.
     fn lose(new_reno: &mut NewReno, sent_at: u32, now: u64) {
         let (now, ordinal) = (Instant::from_micros(now), sent_at);
         let sent_at = Instant::from_micros(sent_at.into());
@@ -214,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn one_reduction_a_round_trip() {
+    fn the_window_is_reduced_once_a_round_trip() {
         let mut new_reno = NewReno::new(DATAGRAM);
         acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
         lose(&mut new_reno, 5, 9);
         lose(&mut new_reno, 8, 10);
-        // Sent at the instant of the first loss, and so before its consequences.
+        // Sent at the instant of the first loss, and therefore before the reduction took effect.
         lose(&mut new_reno, 9, 11);
         assert_eq!(new_reno.window(), 50 * DATAGRAM);
         lose(&mut new_reno, 10, 12);
@@ -230,7 +238,7 @@ mod tests {
 
     /// Without a loss there is no recovery, however early a datagram was sent.
     #[test]
-    fn the_recovery_period_ends_with_what_was_sent_until_the_loss() {
+    fn datagrams_sent_until_the_loss_belong_to_recovery() {
         let at = Instant::from_micros;
         let mut new_reno = NewReno::new(DATAGRAM);
         assert!(!new_reno.is_in_recovery(Instant::ZERO));
@@ -249,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduction_is_taken_back_when_all_its_losses_were_none() {
+    fn a_reduction_is_undone_when_all_losses_were_spurious() {
         let mut new_reno = NewReno::new(DATAGRAM);
         acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
         lose(&mut new_reno, 5, 9);

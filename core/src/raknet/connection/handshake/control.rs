@@ -1,5 +1,6 @@
-//! The messages of a handshake inside of a connection: the request, its answers, the notification of the end
-//! (docs/raknet.md#opening-a-connection).
+//! The handshake messages inside a connection (docs/raknet.md#opening-a-connection).
+//!
+//! They are the connection request, its answers and the disconnection notification.
 
 use core::net::SocketAddr;
 
@@ -31,7 +32,7 @@ impl Handshake {
         sender: &mut Sender,
         reply: Reply2,
     ) -> Result<(), End> {
-        // What the other peer found out, if it dialled too, bounds what this end has found out.
+        // If the remote peer dialled too, the MTU that it found bounds the one found here.
         let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
         self.list_length = ListLength::of_version(self.opening.version());
@@ -39,11 +40,11 @@ impl Handshake {
         self.enter(cx.now, State::Requested);
         self.opening.postpone(cx.now, REPEAT_REQUEST);
         let shown = protection.take_proof();
-        self.ask(cx, sender, shown.as_ref().map(|shown| shown.as_field()))
+        self.request_connection(cx, sender, shown.as_ref().map(|shown| shown.as_field()))
     }
 
     /// Client: sends the connection request.
-    pub(super) fn ask(
+    pub(super) fn request_connection(
         &mut self,
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
@@ -75,7 +76,7 @@ impl Handshake {
         }
     }
 
-    /// Handles a message of RakNet itself.
+    /// Handles a control message of RakNet.
     pub(in super::super) fn on_control(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -87,7 +88,7 @@ impl Handshake {
         if let (Some(failure), State::Requested | State::AwaitingNewIncoming) =
             (failure_in_connection(payload), self.state)
         {
-            return Err(End::told(failure));
+            return Err(End::rejected(failure));
         }
         let mut reader = Reader::new(payload);
         let control = if SERVER { Control::read(&mut reader) } else { Control::read_of_server(&mut reader) };
@@ -96,9 +97,10 @@ impl Handshake {
                 let client = Introduction { guid, time, proof, password };
                 return self.on_request(cx, protection, sender, remote, client);
             }
-            // What is left of an earlier connection ends no attempt of this end.
+            // Messages left over from an earlier connection do not end an attempt of this end.
             (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
-            // Anything else from a client that has not introduced itself ends the connection. Its address is not banned.
+            // Any other message from a client that has not sent its request ends the connection. Its address is not
+            // banned.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
@@ -118,7 +120,7 @@ impl Handshake {
                 self.on_open(cx, sender);
             }
             (Ok(Control::InvalidPassword { .. }), State::Requested | State::AwaitingNewIncoming) => {
-                return Err(End::told(ConnectFailure::InvalidPassword));
+                return Err(End::rejected(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => sender.pings.on_ping(time),
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
@@ -126,7 +128,7 @@ impl Handshake {
                 on_pong(cx, sender, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
-            // Where both peers dialled, one of their messages is left over.
+            // If both peers dialled, a message of one of the attempts is redundant.
             (
                 Ok(Control::Accepted { .. } | Control::NewIncoming { .. }),
                 State::Connected | State::Closing,
@@ -145,14 +147,16 @@ impl Handshake {
         Ok(())
     }
 
-    /// Whether a connection request of this peer is handled: the first one, or a repetition because the acceptance was lost.
+    /// Returns true if a connection request of this peer is handled.
+    ///
+    /// That is the first request, or a repetition because the acceptance was lost.
     fn expects_request(&self, guid: Guid) -> bool {
         let is_first = matches!(self.state, State::Opening | State::Unverified | State::Requested);
         let is_repeated = self.state == State::Connected && self.owes_acceptance && self.guid == guid;
         SERVER && (is_first || is_repeated)
     }
 
-    /// Server: the client introduced itself. Both sides may also dial each other at once.
+    /// Server: handles a connection request. Both peers may also dial each other at once.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
@@ -183,7 +187,7 @@ impl Handshake {
         self.send_accepted(cx, sender, remote, client.time)
     }
 
-    /// Another peer than the one whose second request was answered introduced itself.
+    /// Handles a connection request from a different peer than the one that sent the second request.
     fn on_other_guid(&mut self) -> Result<(), End> {
         if self.state == State::Opening {
             return Ok(());
@@ -209,7 +213,9 @@ impl Handshake {
         self.send(cx, sender, &accepted, Delivery::RELIABLE_ORDERED)
     }
 
-    /// Server: the client is not let in. The application learns the reason, and the client what is for it to know.
+    /// Server: refuses the client.
+    ///
+    /// The application receives the reason, and the client only the part meant for it.
     fn refuse(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -235,16 +241,16 @@ impl Handshake {
         }
     }
 
-    /// Server: says why, and holds the slot until that was acknowledged.
+    /// Server: reports a wrong password, and keeps the slot until that was acknowledged.
     fn reject_password(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
         self.reject(cx.now, ConnectFailure::InvalidPassword);
-        // The refusal is the notification.
+        // The refusal replaces the notification.
         self.disconnection_notification_sent = true;
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
-    /// Server: says what is wrong with the client's keys, and holds the slot until that was acknowledged.
+    /// Server: reports the problem with the client's keys, and keeps the slot until that was acknowledged.
     fn reject_key(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -252,13 +258,13 @@ impl Handshake {
         problem: KeyProblem,
     ) -> Result<(), End> {
         self.reject(cx.now, ConnectFailure::InvalidIdentity);
-        // The refusal is the notification.
+        // The refusal replaces the notification.
         self.disconnection_notification_sent = true;
         let refusal = Control::RequiresPublicKey { problem: Some(problem) };
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
-    /// Client: the server accepted.
+    /// Client: handles the acceptance by the server.
     fn confirm(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -275,7 +281,7 @@ impl Handshake {
         };
         self.send(cx, sender, &incoming, Delivery::RELIABLE_ORDERED)?;
         self.forget_password(cx);
-        // Some servers read the first message of a datagram alone, and some take nothing before this one.
+        // Some servers read only the first message of a datagram, and some accept none before this one.
         sender.pings.follow_messages();
         self.on_open(cx, sender);
         Ok(())
@@ -288,7 +294,7 @@ impl Handshake {
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 
-    /// The end of the connection by a disconnection notification of the other peer.
+    /// Returns the end of a connection that the remote peer closed by a disconnection notification.
     const fn on_disconnection_notification(&self, reason: DisconnectReason) -> End {
         let ending = if matches!(self.state, State::Connected) {
             Ending::Disconnected(reason)
@@ -300,14 +306,14 @@ impl Handshake {
         End { state: State::Draining, ending }
     }
 
-    /// The application disconnects: what was sent before is delivered first.
+    /// Handles a disconnect by the application: messages sent earlier are delivered first.
     pub(in super::super) fn disconnect(
         &mut self,
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
     ) -> Result<(), End> {
         match self.public_state() {
-            // To the other peer the connection may be open. Nothing but the acceptance was sent before.
+            // The connection may already be open for the remote peer. Only the acceptance was sent before.
             ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
                 self.reject(cx.now, ConnectFailure::Cancelled);
                 let delivery = Delivery::RELIABLE_ORDERED;
@@ -321,7 +327,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Everything was acknowledged: notifies the other peer. Once that was acknowledged, too, the connection is over.
+    /// Notifies the remote peer once everything was acknowledged.
+    ///
+    /// When the notification is acknowledged too, the connection is over.
     pub(in super::super) fn finish_closing(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -342,7 +350,7 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
     }
 }
 
-/// What a client says of itself.
+/// The fields by which a client introduces itself.
 #[derive(Clone, Copy, Debug)]
 struct Introduction<'m> {
     guid: Guid,

@@ -1,5 +1,7 @@
-//! The addresses that peers say are their own (docs/raknet.md#internal-addresses). They stand in the pool, as bytes of
-//! the wire. How many a list has in the messages that open a connection, the protocol version says.
+//! The addresses that peers announce as their own (docs/raknet.md#internal-addresses).
+//!
+//! They are stored in the pool in their wire format. The protocol version determines how many a list has in the
+//! messages that open a connection.
 
 use core::net::SocketAddr;
 
@@ -15,7 +17,7 @@ pub(in crate::raknet) const MAX_ADDRESSES: usize = 20;
 /// Bytes of the longest list.
 pub(in crate::raknet) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
 
-/// The addresses that a peer says are its own, at most 20.
+/// The addresses that a peer announces as its own, at most 20.
 pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 
 /// A list of addresses in the pool, or none.
@@ -23,7 +25,7 @@ pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 pub(in crate::raknet) struct StoredAddresses(BlockLink);
 
 impl StoredAddresses {
-    /// Keeps addresses in place of those before. False if there is no memory for them.
+    /// Stores addresses in place of the previous ones; returns false if there is no memory for them.
     pub(in crate::raknet) fn keep(
         &mut self,
         pool: &mut Pool<'_, BlockHeader>,
@@ -49,7 +51,7 @@ impl StoredAddresses {
         }
     }
 
-    /// The addresses.
+    /// Returns the addresses.
     pub(in crate::raknet) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
         if self.0.is_none() {
             return InternalAddresses::new();
@@ -57,19 +59,20 @@ impl StoredAddresses {
         let mut buffer = [0; MAX_ADDRESS_LIST];
         let mut addresses = InternalAddresses::new();
         for address in self.copy(pool, &mut buffer).iter() {
-            // The list has no more than there is room for.
+            // The stored list never exceeds the capacity.
             let _ = addresses.push(address);
         }
         addresses
     }
 
-    /// How many blocks they take.
+    /// Returns the number of blocks that they take.
     pub(in crate::raknet) fn blocks(self, pool: &Pool<'_, BlockHeader>) -> usize {
         self.0.map_or(0, |list| pool.blocks_for(pool.size(list)))
     }
 
-    /// The list as this peer sends it to one that reads lists of `length`: the first addresses, and unassigned ones for
-    /// what is missing.
+    /// Encodes the list for a peer that reads lists of `length` addresses.
+    ///
+    /// Surplus addresses are left out, and missing ones are written as unassigned.
     pub(in crate::raknet) fn listed<'b>(
         self,
         pool: &Pool<'_, BlockHeader>,
@@ -95,22 +98,24 @@ impl StoredAddresses {
     }
 }
 
-/// Whether an address is that of somebody.
+/// Returns true if an address is not the unassigned one.
 pub(in crate::raknet) fn is_assigned(address: &SocketAddr) -> bool {
     *address != UNASSIGNED
 }
 
-/// The most addresses that a peer may say are its own.
+/// Returns the most addresses that a peer may announce.
 pub(in crate::raknet) fn most_addresses(config: &Config) -> usize {
     configured_length(config, MAX_ADDRESSES)
 }
 
-/// The length of lists: that of the configuration, or else `otherwise`.
+/// Returns the configured length of lists, or else `otherwise`.
 fn configured_length(config: &Config, otherwise: usize) -> usize {
     config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
 }
 
-/// How many addresses a list has: peers that read a fixed number take no other, and misread what follows.
+/// The number of addresses in a list.
+///
+/// Peers that read a fixed number misread all that follows a different one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListLength {
     /// The original, up to protocol version 8.
@@ -124,19 +129,19 @@ impl ListLength {
     /// The newest protocol version with ten addresses.
     const NEWEST_TEN: u8 = 8;
 
-    /// The length of the lists of peers that speak `version`.
+    /// Returns the length of the lists of peers that speak `version`.
     pub(in crate::raknet) const fn of_version(version: u8) -> Self {
         if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
     }
 
-    /// The length of the lists of all peers that speak one of these versions, if it is the same.
+    /// Returns the common length of the lists for all these versions; `None` if it differs.
     pub(in crate::raknet) fn of_versions(versions: &[u8]) -> Option<Self> {
         let mut lengths = versions.iter().map(|version| Self::of_version(*version));
         let first = lengths.next()?;
         lengths.all(|length| length == first).then_some(first)
     }
 
-    /// As one bit, which a cookie brings back.
+    /// Returns the length as one bit, which a cookie carries.
     pub(in crate::raknet) const fn is_twenty(self) -> bool {
         matches!(self, Self::Twenty)
     }
@@ -145,7 +150,7 @@ impl ListLength {
         if is_twenty { Self::Twenty } else { Self::Ten }
     }
 
-    /// The number of addresses.
+    /// Returns the number of addresses.
     pub(in crate::raknet) const fn addresses(self) -> usize {
         match self {
             Self::Ten => 10,

@@ -1,5 +1,4 @@
-//! How a connection opens and closes, on both sides (docs/raknet.md#opening-a-connection): its states, and what happens before
-//! the messages of a connection.
+//! The opening and closing of a connection on both sides, with its states (docs/raknet.md#opening-a-connection).
 
 mod control;
 pub(in crate::raknet) mod internal_addresses;
@@ -24,34 +23,36 @@ use crate::raknet::wire::offline::Offline;
 use crate::storage::BlockLink;
 use crate::time::Instant;
 
-/// How long a client waits for the answer to its connection request before it repeats it: some servers send the answer
-/// unreliably, and only another request brings another one (docs/raknet.md#connection-attempts).
+/// The time after which a client repeats a connection request that was not answered.
+///
+/// Some servers send the answer unreliably, and only send another one for another request
+/// (docs/raknet.md#connection-attempts).
 const REPEAT_REQUEST: Duration = Duration::from_secs(1);
 
-/// How long a connection that is over still answers what the other peer sends again.
+/// The time for which a connection that is over still acknowledges retransmissions.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The state of a connection; the module of the connection draws how they follow each other.
+/// The state of a connection; the module `connection` has a diagram of the transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
     Free,
     Opening,
-    /// The client waits to be accepted.
+    /// The client waits for the acceptance.
     Requested,
     Unverified,
     AwaitingNewIncoming,
-    /// This end does not want the connection, which is not open yet, and tells the other peer.
+    /// This end refuses a connection that is not open yet, and notifies the remote peer.
     Rejecting,
     Connected,
     Closing,
     Draining,
-    /// This end gave up, and notifies the other peer as long as that seems not to know.
+    /// This end gave up, and notifies the remote peer as long as datagrams show that it does not know.
     Aborting,
     Closed,
 }
 
-/// The state that a connection ends in, and why it ends.
+/// The final state of a connection and the reason for its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     state: State,
@@ -64,8 +65,8 @@ impl End {
         Self { state: State::Closed, ending: Ending::Failed(failure) }
     }
 
-    /// The other peer, which may send again what it sent, does not want the connection.
-    const fn told(failure: ConnectFailure) -> Self {
+    /// The remote peer, which may retransmit, refused the connection.
+    const fn rejected(failure: ConnectFailure) -> Self {
         Self { state: State::Draining, ending: Ending::Failed(failure) }
     }
 }
@@ -82,62 +83,67 @@ impl State {
         }
     }
 
-    /// Whether the connection was open and has not ended.
+    /// Returns true if the connection was opened and has not ended.
     pub(super) const fn is_open(self) -> bool {
         matches!(self, Self::Connected | Self::Closing)
     }
 
-    /// Whether the connection has ended.
+    /// Returns true if the connection has ended.
     pub(super) const fn is_over(self) -> bool {
         matches!(self, Self::Draining | Self::Aborting | Self::Closed)
     }
 }
 
-/// The state of a connection, and who the other peer is.
+/// The state of a connection and the identity of the remote peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     side: Side,
     state: State,
-    /// How many addresses this end lists, by the version that the two peers speak.
+    /// The number of addresses that this end lists, which depends on the protocol version of the peers.
     list_length: ListLength,
     /// The requests of a client until the server accepted.
     opening: Opening,
-    /// When the connection came into its state.
+    /// When the current state began.
     since: Instant,
     guid: Guid,
-    /// What a client says to be let in, until it was sent.
+    /// The credentials of a client, until they were sent.
     password: BlockLink,
-    /// The connection opened, and the application was not told yet.
+    /// The connection opened, and the application has not been notified.
     opened: bool,
     /// The connection is open, or was before it ended.
     was_open: bool,
-    /// Server: the client was not let in, and the application was not notified yet.
+    /// Server: the client was refused, and the application has not been notified.
     refused: Option<RefuseReason>,
-    /// The connection ended, and the application was not told yet.
+    /// The connection ended, and the application has not been notified.
     ending: Option<Ending>,
-    /// Why the attempt of this end failed, if only that of the other peer goes on.
+    /// The failure of this end's attempt, if only that of the remote peer continues.
     failure: Option<ConnectFailure>,
-    /// Whether the other peer, which dialled this end while this end dialled it, may want to hear that it is accepted.
+    /// Set if both peers dialled each other and the remote peer may still expect an acceptance.
     owes_acceptance: bool,
-    /// The addresses that the other peer has said are its own, until the application asks for what happened after the
-    /// connection opened.
+    /// The addresses announced by the remote peer.
+    ///
+    /// They are stored until the application polls the next event after the connection opened.
     internal_addresses: StoredAddresses,
-    /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
-    /// has received the notification takes nothing more.
+    /// Set once the disconnection notification was sent.
+    ///
+    /// Earlier messages must be acknowledged first, because a peer that has received the notification accepts nothing
+    /// more.
     disconnection_notification_sent: bool,
-    /// Whether the connection is aborted because a message of the other peer is too large.
+    /// Set if the connection is aborted because a message of the remote peer is too large.
     ends_for_size: bool,
 }
 
 impl Handshake {
-    /// Begins to wait for the connection request of a peer whose second request is answered.
+    /// Begins to wait for the connection request of a peer, after the answer to its second request.
     pub(super) fn await_request(&mut self, now: Instant, guid: Guid, list_length: ListLength) {
         (self.side, self.list_length) = (Side::Server, list_length);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
 
-    /// Begins to open a connection. It may be one of which only the second request of the other peer has arrived.
+    /// Begins to open a connection.
+    ///
+    /// Only the second request of the remote peer may have arrived for it.
     pub(super) fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -161,9 +167,10 @@ impl Handshake {
         Ok(())
     }
 
-    /// Makes this end a client, too, of a connection that the other peer opens. False if this end does not wait for the
-    /// last message of the other peer.
-    pub(super) fn adopt(&mut self) -> bool {
+    /// Makes this end a client too of a connection that the remote peer opens.
+    ///
+    /// Returns false if this end does not wait for the last message of the remote peer.
+    pub(super) fn open_simultaneously(&mut self) -> bool {
         let adopts = SERVER && self.state == State::AwaitingNewIncoming;
         if adopts {
             self.side = Side::Client;
@@ -171,8 +178,11 @@ impl Handshake {
         adopts
     }
 
-    /// The other peer dials this end, which dials it, and its second request is answered: whichever attempt comes
-    /// further opens the connection (docs/raknet.md#both-dial). False if this end does not dial, or has answered before.
+    /// Handles the second request of a remote peer that this end is dialling (docs/raknet.md#both-dial).
+    ///
+    /// The attempt that gets further opens the connection.
+    ///
+    /// Returns false if this end does not dial, or has answered before.
     pub(super) fn cross(&mut self, guid: Guid) -> bool {
         let crosses = self.state == State::Opening && !self.opening.is_crossed();
         if crosses {
@@ -184,14 +194,14 @@ impl Handshake {
         crosses
     }
 
-    /// Whether the second request of the other peer was answered, and nothing has come of it.
+    /// Returns true if the second request of the remote peer was answered, and nothing has followed.
     pub(super) const fn is_unverified(&self) -> bool {
         SERVER
             && (matches!(self.state, State::Unverified)
                 || matches!(self.state, State::Opening) && self.opening.is_crossed())
     }
 
-    /// Whether datagrams of the connection may arrive.
+    /// Returns true if datagrams of the connection may arrive.
     pub(super) const fn takes_datagrams(&self) -> bool {
         self.is_unverified()
             || !matches!(self.state, State::Free | State::Opening | State::Aborting | State::Closed)
@@ -201,13 +211,13 @@ impl Handshake {
         self.side
     }
 
-    /// The addresses that the other peer has said are its own.
+    /// Returns the addresses announced by the remote peer.
     pub(super) const fn internal_addresses(&self) -> StoredAddresses {
         self.internal_addresses
     }
 
     fn keep_internal_addresses(&mut self, cx: &mut Context<'_, '_>, addresses: AddressList<'_>) {
-        // They are kept if there is room.
+        // They are stored only if there is room.
         self.internal_addresses.keep(cx.pool, addresses.iter().filter(is_assigned));
     }
 
@@ -215,7 +225,7 @@ impl Handshake {
         self.state
     }
 
-    /// When the connection came into its state.
+    /// Returns the time at which the current state began.
     pub(super) const fn since(&self) -> Instant {
         self.since
     }
@@ -228,17 +238,19 @@ impl Handshake {
         self.state.public()
     }
 
-    /// Whether the other peer, which opened the connection, takes one of the places for incoming connections.
+    /// Returns true if the remote peer opened the connection and takes one of the incoming slots.
     pub(super) const fn takes_incoming_slot(&self) -> bool {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Whether the connection is open, or was before it ended. Nothing else has messages for the application.
+    /// Returns true if the connection is open, or was before it ended.
+    ///
+    /// No other connection has messages for the application.
     pub(super) const fn was_open(&self) -> bool {
         self.was_open
     }
 
-    /// Whether there is something to tell the application, or to free when it asks.
+    /// Returns true if there are events, or memory to free when the application polls.
     pub(super) const fn has_events(&self) -> bool {
         self.opened || self.refused.is_some() || self.ending.is_some() || self.internal_addresses.is_some()
     }
@@ -260,12 +272,14 @@ impl Handshake {
         self.since = now;
     }
 
-    /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
+    /// Ends the connection; returns false if it had ended before.
+    ///
+    /// The application is notified if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
         if matches!(self.state, State::Free) || self.state.is_over() {
             return false;
         }
-        // An application that knows of a connection is told of its rejection when that begins.
+        // An application that knows of a connection is notified when its rejection begins.
         let is_known = self.state.is_open() || self.side == Side::Client && self.state != State::Rejecting;
         self.enter(now, end.state);
         if is_known {
@@ -274,13 +288,13 @@ impl Handshake {
         true
     }
 
-    /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
+    /// Returns the end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
         self.disconnection_notification_sent = false;
         self.ends_for_size = reason == DisconnectReason::MessageTooLarge;
         let is_open = self.state.is_open();
-        // To the other peer the connection may be open before it is so here. A silent peer would not receive a
-        // notification.
+        // The remote peer may consider the connection open earlier than this end. An unresponsive peer would not
+        // receive a notification.
         let is_notified =
             (is_open || self.state == State::AwaitingNewIncoming) && reason != DisconnectReason::Lost;
         let ending = if is_open {
@@ -291,7 +305,7 @@ impl Handshake {
         End { state: if is_notified { State::Aborting } else { State::Closed }, ending }
     }
 
-    /// The attempt of this end failed. That of the other peer goes on, if it has begun.
+    /// Handles the failure of this end's attempt. The attempt of the remote peer continues if it has begun.
     fn on_failure(&mut self, now: Instant, failure: ConnectFailure) -> Result<(), End> {
         if !self.is_unverified() {
             return Err(End::failed(failure));
@@ -301,8 +315,9 @@ impl Handshake {
         Ok(())
     }
 
-    /// Tells the other peer that this end does not want the connection, and holds the slot until that was acknowledged.
-    /// An application that knows of the connection is told at once.
+    /// Begins to refuse the connection, and keeps the slot until the remote peer has acknowledged that.
+    ///
+    /// An application that knows of the connection is notified at once.
     fn reject(&mut self, now: Instant, failure: ConnectFailure) {
         self.enter(now, State::Rejecting);
         if self.side == Side::Client {
@@ -310,12 +325,12 @@ impl Handshake {
         }
     }
 
-    /// A datagram arrived that does not belong to the state: the other peer does not know that the connection is over.
+    /// Handles a datagram after the end of the connection, which the remote peer has not noticed.
     pub(super) const fn on_unexpected_datagram(&mut self) {
         self.disconnection_notification_sent = false;
     }
 
-    /// What a connection that is aborted has to notify the other peer of now.
+    /// Takes the notification that an aborted connection has to send now.
     pub(super) fn take_disconnection_notification(&mut self) -> Option<Control<'static>> {
         if core::mem::replace(&mut self.disconnection_notification_sent, true) {
             return None;
@@ -323,7 +338,7 @@ impl Handshake {
         Some(if self.ends_for_size { Control::DisconnectTooLarge } else { Control::Disconnect })
     }
 
-    /// Frees what stands in the pool.
+    /// Frees the memory held in the pool.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.forget_password(cx);
         self.forget_internal_addresses(cx);
@@ -339,7 +354,7 @@ impl Handshake {
         }
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due.
+    /// Returns when [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         match self.state {
             State::Free | State::Connected | State::Closed => None,
@@ -353,8 +368,9 @@ impl Handshake {
         }
     }
 
-    /// Whether a connection that is closed, or refused, has waited for its acknowledgements for long enough, or one that has ended
-    /// for what is sent again.
+    /// Returns true if a closing or ended connection has waited long enough.
+    ///
+    /// A closing or refused connection waits for acknowledgements, and an ended one for retransmissions.
     pub(super) fn is_close_overdue(&self, cx: &Context<'_, '_>) -> bool {
         let is_closing = matches!(self.state, State::Closing | State::Rejecting) || self.state.is_over();
         is_closing && self.deadline(cx).is_some_and(|at| at <= cx.now)
@@ -373,10 +389,10 @@ impl Handshake {
             State::Opening if self.opening.is_over(cx.now) => self.on_failure(cx.now, self.opening.failure()),
             State::Requested if !self.opening.is_over(cx.now) => {
                 self.opening.postpone(cx.now, REPEAT_REQUEST);
-                // With keys the request cannot be repeated, and the servers that know them answer reliably.
+                // With keys the request cannot be repeated, and servers that support keys answer reliably.
                 if sender.is_delivered() && !protection.is_secure() {
-                    // Where there is no memory for it, the first one has to do.
-                    let _ = self.ask(cx, sender, None);
+                    // If there is no memory for a repetition, the first request has to suffice.
+                    let _ = self.request_connection(cx, sender, None);
                 }
                 Ok(())
             }
@@ -394,7 +410,7 @@ impl Handshake {
         }
     }
 
-    /// Composes an offline message: of a client that opens the connection, or of a server that has answered a challenge.
+    /// Composes an offline message of a client, or of a server that has answered a challenge.
     #[cfg_attr(
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
@@ -422,8 +438,9 @@ impl Handshake {
         }
     }
 
-    /// Handles that the system refused a datagram of this length because it is too large for the path. False if it belongs
-    /// to no handshake.
+    /// Called when the system refused a datagram of this length as too large for the path.
+    ///
+    /// Returns false if the datagram does not belong to a handshake.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) -> bool {
         let is_opening = self.state == State::Opening;
         if is_opening {
@@ -432,7 +449,7 @@ impl Handshake {
         is_opening
     }
 
-    /// Handles the report that nothing can be reached at the address of the server, which ends an attempt without any answer.
+    /// Handles a report that the server's address is unreachable, which ends an attempt without any answer.
     pub(super) fn on_unreachable(&self) -> Result<(), End> {
         if self.state == State::Opening && self.opening.is_unanswered() {
             return Err(End::failed(ConnectFailure::Unreachable));
@@ -459,18 +476,19 @@ impl Handshake {
         }
     }
 
-    /// Whether a pong is waited for that shows the version of the server.
+    /// Returns true while the client waits for a pong that shows the version of the server.
     pub(super) fn awaits_pong(&self) -> bool {
         self.state == State::Opening && self.opening.awaits_pong()
     }
 
-    /// The pong has come.
+    /// Handles that pong.
     pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.opening.on_pong(now, version);
     }
 
-    /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
-    /// None if it is nothing of the kind.
+    /// Handles a datagram that is neither part of the connection nor marked as offline.
+    ///
+    /// A message about keys ends the attempt. Returns `None` for any other datagram.
     pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
         let failure = failure_of(datagram)?;
         if self.state == State::Opening {

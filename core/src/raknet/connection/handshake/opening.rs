@@ -1,6 +1,7 @@
-//! A client before the server knows of it: the offline part of the handshake (docs/raknet.md#connection-attempts), the protocol
-//! version that it announces (docs/raknet.md#the-version-of-the-server), and what a server says that wants keys
-//! (docs/raknet.md#key-problems).
+//! The offline part of a client's handshake (docs/raknet.md#connection-attempts).
+//!
+//! It includes the negotiation of the protocol version (docs/raknet.md#the-version-of-the-server) and the errors of a
+//! server that requires keys (docs/raknet.md#key-problems).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,34 +19,38 @@ use crate::raknet::wire::offline::{Offline, PingScope, ServerSecurity};
 use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire, id};
 use crate::time::{Instant, long_micros, micros};
 
-/// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
+/// The MTUs that a client probes, a third of its attempts each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, MIN_MTU];
-/// MTUs over IPv6: for links of 1,500 and 1,420 bytes, and for the smallest, of 1,280 (RFC 8200 section 5), less the 20 bytes
-/// that an MTU does not count.
+/// The MTUs that a client probes over IPv6.
+///
+/// They are for links of 1,500 and 1,420 bytes and for the minimum of 1,280 (RFC 8200 section 5), less the 20 bytes
+/// that an MTU value does not count.
 const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 
-/// How long a client goes on after the server named another version, unless the application says how long: go-raknet, for
-/// one, hears nothing from an address for 10 to 20 s after a request with a version that it does not speak.
+/// The time for which a client continues after the server named another version.
+///
+/// The application may set another time. Some servers, such as go-raknet, ignore an address for 10 to 20 s after a
+/// request with a version that they do not speak.
 const BLOCKED: Duration = Duration::from_secs(21);
 
-/// Whether a client asks for the version of the server before its first request.
+/// The progress of the query for the server's version that precedes the first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Question {
-    /// It does not.
+    /// The client does not query the version.
     #[default]
     None,
     /// The unconnected ping is to be sent.
     Due,
-    /// The pong is waited for. The first request waits only until it is due.
+    /// The ping was sent. The first request waits for the pong only until it is due.
     Asked,
-    /// The pong has come.
+    /// The pong has arrived.
     Answered,
 }
 
 /// The requests of a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Opening {
-    /// First requests since the largest MTU was tried first.
+    /// First requests sent since the largest MTU was first tried.
     requests: u8,
     /// The MTU of the last first request. No reply raises it.
     probed: u16,
@@ -54,24 +59,24 @@ pub(in super::super) struct Opening {
     /// Microseconds between two first requests.
     interval: u32,
     next_request: Instant,
-    /// When nothing more is waited for.
+    /// When the attempt ends.
     deadline: Instant,
-    /// Whether the application has set the deadline, which then is that of the whole handshake.
+    /// Set if the application chose the deadline, which then covers the whole handshake.
     has_timeout: bool,
     question: Question,
     reply_1: Option<Reply1>,
-    /// Whether the other peer dials this one, too, and its second request was answered.
+    /// Set if the remote peer dials this end too, and its second request was answered.
     is_crossed: bool,
 }
 
-/// What reply 1 said and request 2 has to say back.
+/// The fields of reply 1 that request 2 has to return.
 #[derive(Clone, Copy, Debug)]
 struct Reply1 {
     acceptance: Acceptance,
     mtu: u16,
 }
 
-/// What reply 2 said.
+/// The fields of reply 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply2 {
     pub(super) guid: Guid,
@@ -80,7 +85,7 @@ pub(super) struct Reply2 {
 
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
-        // What is known was said without proof, and a secure handshake proves the version from which it began.
+        // The known version is unauthenticated, and a secure handshake authenticates the version from which it began.
         let known = cx.remote.filter(|_| !options.wants_security());
         let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
@@ -89,7 +94,7 @@ impl Opening {
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
         let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.wants_security();
         let asks = shared_state::ASKS && is_unknown && cx.config.asks_version();
-        // As long as for a lost request, and no long part of a short time.
+        // As long as for a lost request, but only a small part of a short timeout.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
             attempts,
@@ -104,12 +109,12 @@ impl Opening {
         }
     }
 
-    /// Whether a pong is waited for that shows the version of the server.
+    /// Returns true while the client waits for a pong that shows the version of the server.
     pub(super) fn awaits_pong(&self) -> bool {
         shared_state::ASKS && self.question == Question::Asked
     }
 
-    /// The server has answered the question for its version, with one that is known from the pong or with none.
+    /// Handles the answer to the version query, with the version if the pong shows one.
     pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
         self.question = Question::Answered;
         let learned = version.filter(|version| *version != self.version.announced);
@@ -121,38 +126,39 @@ impl Opening {
         }
     }
 
-    /// When a handshake ends that without the application's wish would end at `usual`.
+    /// Returns the end of a handshake that ends at `usual` unless the application has set a timeout.
     pub(super) const fn deadline_or(&self, usual: Instant) -> Instant {
         if self.has_timeout { self.deadline } else { usual }
     }
 
-    /// Whether the other peer dials this one, too, and its second request was answered.
+    /// Returns true if the remote peer dials this end too, and its second request was answered.
     pub(super) const fn is_crossed(&self) -> bool {
         self.is_crossed
     }
 
-    /// Notes that the second request of the other peer is answered.
+    /// Notes that the second request of the remote peer is answered.
     pub(super) const fn cross(&mut self) {
         self.is_crossed = true;
     }
 
-    /// The version that is announced.
+    /// Returns the announced version.
     pub(super) const fn version(&self) -> u8 {
         self.version.announced
     }
 
-    /// Lets the next request be due `wait` from now.
+    /// Postpones the next request until `wait` from now.
     pub(super) fn postpone(&mut self, now: Instant, wait: Duration) {
         self.next_request = now + wait;
     }
 
-    /// When the next request is due, or the attempt is over: when a reply is missing, and after reply 2 when the rest of
-    /// the handshake is.
+    /// Returns when the next request is due, or when the attempt ends.
+    ///
+    /// After reply 2 that is the end of the rest of the handshake.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
     }
 
-    /// Handles an answer of the server; the second one ends this part of the handshake.
+    /// Handles an answer of the server; reply 2 ends this part of the handshake.
     pub(super) fn on_reply(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -209,20 +215,22 @@ impl Opening {
         let offer = Offer { guid, security, server_address, mtu, versions };
         if let Some(acceptance) = protection.on_offer(cx, &offer)? {
             self.version.on_accepted();
-            // A scrubber in front of a server may reply first; every later reply is answered, too.
+            // A scrubber in front of a server may reply first; every later reply is answered too.
             self.reply_1 = Some(Reply1 { acceptance, mtu });
         }
         Ok(())
     }
 
-    /// The server speaks another version: that is announced from now on, at once and then as before.
+    /// Handles a reply that the server speaks another version.
+    ///
+    /// Requests with that version are sent from now on, the first one at once.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
         if let Some(remote) = *cx.remote {
             cx.state.known_versions.remember(remote, server);
         }
         if self.version.on_incompatible(server, self.requests)? == Reaction::Changed {
             self.next_request = cx.now;
-            // The server has answered to the last request: its MTU is one that the path carries.
+            // The server has answered the last request, so the path carries its MTU.
             self.requests = self.requests.saturating_sub(1);
             if !self.has_timeout {
                 self.deadline = cx.now + BLOCKED;
@@ -231,7 +239,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Composes request 2 if reply 1 came, or request 1 if it is time for one.
+    /// Composes request 2 if reply 1 has arrived, or request 1 if one is due.
     pub(super) fn compose(
         &mut self,
         cx: &Context<'_, '_>,
@@ -265,22 +273,22 @@ impl Opening {
         Some(writer.written())
     }
 
-    /// Whether nothing more is waited for.
+    /// Returns true if the attempt is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.deadline <= now
     }
 
-    /// Why the attempt failed when it is over.
+    /// Returns the reason why the attempt failed.
     pub(super) const fn failure(&self) -> ConnectFailure {
         self.version.silence()
     }
 
-    /// Whether the server has not said anything yet.
+    /// Returns true if the server has not answered yet.
     pub(super) fn is_unanswered(&self) -> bool {
         self.question != Question::Answered && self.failure() == ConnectFailure::NoAnswer
     }
 
-    /// The MTU that the next request probes. After all attempts the largest one is tried anew.
+    /// Returns the MTU that the next request probes. After all attempts it starts again with the largest.
     fn next_mtu(&mut self, config: &Config, remote: SocketAddr) -> u16 {
         let index = usize::from(self.requests / self.attempts_at_each_mtu()).min(MTUS.len() - 1);
         if !self.version.was_changed() {
@@ -294,8 +302,9 @@ impl Opening {
         (self.attempts / 3).max(1)
     }
 
-    /// Handles that the system refused a datagram of this length because it is too large for the path: the next smaller MTU
-    /// is probed at once.
+    /// Called when the system refused a datagram of this length as too large for the path.
+    ///
+    /// Probes the next smaller MTU at once.
     pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         let Some(remote) = *cx.remote else { return };
         if length + usize::from(IP_UDP_OVERHEAD) != usize::from(self.probed) {
@@ -309,18 +318,18 @@ impl Opening {
         }
     }
 
-    /// The MTU that a reply names, as far as a request of that size has left.
+    /// Limits the MTU of a reply to the largest size that was sent in a request.
     fn clamp_mtu(&self, mtu: u16) -> u16 {
         mtu.min(self.probed).max(MIN_MTU)
     }
 }
 
-/// The MTUs that a client tries with a server at this address.
+/// Returns the MTUs that a client probes for a server at this address.
 const fn mtus(remote: SocketAddr) -> &'static [u16; 3] {
     if remote.is_ipv6() { &IPV6_MTUS } else { &MTUS }
 }
 
-/// The address of the server as the client writes it.
+/// Returns the server's address as the client writes it.
 pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
     match config.dialled_address {
         DialledAddress::Known => remote,
@@ -328,43 +337,42 @@ pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
     }
 }
 
-/// How often a server may make a client change its version in one attempt.
+/// The number of times that a server may make a client change its version in one attempt.
 const MOST_CHANGES: u8 = 2;
 
-/// The version that a client announces, and what it has heard of the server's.
+/// The version that a client announces, and its knowledge of the server's version.
 #[derive(Clone, Copy, Debug, Default)]
 struct Version {
     announced: u8,
     /// The version that was announced first.
     first: u8,
-    /// Whether the application insists on this version.
+    /// Set if the application requires this version.
     is_fixed: bool,
-    /// How often the server made the client change it.
+    /// The number of times that the server made the client change it.
     changes: u8,
-    /// Answers to requests with former versions that may still be on their way.
+    /// Answers to requests with earlier versions that may still be in transit.
     late_answers: u8,
-    /// Whether the server has answered to the announced version.
+    /// Set once the server has answered to the announced version.
     is_accepted: bool,
 }
 
-/// What a client does after it has heard of another version.
+/// The reaction of a client to a server with another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reaction {
-    /// It announces the version that the server named.
+    /// The client announces the version that the server named.
     Changed,
-    /// The answer was to a request with a former version.
+    /// The answer was to a request with an earlier version.
     Ignored,
 }
 
 impl Version {
-    /// The version that the application wants, or else the one that the server was heard to speak, or else that of the
-    /// configuration.
+    /// Chooses the version of the application, of the server if known, or of the configuration, in this order.
     fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
         let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);
         Self { announced, first: announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
     }
 
-    /// The server named its version, after it was sent so many requests with the announced one.
+    /// Handles a version named by the server, after `requests` requests with the announced one.
     fn on_incompatible(&mut self, server: u8, requests: u8) -> Result<Reaction, ConnectFailure> {
         let failure = ConnectFailure::IncompatibleProtocol { server };
         if self.is_fixed {
@@ -376,12 +384,12 @@ impl Version {
             self.late_answers = requests.max(1);
             return Ok(Reaction::Changed);
         }
-        // A server that names the version which it has just been told cannot be helped.
+        // A server that rejects a request with the version that it names cannot be satisfied.
         self.late_answers = self.late_answers.checked_sub(1).ok_or(failure)?;
         Ok(Reaction::Ignored)
     }
 
-    /// A pong shows which version the server speaks, after it was sent so many requests with the announced one.
+    /// Handles a pong that shows the server's version, after `requests` requests with the announced one.
     const fn learn(&mut self, server: u8, requests: u8) {
         if !self.is_fixed && !self.is_accepted && !self.was_changed() {
             (self.announced, self.first) = (server, server);
@@ -393,12 +401,12 @@ impl Version {
         self.is_accepted = true;
     }
 
-    /// Whether the server made the client change the version.
+    /// Returns true if the server made the client change the version.
     const fn was_changed(&self) -> bool {
         self.changes > 0
     }
 
-    /// Why an attempt failed at which end nothing more came back.
+    /// Returns the failure of an attempt that ended without further answers.
     const fn silence(&self) -> ConnectFailure {
         if self.was_changed() && !self.is_accepted {
             ConnectFailure::SilentSinceIncompatible { server: self.announced }
@@ -410,11 +418,12 @@ impl Version {
     }
 }
 
-/// What the original leaves of 0A in a connection, where no other message is so short
-/// (docs/raknet.md#cut-messages).
+/// The part of message 0A that the original sends inside a connection (docs/raknet.md#cut-messages).
+///
+/// No other message there is so short.
 const CUT_OFF: &[u8] = &[0];
 
-/// Why a message in a connection that tells of keys ends the attempt of a client; none for any other message.
+/// Returns the failure for a message about keys inside a connection; `None` for any other message.
 pub(super) const fn failure_in_connection(message: &[u8]) -> Option<ConnectFailure> {
     match message {
         CUT_OFF => Some(ConnectFailure::SecurityRequired),
@@ -422,8 +431,9 @@ pub(super) const fn failure_in_connection(message: &[u8]) -> Option<ConnectFailu
     }
 }
 
-/// Why a message that tells of keys ends the attempt of a client; none for any other message. The documents disagree on
-/// what follows the ids, and the original on how much of it is sent.
+/// Returns the failure for a message about keys; `None` for any other message.
+///
+/// The documents disagree on the bytes after the ids, and the original sends varying amounts of them.
 pub(super) const fn failure_of(message: &[u8]) -> Option<ConnectFailure> {
     Some(match message {
         [id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY, 1, ..] => ConnectFailure::IdentityRequired,

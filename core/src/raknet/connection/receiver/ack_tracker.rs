@@ -1,4 +1,4 @@
-//! The window of datagram numbers: which arrived, which are to be acknowledged, and which are missing.
+//! The window of datagram numbers: which ones were received, are to be acknowledged, or are missing.
 
 use crate::cursor::{WireError, Writer};
 use crate::raknet::shared_state::WINDOW_WORDS;
@@ -8,78 +8,81 @@ use crate::serial::U24;
 
 /// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
-/// How many of the numbers before a jump are reported missing (docs/raknet.md#gaps).
+/// The most numbers before a jump that are reported missing (docs/raknet.md#gaps).
 const MAX_MISSING: u32 = 1_000;
 
-/// How many acknowledgements name a datagram that arrived. Nobody acknowledges an acknowledgement, so one that is lost
-/// would otherwise make all that it names look lost. A repeated number lengthens a record instead of adding one, unless a
-/// datagram beside it is missing; numbers that a peer knows no more mean nothing to it (docs/raknet.md#acknowledgements).
+/// The number of acknowledgements that name each received datagram.
+///
+/// Acknowledgements are not acknowledged, so a lost one would otherwise make all datagrams that it names look lost. A
+/// repeated number extends a record instead of adding one, unless a datagram next to it is missing. Peers ignore
+/// numbers that they no longer track (docs/raknet.md#acknowledgements).
 const TIMES_NAMED: usize = 3;
 
-/// The last number there is.
+/// The highest datagram number.
 const TOP: U24 = U24::new(0xFF_FFFF);
 
-/// What a datagram number means.
+/// The classification of a datagram number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum DatagramStatus {
     New,
-    /// Arrived before: acknowledged again, and read for the reliable messages that were not in it then.
+    /// Arrived before. It is acknowledged again, and read for reliable messages that the first datagram did not
+    /// contain.
     Duplicate,
     /// Arrived before, but there was no memory for some of its reliable messages.
     Deferred,
-    /// Too far ahead or behind: as if it had never arrived.
+    /// Too far ahead or behind: treated as if it had never arrived.
     OutsideWindow,
 }
 
-/// Which of the two lists a datagram of records is made from.
+/// The list from which a datagram of records is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     Ack,
     Nack,
 }
 
-/// The receive window. As long as all its numbers were received, which is so while nothing is lost or overtaken, the fates are
-/// neither read nor written.
+/// The receive window. While no datagram is missing or deferred in it, that is without loss or reordering, the states
+/// are neither read nor written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct AckTracker {
-    /// One more than the newest number that arrived.
+    /// One more than the newest received number.
     next: U24,
-    /// One more than the newest number that was missing or deferred, as long as that is within the window; then the fates hold.
+    /// One more than the newest missing or deferred number, while that is within the window. The states are then valid.
     gap_end: Option<U24>,
-    /// What `next` was when the last acknowledgements were composed, the oldest first.
+    /// The values of `next` when the last acknowledgements were composed, the oldest first.
     named_until: [U24; TIMES_NAMED],
-    /// The oldest number that arrived since the last acknowledgement or that found no room in it. What was received from it
-    /// on is named.
+    /// The oldest number received since the last acknowledgement, or for which that had no room. All numbers received
+    /// from it on are named by the next one.
     unnamed: Option<U24>,
-    /// How many arrived since.
+    /// The count of datagrams received since then.
     unacknowledged_count: u32,
     missing_count: u32,
-    /// The oldest number that was deferred and that no negative acknowledgement has named since.
+    /// The oldest deferred number that no negative acknowledgement has named since.
     oldest_deferred: Option<U24>,
-    /// From here on deferred numbers are to be named by a negative acknowledgement, too. They stay deferred: their unreliable
-    /// messages are not to be delivered again.
+    /// The number from which negative acknowledgements also name deferred numbers. They remain deferred, because their
+    /// unreliable messages must not be delivered again.
     names_deferred_from: Option<U24>,
 }
 
 impl AckTracker {
-    /// Lets a new window expect `start` first.
+    /// Sets the first number that a new window expects.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
         self.next = start;
         self.named_until = [start; TIMES_NAMED];
     }
 
-    /// How many datagrams arrived that are to be acknowledged, those that arrived again too.
+    /// Returns the number of received datagrams to acknowledge, including duplicates.
     pub(super) const fn unacknowledged(&self) -> u32 {
         self.unacknowledged_count
     }
 
-    /// Whether a negative acknowledgement is to be sent.
+    /// Returns true if a negative acknowledgement is to be sent.
     pub(super) const fn has_missing(&self) -> bool {
         self.missing_count > 0 || self.names_deferred_from.is_some()
     }
 
-    /// What `number` means, without remembering it.
-    pub(in super::super) fn classify(&self, fates: &Fates<'_>, number: U24) -> DatagramStatus {
+    /// Classifies `number` without recording it.
+    pub(in super::super) fn classify(&self, states: &RecvStates<'_>, number: U24) -> DatagramStatus {
         let is_older = number.is_older_than(self.next);
         if !is_older {
             return if number.since(self.next) > MAX_JUMP {
@@ -91,152 +94,157 @@ impl AckTracker {
         if self.next.since(number) > WINDOW {
             return DatagramStatus::OutsideWindow;
         }
-        match self.word(fates, number).0.first() {
-            Fate::Unknown | Fate::Missing => DatagramStatus::New,
-            Fate::Received => DatagramStatus::Duplicate,
-            Fate::Deferred => DatagramStatus::Deferred,
+        match self.word(states, number).0.first() {
+            RecvState::Unknown | RecvState::Missing => DatagramStatus::New,
+            RecvState::Received => DatagramStatus::Duplicate,
+            RecvState::Deferred => DatagramStatus::Deferred,
         }
     }
 
-    /// What is known of `number` and of some that follow it, and of how many.
-    fn word(&self, fates: &Fates<'_>, number: U24) -> (Word, u32) {
-        if self.gap_end.is_some() { fates.word(number) } else { Word::RECEIVED }
+    /// Returns the states of `number` and of some that follow it, and their count.
+    fn word(&self, states: &RecvStates<'_>, number: U24) -> (Word, u32) {
+        if self.gap_end.is_some() { states.word(number) } else { Word::RECEIVED }
     }
 
-    /// Whether `number` is the one behind the newest so far: nothing is missing before it that was not missing already.
+    /// Returns true if `number` directly follows the newest received one, so that it opens no gap.
     pub(super) fn is_next(&self, number: U24) -> bool {
         number == self.next
     }
 
-    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
-    pub(super) fn commit(&mut self, fates: &mut Fates<'_>, number: U24) {
-        self.reach(fates, number);
-        self.set(fates, number, Fate::Received);
+    /// Records that `number` was received and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
+    pub(super) fn commit(&mut self, states: &mut RecvStates<'_>, number: U24) {
+        self.reach(states, number);
+        self.set(states, number, RecvState::Received);
         self.unacknowledged_count = self.unacknowledged_count.saturating_add(1);
         if self.unnamed.is_none_or(|unnamed| number.is_older_than(unnamed)) {
             self.unnamed = Some(number);
         }
     }
 
-    /// Remembers that `number` arrived and that there was no memory for some of its messages. It is neither acknowledged
-    /// nor reported missing: it would be sent again in vain before there is memory.
-    pub(super) fn defer(&mut self, fates: &mut Fates<'_>, number: U24) {
-        self.reach(fates, number);
-        self.begin_gap(fates, number.next());
-        self.set(fates, number, Fate::Deferred);
+    /// Records that `number` was received but there was no memory for some of its messages. It is neither acknowledged
+    /// nor reported missing: a retransmission would be in vain until there is memory.
+    pub(super) fn defer(&mut self, states: &mut RecvStates<'_>, number: U24) {
+        self.reach(states, number);
+        self.begin_gap(states, number.next());
+        self.set(states, number, RecvState::Deferred);
         if self.oldest_deferred.is_none_or(|oldest| number.is_older_than(oldest)) {
             self.oldest_deferred = Some(number);
         }
     }
 
-    /// Whether numbers were deferred that no negative acknowledgement has named since.
+    /// Returns true if there are deferred numbers that no negative acknowledgement has named since.
     pub(super) const fn has_deferred(&self) -> bool {
         self.oldest_deferred.is_some()
     }
 
-    /// Reports deferred datagrams missing, since there is memory for them now. The other peer sends them again at once,
-    /// where it would wait for a timeout otherwise.
-    pub(super) fn nack_deferred(&mut self, fates: &Fates<'_>) {
+    /// Reports deferred datagrams missing because there is memory for them now. The remote peer retransmits them at
+    /// once, instead of after a timeout.
+    pub(super) fn nack_deferred(&mut self, states: &RecvStates<'_>) {
         let Some(deferred) = self.oldest_deferred.take() else { return };
         let from = self.names_deferred_from.unwrap_or(deferred);
         let from = self.within_window(if deferred.is_older_than(from) { deferred } else { from });
         self.names_deferred_from = Some(from);
-        // What was deferred may have fallen behind the window.
-        if self.first_listed(fates, RecordKind::Nack, from, self.next.minus(1)).is_none() {
+        // The deferred numbers may have fallen out of the window.
+        if self.first_listed(states, RecordKind::Nack, from, self.next.minus(1)).is_none() {
             self.names_deferred_from = None;
         }
     }
 
-    fn set(&mut self, fates: &mut Fates<'_>, number: U24, fate: Fate) {
+    fn set(&mut self, states: &mut RecvStates<'_>, number: U24, state: RecvState) {
         if self.gap_end.is_none() {
             return;
         }
-        self.missing_count -= u32::from(fates.get(number) == Fate::Missing);
-        self.missing_count += u32::from(fate == Fate::Missing);
-        fates.set(number, fate);
+        self.missing_count -= u32::from(states.get(number) == RecvState::Missing);
+        self.missing_count += u32::from(state == RecvState::Missing);
+        states.set(number, state);
     }
 
-    /// Makes `number` the newest one, if it is none of the window. The numbers that it jumps over are missing; those behind
-    /// the window are forgotten.
-    fn reach(&mut self, fates: &mut Fates<'_>, number: U24) {
+    /// Advances the window to `number` if it is ahead. The skipped numbers are missing; those that fall out of the
+    /// window are forgotten.
+    fn reach(&mut self, states: &mut RecvStates<'_>, number: U24) {
         if number.is_older_than(self.next) {
             return;
         }
         let jump = number.since(self.next);
         self.next = number.next();
         if jump > 0 {
-            self.begin_gap(fates, number);
+            self.begin_gap(states, number);
         }
         if self.gap_end.is_some() {
-            self.reach_in_gap(fates, number, jump);
+            self.reach_in_gap(states, number, jump);
         }
         if self.unnamed.is_some_and(|unnamed| self.next.since(unnamed) > WINDOW) {
-            self.forget_unnamed(fates);
+            self.forget_unnamed(states);
         }
     }
 
-    fn reach_in_gap(&mut self, fates: &mut Fates<'_>, number: U24, jump: u32) {
+    fn reach_in_gap(&mut self, states: &mut RecvStates<'_>, number: U24, jump: u32) {
         for behind in 1..=jump.min(WINDOW - 1) {
             let is_missing = behind <= MAX_MISSING;
-            self.set(fates, number.minus(behind), if is_missing { Fate::Missing } else { Fate::Unknown });
+            self.set(
+                states,
+                number.minus(behind),
+                if is_missing { RecvState::Missing } else { RecvState::Unknown },
+            );
         }
-        self.set(fates, number, Fate::Unknown);
+        self.set(states, number, RecvState::Unknown);
         self.gap_end = self.gap_end.filter(|end| self.next.since(*end) < WINDOW);
     }
 
-    /// A number before `end` is missing or deferred.
-    fn begin_gap(&mut self, fates: &mut Fates<'_>, end: U24) {
+    /// Records that a number before `end` is missing or deferred.
+    fn begin_gap(&mut self, states: &mut RecvStates<'_>, end: U24) {
         if self.gap_end.is_none() {
-            fates.fill();
+            states.fill();
         }
         if self.gap_end.is_none_or(|known| known.is_older_than(end)) {
             self.gap_end = Some(end);
         }
     }
 
-    /// What is unnamed has fallen behind the window, at least in part.
+    /// Called when unnamed numbers have, at least in part, fallen out of the window.
     #[cold]
-    fn forget_unnamed(&mut self, fates: &Fates<'_>) {
+    fn forget_unnamed(&mut self, states: &RecvStates<'_>) {
         let oldest = self.next.minus(WINDOW);
-        self.unnamed = self.first_listed(fates, RecordKind::Ack, oldest, self.next.minus(1));
+        self.unnamed = self.first_listed(states, RecordKind::Ack, oldest, self.next.minus(1));
         if self.unnamed.is_none() {
             self.unacknowledged_count = 0;
         }
     }
 
-    /// `number`, or the oldest one of the window if it is older.
+    /// Returns `number`, or the oldest number of the window if that is newer.
     fn within_window(&self, number: U24) -> U24 {
         if self.next.since(number) > WINDOW { self.next.minus(WINDOW) } else { number }
     }
 
-    /// Composes a datagram of records in at most `limit` bytes. What it names is forgotten; the rest waits for the next one.
+    /// Composes a datagram of records in at most `limit` bytes. The named numbers are removed from the list; the rest
+    /// is left for the next datagram.
     pub(super) fn write(
         &mut self,
-        fates: &mut Fates<'_>,
+        states: &mut RecvStates<'_>,
         kind: RecordKind,
         writer: &mut Writer<'_>,
         limit: usize,
     ) -> Result<(), WireError> {
         header(kind, 0).write(writer)?;
         let (mut records, newest) = (0, self.next.minus(1));
-        let (first, last) = self.segment(fates, kind, self.oldest_to_name(kind), newest);
-        let mut rest = self.first_listed(fates, kind, first, last);
+        let (first, last) = self.segment(states, kind, self.oldest_to_name(kind), newest);
+        let mut rest = self.first_listed(states, kind, first, last);
         while let Some(at) = rest {
             if writer.written() + MAX_RECORD > limit {
                 break;
             }
-            let record = Record { first: at, last: self.end_of_run(fates, kind, at, last) };
+            let record = Record { first: at, last: self.end_of_run(states, kind, at, last) };
             record.write(writer)?;
             records += 1;
-            self.forget(fates, kind, record);
+            self.forget(states, kind, record);
             rest = if record.last == last {
                 None
             } else {
-                self.first_listed(fates, kind, record.last.next(), last)
+                self.first_listed(states, kind, record.last.next(), last)
             };
         }
         let behind =
-            || if last == newest { None } else { self.first_listed(fates, kind, last.next(), newest) };
+            || if last == newest { None } else { self.first_listed(states, kind, last.next(), newest) };
         let rest = rest.or_else(behind);
         match kind {
             RecordKind::Ack => self.on_acknowledged(rest),
@@ -257,23 +265,23 @@ impl AckTracker {
         }
     }
 
-    /// The part of a range that one datagram names: numbers in their order that do not wrap.
-    fn segment(&self, fates: &Fates<'_>, kind: RecordKind, oldest: U24, newest: U24) -> (U24, U24) {
+    /// Returns the part of a range that one datagram names: ascending numbers that do not wrap.
+    fn segment(&self, states: &RecvStates<'_>, kind: RecordKind, oldest: U24, newest: U24) -> (U24, U24) {
         if oldest.get() <= newest.get() {
             return (oldest, newest);
         }
         let begins_before_the_wrap = match kind {
             RecordKind::Ack => self.unnamed.is_none_or(|unnamed| unnamed.get() > newest.get()),
-            RecordKind::Nack => self.first_listed(fates, kind, oldest, TOP).is_some(),
+            RecordKind::Nack => self.first_listed(states, kind, oldest, TOP).is_some(),
         };
         if begins_before_the_wrap { (oldest, TOP) } else { (U24::new(0), newest) }
     }
 
-    /// An acknowledgement was composed that names everything, or everything before `rest`.
+    /// Called when an acknowledgement was composed, which names everything or everything before `rest`.
     fn on_acknowledged(&mut self, rest: Option<U24>) {
         self.unnamed = rest;
         if let Some(rest) = rest {
-            // What found no room comes first in the next one. What was named is not repeated then.
+            // The rest comes first in the next acknowledgement, which does not repeat the numbers named here.
             self.named_until = [rest; TIMES_NAMED];
             return;
         }
@@ -282,14 +290,14 @@ impl AckTracker {
         self.unacknowledged_count = 0;
     }
 
-    /// The first listed number from `at` to `last`.
-    fn first_listed(&self, fates: &Fates<'_>, kind: RecordKind, mut at: U24, last: U24) -> Option<U24> {
-        // A window without numbers has its last one before its first.
+    /// Returns the first listed number from `at` to `last`.
+    fn first_listed(&self, states: &RecvStates<'_>, kind: RecordKind, mut at: U24, last: U24) -> Option<U24> {
+        // In a window without numbers the last one precedes the first.
         if self.next.since(at) > WINDOW || at == self.next {
             return None;
         }
-        while !self.is_listed(fates, kind, at) {
-            let skip = self.unlisted(fates, kind, at);
+        while !self.is_listed(states, kind, at) {
+            let skip = self.unlisted(states, kind, at);
             if skip > last.since(at) {
                 return None;
             }
@@ -298,9 +306,10 @@ impl AckTracker {
         Some(at)
     }
 
-    /// Those that a datagram of this kind lists, the lowest bit for `number`, and how many bits tell.
-    fn listed(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
-        let (Word { low, high }, bits) = self.word(fates, number);
+    /// Returns the numbers that a datagram of this kind lists, and the count of valid bits. The lowest bit is that of
+    /// `number`.
+    fn listed(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
+        let (Word { low, high }, bits) = self.word(states, number);
         match (kind, self.names_deferred_from) {
             (RecordKind::Ack, _) => (low & !high, bits),
             (RecordKind::Nack, None) => (low & high, bits),
@@ -311,24 +320,25 @@ impl AckTracker {
         }
     }
 
-    fn is_listed(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> bool {
-        self.listed(fates, kind, number).0 & 1 != 0
+    fn is_listed(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> bool {
+        self.listed(states, kind, number).0 & 1 != 0
     }
 
-    /// How many numbers from `number` on, which is not listed, are certainly not listed either.
-    fn unlisted(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> u32 {
-        let (listed, bits) = self.listed(fates, kind, number);
+    /// Returns how many numbers, starting with the unlisted `number`, are known not to be listed.
+    fn unlisted(&self, states: &RecvStates<'_>, kind: RecordKind, number: U24) -> u32 {
+        let (listed, bits) = self.listed(states, kind, number);
         listed.trailing_zeros().min(bits).max(1)
     }
 
-    /// The last of the listed numbers that follow each other from `first` on, up to `last`. The original refuses an
-    /// acknowledgement of the last number there is, and all records after it (docs/raknet.md#records), so that number comes
-    /// alone.
-    fn end_of_run(&self, fates: &Fates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
+    /// Returns the last number of the run of listed numbers that begins with `first`, up to `last`.
+    ///
+    /// The original rejects an acknowledgement of the highest number and all records after it (docs/raknet.md#records),
+    /// so that number is in a record of its own.
+    fn end_of_run(&self, states: &RecvStates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
         let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;
         loop {
-            let (listed, bits) = self.listed(fates, kind, at);
+            let (listed, bits) = self.listed(states, kind, at);
             let run = listed.trailing_ones().min(bits);
             if run > last.since(at) {
                 return last;
@@ -340,14 +350,14 @@ impl AckTracker {
         }
     }
 
-    /// A negative acknowledgement names these numbers.
-    fn forget(&mut self, fates: &mut Fates<'_>, kind: RecordKind, record: Record) {
+    /// Removes the numbers that a negative acknowledgement named.
+    fn forget(&mut self, states: &mut RecvStates<'_>, kind: RecordKind, record: Record) {
         if kind == RecordKind::Ack {
             return;
         }
         for number in (0..=record.last.since(record.first)).map(|offset| record.first.plus(offset)) {
-            if fates.get(number) == Fate::Missing {
-                self.set(fates, number, Fate::Unknown);
+            if states.get(number) == RecvState::Missing {
+                self.set(states, number, RecvState::Unknown);
             }
         }
     }
@@ -364,48 +374,49 @@ const fn header(kind: RecordKind, records: u16) -> DatagramHeader {
 const WORD: u32 = 32;
 /// Words of each table.
 const TABLE: usize = WINDOW_WORDS / 2;
-/// Datagrams behind the newest that are remembered.
+/// The size of the window in datagrams.
 const WINDOW: u32 = TABLE as u32 * WORD;
 
-/// What is known of a number of the window.
+/// The state of a number in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nothing, or that a negative acknowledgement has named it.
+enum RecvState {
+    /// Unknown, or already named by a negative acknowledgement.
     Unknown,
-    /// It arrived, and its messages were all taken.
+    /// Received, and all its messages were accepted.
     Received,
-    /// It arrived, and there was no memory for some of its messages.
+    /// Received, but there was no memory for some of its messages.
     Deferred,
-    /// A negative acknowledgement is to name it.
+    /// To be named by a negative acknowledgement.
     Missing,
 }
 
-/// The fate of each number of the window, as one bit in each of two tables: first that of those that are received or missing,
-/// then that of those that are deferred or missing.
-pub(in super::super) struct Fates<'h>(Option<&'h mut [u32; WINDOW_WORDS]>);
+/// The state of each number in the window, as one bit in each of two tables. The first is set for received and missing
+/// numbers, the second for deferred and missing ones.
+pub(in super::super) struct RecvStates<'h>(Option<&'h mut [u32; WINDOW_WORDS]>);
 
-impl<'h> Fates<'h> {
-    /// The fates in the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a connection.
+impl<'h> RecvStates<'h> {
+    /// Creates the states in the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a
+    /// connection.
     #[inline]
     pub(in super::super) const fn new(words: Option<&'h mut [u32; WINDOW_WORDS]>) -> Self {
         Self(words)
     }
 
-    /// Which word of a table, and which bit of it.
+    /// Returns the word of a table and the bit in it for a number.
     const fn place(number: U24) -> (usize, u32) {
         let bit = number.get() % WINDOW;
         ((bit / WORD) as usize, bit % WORD)
     }
 
-    fn get(&self, number: U24) -> Fate {
+    fn get(&self, number: U24) -> RecvState {
         self.word(number).0.first()
     }
 
-    fn set(&mut self, number: U24, fate: Fate) {
+    fn set(&mut self, number: U24, state: RecvState) {
         let (word, bit) = Self::place(number);
         let values = [
-            (word, matches!(fate, Fate::Received | Fate::Missing)),
-            (TABLE + word, matches!(fate, Fate::Deferred | Fate::Missing)),
+            (word, matches!(state, RecvState::Received | RecvState::Missing)),
+            (TABLE + word, matches!(state, RecvState::Deferred | RecvState::Missing)),
         ];
         let Some(words) = &mut self.0 else { return };
         for (word, value) in values {
@@ -415,7 +426,7 @@ impl<'h> Fates<'h> {
         }
     }
 
-    /// Every number of the window was received.
+    /// Marks every number of the window as received.
     fn fill(&mut self) {
         let Some(words) = &mut self.0 else { return };
         let (low, high) = words.split_at_mut(TABLE);
@@ -423,7 +434,7 @@ impl<'h> Fates<'h> {
         high.fill(0);
     }
 
-    /// A word of bits for those that are received, deferred or missing, the lowest for `number`, and how many bits it has.
+    /// Returns the states from `number` on, with the lowest bit for `number`, and their count.
     fn word(&self, number: U24) -> (Word, u32) {
         let (word, bit) = Self::place(number);
         let at =
@@ -432,7 +443,7 @@ impl<'h> Fates<'h> {
     }
 }
 
-/// Some of the fates, the first in the lowest bit.
+/// Some of the states, the first one in the lowest bit.
 #[derive(Clone, Copy)]
 struct Word {
     low: u32,
@@ -440,15 +451,15 @@ struct Word {
 }
 
 impl Word {
-    /// All were received.
+    /// All numbers are received.
     const RECEIVED: (Self, u32) = (Self { low: u32::MAX, high: 0 }, WORD);
 
-    const fn first(self) -> Fate {
+    const fn first(self) -> RecvState {
         match (self.high & 1 != 0, self.low & 1 != 0) {
-            (false, false) => Fate::Unknown,
-            (false, true) => Fate::Received,
-            (true, false) => Fate::Deferred,
-            (true, true) => Fate::Missing,
+            (false, false) => RecvState::Unknown,
+            (false, true) => RecvState::Received,
+            (true, false) => RecvState::Deferred,
+            (true, true) => RecvState::Missing,
         }
     }
 }
@@ -461,7 +472,7 @@ mod tests {
     use core::ops::Deref;
     use std::vec::Vec;
 
-    /// A window with the words for its fates, in which an earlier connection has left something.
+    /// A window with words that still contain the states of an earlier connection.
     struct Window {
         ack_tracker: AckTracker,
         words: [u32; WINDOW_WORDS],
@@ -475,27 +486,27 @@ mod tests {
         }
 
         fn classify(&mut self, number: u32) -> DatagramStatus {
-            self.ack_tracker.classify(&Fates::new(Some(&mut self.words)), U24::new(number))
+            self.ack_tracker.classify(&RecvStates::new(Some(&mut self.words)), U24::new(number))
         }
 
         fn commit(&mut self, number: u32) {
-            self.ack_tracker.commit(&mut Fates::new(Some(&mut self.words)), U24::new(number));
+            self.ack_tracker.commit(&mut RecvStates::new(Some(&mut self.words)), U24::new(number));
         }
 
         fn defer(&mut self, number: u32) {
-            self.ack_tracker.defer(&mut Fates::new(Some(&mut self.words)), U24::new(number));
+            self.ack_tracker.defer(&mut RecvStates::new(Some(&mut self.words)), U24::new(number));
         }
 
         fn nack_deferred(&mut self) {
-            self.ack_tracker.nack_deferred(&Fates::new(Some(&mut self.words)));
+            self.ack_tracker.nack_deferred(&RecvStates::new(Some(&mut self.words)));
         }
 
         fn write(&mut self, kind: RecordKind, writer: &mut Writer<'_>, limit: usize) {
-            let mut fates = Fates::new(Some(&mut self.words));
-            self.ack_tracker.write(&mut fates, kind, writer, limit).expect("room for records");
+            let mut states = RecvStates::new(Some(&mut self.words));
+            self.ack_tracker.write(&mut states, kind, writer, limit).expect("room for records");
         }
 
-        /// Whether all numbers of the window were received, as far as it knows.
+        /// Returns true if the tracker knows of no gap in the window.
         fn is_whole(&self) -> bool {
             self.ack_tracker.gap_end.is_none()
         }
@@ -544,9 +555,9 @@ mod tests {
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
-    /// Memory that nobody touches takes none of the machine.
+    /// Memory that is never touched takes no physical pages.
     #[test]
-    fn the_fates_are_touched_only_while_a_gap_is_in_the_window() {
+    fn the_states_are_touched_only_while_a_gap_is_in_the_window() {
         let mut ack_tracker = Window::starting_at(0);
         let untouched = ack_tracker.words;
         (0..2_000).for_each(|number| ack_tracker.commit(number));
@@ -567,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_before_lengthens_the_record_of_what_follows() {
+    fn repeated_numbers_extend_the_record_of_following_ones() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         let mut first = U24::new(0xFF_FFFC);
         for _ in 0..300 {
@@ -594,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn records_do_not_wrap_and_the_last_number_comes_last() {
+    fn records_do_not_wrap_and_the_highest_number_is_alone() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         for step in 0..8 {
             ack_tracker.commit(0xFF_FFFC + step);
@@ -619,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_beside_the_last_number_are_reported_on_both_sides_of_it() {
+    fn gaps_on_both_sides_of_the_highest_number_are_reported() {
         let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         ack_tracker.commit(0xFF_FFFC);
         ack_tracker.commit(2);
@@ -631,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fell_behind_the_window_is_not_acknowledged() {
+    fn numbers_behind_the_window_are_not_acknowledged() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(5);
         (6..1_029).for_each(|number| ack_tracker.defer(number));
@@ -643,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_called_missing_once_there_is_room() {
+    fn deferred_datagrams_are_reported_missing_once_there_is_room() {
         let mut ack_tracker = Window::starting_at(0);
         ack_tracker.commit(0);
         for number in [1, 3, 4] {
@@ -662,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_that_fell_behind_the_window_are_forgotten() {
+    fn deferred_datagrams_behind_the_window_are_forgotten() {
         let mut ack_tracker = Window::starting_at(0xFF_FFF0);
         ack_tracker.defer(0xFF_FFF0);
         (1..1_100).for_each(|step| ack_tracker.commit(0xFF_FFF0 + step));
@@ -671,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_waits_for_the_next_datagram() {
+    fn surplus_records_wait_for_the_next_datagram() {
         let mut ack_tracker = Window::starting_at(0);
         (0..20).for_each(|number| ack_tracker.commit(number * 2));
         let mut buffer = [0; 64];

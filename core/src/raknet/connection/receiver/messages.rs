@@ -1,8 +1,9 @@
-//! Whole messages: which are delivered, which wait for their turn, and what the application takes.
+//! Whole messages: delivery, buffering until their turn, and the queue that the application reads.
 //!
-//! Messages may wait for their turn in a common block. While a lost datagram is sent again, everything behind it on its
-//! channel waits, and a message takes a block however short it is. So a message that directly follows the one that was kept
-//! last goes behind it into its block, after two bytes with its length. When its turn comes it gets a block of its own.
+//! Buffered messages may share a block. While a lost datagram is retransmitted, everything behind it on its channel
+//! waits, and a message takes a block however short it is. So a message that directly follows the one buffered last is
+//! appended to the same block, preceded by its length in two bytes. When its turn comes it is moved to a block of its
+//! own.
 
 use super::reorder_buffer::{Disposition, disposition};
 use super::{ControlMessage, Payload, ReceiveError, ReceivedBytes, Receiver};
@@ -13,7 +14,7 @@ use crate::raknet::wire::id;
 use crate::storage::{Block, BlockLink, Queue};
 
 impl Receiver {
-    /// Takes a whole message: delivers it, keeps it for its turn, or drops it as outdated.
+    /// Handles a whole message: delivers it, buffers it until its turn, or drops it as outdated.
     pub(super) fn on_message<'d>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -61,7 +62,7 @@ impl Receiver {
         }
     }
 
-    /// Continues after a message of RakNet itself was handled.
+    /// Continues after a control message of RakNet was handled.
     pub(in super::super) fn resume(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -74,7 +75,7 @@ impl Receiver {
         }
     }
 
-    /// Delivers the buffered messages of a channel whose turn has come.
+    /// Delivers the buffered messages of a channel that are next in order.
     pub(in super::super) fn deliver_buffered(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -128,7 +129,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The bytes of a message of RakNet itself; a stored one is freed, and its bytes are copied to `buffer`.
+    /// Returns the bytes of a control message; a stored one is freed after its bytes were copied to `buffer`.
     pub(in super::super) fn control_bytes<'b>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -148,7 +149,7 @@ impl Receiver {
         }
     }
 
-    /// Copies a message into the pool, unless it is there already.
+    /// Copies a message into the pool, unless it is already there.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn store(
         &mut self,
@@ -173,7 +174,7 @@ impl Receiver {
         Ok(message)
     }
 
-    /// Drops a message that a newer one has outdated.
+    /// Drops a message that a newer one has superseded.
     fn ignore(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         let bytes = match payload {
             Payload::Borrowed(payload) => payload.len(),
@@ -191,17 +192,19 @@ impl Receiver {
         }
     }
 
-    /// Queues receipts for the application. Their blocks stay charged to what is sent.
+    /// Queues receipts for the application. Their blocks remain charged to the sending share.
     pub(in super::super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
         self.receive_queue.append(cx.pool, receipts);
     }
 
-    /// Whether nothing waits for the application.
+    /// Returns true if nothing waits for the application.
     pub(in super::super) const fn is_read(&self) -> bool {
         self.receive_queue.is_empty()
     }
 
-    /// Takes the next message or receipt for the application. `clock_difference` is the other peer's clock minus this one.
+    /// Takes the next message or receipt for the application.
+    ///
+    /// `clock_difference` is the clock of the remote peer minus the local one.
     pub(in super::super) fn take_message(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -218,7 +221,7 @@ impl Receiver {
     }
 }
 
-/// Whether a message is for RakNet itself and not for the application.
+/// Returns true if a message is a control message of RakNet rather than one for the application.
 fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     let first_byte = match payload {
         Payload::Borrowed(payload) => payload.first(),
@@ -227,7 +230,7 @@ fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
 }
 
-/// Translates the sender's time in a message with a time stamp to this peer's clock (docs/raknet.md#pings).
+/// Converts the sender's time in a message with a time stamp to the local clock (docs/raknet.md#pings).
 fn translate_timestamp(
     cx: &mut Context<'_, '_>,
     message: Block,
@@ -241,7 +244,9 @@ fn translate_timestamp(
 }
 
 impl Receiver {
-    /// Puts a message behind the one that was kept last; false if it does not follow that one, or does not fit.
+    /// Appends a message to the one buffered last.
+    ///
+    /// Returns false if it does not follow that one, or does not fit.
     fn pack(&self, cx: &mut Context<'_, '_>, message: &IncomingMessage, payload: &[u8]) -> bool {
         let Some(block) = self.packing else { return false };
         let Some(mut first) = cx.pool.header(block).received().copied() else { return false };
@@ -261,8 +266,9 @@ impl Receiver {
         true
     }
 
-    /// Takes the first message of a channel, which shares its block, and moves it to a block of its own; `None` if there is no
-    /// room for that.
+    /// Moves the first message of a channel from a shared block to a block of its own.
+    ///
+    /// Returns `None` if there is no room for that.
     fn unpack_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {
         if !self.share.take(cx, 1, Disposition::Deliver) {
             self.no_room(cx);
@@ -276,7 +282,7 @@ impl Receiver {
         front
     }
 
-    /// Moves the first message of a channel out of the block that it shares.
+    /// Moves the first message of a channel out of its shared block.
     fn split_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {
         let packed = self.channels.update(cx.pool, first.channel, |channel, pool| channel.pop(pool))?;
         let alone = IncomingMessage { followers: 0, length: 0, ..first };
@@ -287,18 +293,18 @@ impl Receiver {
         front
     }
 
-    /// Whether messages whose turn has come wait for blocks.
+    /// Returns true if messages that are next in order wait for blocks.
     pub(in super::super) const fn is_stalled(&self) -> bool {
         PACKING && self.stalled != 0
     }
 
-    /// Takes the channels on which that is so, a bit for each.
+    /// Takes the channels on which messages wait for blocks, as a bit mask.
     pub(in super::super) const fn take_stalled(&mut self) -> u32 {
         if PACKING { core::mem::replace(&mut self.stalled, 0) } else { 0 }
     }
 }
 
-/// The message that is the first one of a block now that the bytes of the one before it are gone.
+/// Returns the message that is the first one of a block once the previous one was removed.
 fn without_first(cx: &mut Context<'_, '_>, packed: Block, first: IncomingMessage) -> IncomingMessage {
     let length = cx.pool.bytes(packed).first_chunk().copied().map_or(0, u16::from_le_bytes);
     cx.pool.drop_front(packed, 2);

@@ -1,4 +1,4 @@
-//! What a connection receives: datagrams, capsules, messages (docs/raknet.md#receiving).
+//! The receiving side of a connection: datagrams, capsules and messages (docs/raknet.md#receiving).
 
 mod ack_tracker;
 mod messages;
@@ -7,7 +7,7 @@ mod reorder_buffer;
 mod share;
 
 pub(super) use ack_tracker::DatagramStatus;
-use ack_tracker::{AckTracker, Fates, RecordKind};
+use ack_tracker::{AckTracker, RecordKind, RecvStates};
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
 pub(super) use share::ReceiveError;
@@ -26,21 +26,21 @@ use crate::serial::U24;
 use crate::storage::{Arrival, Block, BlockLink, Purpose, Queue, SparseWindow};
 use crate::time::Instant;
 
-/// Datagrams after which an acknowledgement no longer waits for more.
+/// Datagrams after which an acknowledgement is no longer delayed.
 const ACK_AT_ONCE: u32 = 8;
 
-/// Bytes that are counted.
+/// The kinds of received bytes that are counted.
 #[derive(Clone, Copy)]
 enum ReceivedBytes {
-    /// Of messages that the application read.
+    /// Bytes of messages that the application read.
     Processed,
-    /// Of capsules that were duplicates or outdated.
+    /// Bytes of capsules that were duplicates or outdated.
     Ignored,
-    /// Of datagrams, without IP and UDP headers.
+    /// Bytes of datagrams, without IP and UDP headers.
     Datagrams,
 }
 
-/// The bytes of a message.
+/// The location of the bytes of a message.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'d> {
     /// In the datagram that is being handled.
@@ -49,11 +49,11 @@ pub(super) enum Payload<'d> {
     Stored(Block),
 }
 
-/// A message of RakNet itself.
+/// A control message of RakNet.
 #[derive(Clone, Copy)]
 pub(super) struct ControlMessage<'d> {
     pub(super) payload: Payload<'d>,
-    /// The channel on which buffered messages may be deliverable after this one.
+    /// The channel on which buffered messages may become deliverable after this one.
     channel: Option<u8>,
 }
 
@@ -61,15 +61,15 @@ pub(super) struct ControlMessage<'d> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receiver {
     datagrams: AckTracker,
-    /// When the datagrams that arrived are to be acknowledged.
+    /// When the received datagrams are to be acknowledged.
     ack_at: Option<Instant>,
-    /// The reliable message numbers that arrived.
+    /// The reliable message numbers that were received.
     reliable: SparseWindow,
     channels: Channels<ReorderBuffer>,
     reassembly: Reassembly,
-    /// The block that the message kept last stands in, as long as another one may be put behind it.
+    /// The block of the message buffered last, while another one may be appended to it.
     packing: BlockLink,
-    /// One bit for each channel whose next message has come and waits for a block of its own.
+    /// A bit for each channel on which the next message has arrived and waits for a block of its own.
     stalled: u32,
     /// Messages and receipts for the application.
     receive_queue: Queue,
@@ -80,13 +80,13 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Lets a new receiver expect the numbers of datagrams and messages to start at `start`.
+    /// Sets the first number of datagrams and messages that a new receiver expects.
     pub(super) fn start_numbers_at(&mut self, start: U24) {
         self.datagrams.start_numbers_at(start);
         self.reliable = SparseWindow::new(start);
     }
 
-    /// Adds its figures to the statistics.
+    /// Adds the receiver's figures to the statistics.
     pub(super) fn fill_stats(&self, now: Instant, stats: &mut ConnectionStats) {
         let [processed, ignored, datagrams] = self.metrics.amounts(now);
         stats.messages_received = self.messages_received.get();
@@ -100,26 +100,27 @@ impl Receiver {
         self.metrics.add(now, metric as usize, bytes);
     }
 
-    /// Counts a datagram of any kind that arrived.
+    /// Counts a received datagram of any kind.
     pub(super) fn on_datagram(&mut self, now: Instant, bytes: usize) {
         self.count(now, ReceivedBytes::Datagrams, bytes);
     }
 
-    /// What the number of a data datagram means.
+    /// Classifies the number of a data datagram.
     pub(super) fn classify(&self, cx: &mut Context<'_, '_>, number: U24) -> DatagramStatus {
-        self.datagrams.classify(&fates(cx), number)
+        self.datagrams.classify(&recv_states(cx), number)
     }
 
-    /// Counts a data datagram whose capsules were all taken.
+    /// Counts a data datagram after all its capsules were accepted.
     pub(super) const fn on_datagram_taken(&mut self) {
         self.datagrams_received.add_one();
     }
 
-    /// Notes that a datagram is to be acknowledged, at `latest`.
+    /// Records that a datagram is to be acknowledged, at `latest`.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, number: U24, latest: Instant) {
-        // RFC 9000 section 13.2.1: a gap is told at once, since the other peer detects losses by what follows them.
+        // RFC 9000 section 13.2.1: a gap is acknowledged at once, because the peer detects losses from the datagrams
+        // that follow it.
         let has_gap = !self.datagrams.is_next(number);
-        self.datagrams.commit(&mut fates(cx), number);
+        self.datagrams.commit(&mut recv_states(cx), number);
         if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= cx.now || has_gap {
             self.ack_at = Some(cx.now);
         } else if self.ack_at.is_none() {
@@ -127,17 +128,17 @@ impl Receiver {
         }
     }
 
-    /// Notes that there was no memory for all of a datagram.
+    /// Records that there was no memory for all of a datagram.
     pub(super) fn defer(&mut self, cx: &mut Context<'_, '_>, number: U24) {
-        self.datagrams.defer(&mut fates(cx), number);
+        self.datagrams.defer(&mut recv_states(cx), number);
     }
 
-    /// When an acknowledgement is due.
+    /// Returns when an acknowledgement is due.
     pub(super) fn ack_deadline(&self) -> Option<Instant> {
         self.ack_at.filter(|_| self.datagrams.unacknowledged() > 0)
     }
 
-    /// Composes an acknowledgement if one is due, or a negative one.
+    /// Composes an acknowledgement or a negative one, if it is due.
     pub(super) fn compose(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -167,12 +168,13 @@ impl Receiver {
         buffer: &mut [u8],
     ) -> Option<usize> {
         let mut writer = Writer::new(buffer);
-        self.datagrams.write(&mut fates(cx), kind, &mut writer, sizes.body()).ok()?;
+        self.datagrams.write(&mut recv_states(cx), kind, &mut writer, sizes.body()).ok()?;
         Some(writer.written())
     }
 
-    /// Takes a capsule. A message of RakNet itself is returned to be handled, after which
-    /// [`resume`](Self::resume) continues.
+    /// Handles a capsule.
+    ///
+    /// A control message of RakNet is returned for the caller to handle; then [`resume`](Self::resume) continues.
     pub(super) fn on_capsule<'d>(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -182,7 +184,7 @@ impl Receiver {
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
         if !capsule.reliability.has_number_on_wire() {
-            // Nothing waits for an unreliable message, so it does not matter that it found no room.
+            // An unreliable message is not retransmitted, so a lack of room for it does not count as exhausted memory.
             let exhausted_since = self.share.exhausted_since();
             let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
             if handled.is_err() {
@@ -228,7 +230,7 @@ impl Receiver {
         }
         let payload = match capsule.split {
             None => Payload::Borrowed(payload),
-            // The connection ends, as with a message that is longer than its memory.
+            // The connection ends, as for a message that exceeds its memory.
             Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
             Some(split) if self.reassembly.is_superseded(&message, capsule.reliable, split) => {
                 self.count(cx.now, ReceivedBytes::Ignored, payload.len());
@@ -243,8 +245,9 @@ impl Receiver {
         self.on_message(cx, &message, payload, takes_messages)
     }
 
-    /// Takes the memory of a channel that was not used yet. It is taken once for a connection, so beside the quota of its
-    /// messages.
+    /// Takes the memory of a channel at its first use.
+    ///
+    /// It is charged once per connection, outside of the limit for messages.
     #[inline]
     fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
         if !FAR_CHANNELS && usize::from(channel) >= NEAR {
@@ -258,7 +261,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps a part, and returns the whole message if it was the last one.
+    /// Stores a part, and returns the whole message if the part was the last one missing.
     fn on_part(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -271,8 +274,9 @@ impl Receiver {
         match self.reassembly.on_part(cx, &mut self.share, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
-                // The sender waits for this message with all its parts acknowledged but the last ones. Of a shorter one no part
-                // needs to be acknowledged yet: an application with such messages alone would have one acknowledgement for each.
+                // The sender of a long message may wait with all but the last parts acknowledged. A shorter message
+                // needs no acknowledgement before it is complete: an application that only sends such messages would
+                // otherwise cause one for each.
                 if split.count > ACK_AT_ONCE {
                     self.ack_at = Some(cx.now);
                 }
@@ -287,7 +291,7 @@ impl Receiver {
         ReceiveError::NoMemory
     }
 
-    /// Since when nothing more has fitted into the memory of the connection.
+    /// Returns when the memory of the connection became exhausted, if it is.
     pub(super) const fn exhausted_since(&self) -> Option<Instant> {
         self.share.exhausted_since()
     }
@@ -296,29 +300,31 @@ impl Receiver {
         SPLITTING && self.reassembly.progress.is_some()
     }
 
-    /// Takes the progress of a message that arrives in parts.
+    /// Takes the progress of a message that is received in parts.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
         if SPLITTING { self.reassembly.progress.take() } else { None }
     }
 
-    /// The application has read a message, whose blocks went back to the pool.
+    /// Called when the application has read a message and its blocks were freed.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         self.share.give_back(cx, blocks);
     }
 
-    /// Whether datagrams were deferred, or messages wait for a block, for which there may be memory now.
+    /// Returns true if datagrams were deferred or messages wait for a block, for which there may be memory now.
     pub(super) const fn has_deferred(&self) -> bool {
         self.datagrams.has_deferred() || PACKING && self.stalled != 0
     }
 
-    /// Reports deferred datagrams missing once half of the share is free: with less, most of them would be deferred again.
+    /// Reports deferred datagrams missing once half of the share is free.
+    ///
+    /// With less, most of them would be deferred again.
     pub(super) fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
         if self.share.admits(cx, 0, Disposition::Buffer) {
-            self.datagrams.nack_deferred(&fates(cx));
+            self.datagrams.nack_deferred(&recv_states(cx));
         }
     }
 
-    /// Frees what arrived and cannot be delivered any more. Messages for the application stay.
+    /// Frees received data that can no longer be delivered. Messages for the application remain.
     pub(super) fn clear_undelivered(&mut self, cx: &mut Context<'_, '_>) {
         self.packing = None;
         self.stalled = 0;
@@ -344,9 +350,9 @@ impl Receiver {
     }
 }
 
-/// The fates of the datagrams of this connection.
+/// Returns the states of the received datagrams of this connection.
 #[cfg_attr(target_pointer_width = "64", inline)]
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-fn fates<'c>(cx: &'c mut Context<'_, '_>) -> Fates<'c> {
-    Fates::new(cx.state.loss_history.window(cx.slot))
+fn recv_states<'c>(cx: &'c mut Context<'_, '_>) -> RecvStates<'c> {
+    RecvStates::new(cx.state.loss_history.window(cx.slot))
 }

@@ -1,16 +1,16 @@
-//! Messages that arrive in parts (docs/raknet.md#splits).
+//! Reassembly of messages that arrive in parts (docs/raknet.md#splits).
 //!
-//! The first part to arrive makes a record and has the pool promise blocks for all parts; without them the part is refused
-//! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
-//! whatever order they arrive in.
+//! The first part to arrive creates a record and reserves blocks in the pool for all parts. Without them the part is
+//! refused and not acknowledged, so a message of which a part was acknowledged can always be completed. Parts are found
+//! by index, in whatever order they arrive.
 //!
-//! With the feature `hand-over` a large message is put together in a vector as its parts arrive, and
-//! only those that come early wait in blocks. What was promised to it stays charged, and the vector never has more bytes than
-//! the blocks that are charged for its message: all vectors of a peer together take no more memory than its blocks.
+//! With the feature `hand-over` a large message is assembled in a vector as its parts arrive, and only parts that
+//! arrive early wait in blocks. Its reservation remains charged, and the vector never exceeds the blocks that are
+//! charged for its message: all vectors of a peer together take no more memory than its blocks.
 //!
-//! Some messages arrived whole, and their sender cut them into parts since it does not know that (docs/raknet.md#path-mtu). The
-//! first part has the number of the whole message, so it is a duplicate. Its split id is remembered, by which the other
-//! parts are recognized: they have new numbers, and would wait for the first part for ever.
+//! Some messages arrive whole, but their sender does not learn that and cuts them into parts (docs/raknet.md#path-mtu).
+//! The first part has the number of the whole message, so it is a duplicate. Its split id is remembered to recognize
+//! the other parts: they have new numbers, and would wait for the first part for ever.
 
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use super::share::{ReceiveError, ReceiveShare};
@@ -31,29 +31,29 @@ pub(super) struct Reassembly {
     records: Queue,
     /// Messages that arrived whole before they were cut.
     cut: CutMessages,
-    /// How far one of the messages has come, if the application is to be told.
+    /// The latest progress of a message, if the application requested it.
     pub(super) progress: Option<Progress>,
 }
 
-/// A part as it arrived.
+/// A received part.
 #[derive(Clone, Copy)]
 pub(super) struct ArrivedPart<'d> {
     pub(super) message: IncomingMessage,
     pub(super) split: Split,
     pub(super) payload: &'d [u8],
-    /// The channels, in whose order the message may have a place.
+    /// The channels; the message may have a position in the order of one.
     pub(super) channels: &'d Channels<ReorderBuffer>,
 }
 
 impl ArrivedPart<'_> {
-    /// What would become of the whole message now.
+    /// Returns the disposition that the whole message would have now.
     fn disposition(&self, cx: &Context<'_, '_>) -> Disposition {
         disposition(self.channels, cx, &self.message)
     }
 }
 
 impl Reassembly {
-    /// Keeps a part, and returns the whole message if it was the last one.
+    /// Stores a part, and returns the whole message if the part was the last one missing.
     pub(super) fn on_part(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -88,8 +88,10 @@ impl Reassembly {
         Ok(self.complete(cx, share, record, part))
     }
 
-    /// Takes note of a part whose number has arrived before. If that was the number of the whole message, the other parts are of
-    /// no use, and those that have come are freed.
+    /// Handles a part with a number that was received before.
+    ///
+    /// If that number belonged to the whole message, the other parts are not needed, and those that have arrived are
+    /// freed.
     #[cold]
     pub(super) fn on_duplicate(
         &mut self,
@@ -114,12 +116,12 @@ impl Reassembly {
         self.cut.add(number, &message, split, arrived);
     }
 
-    /// Whether a part with a number of its own belongs to a message that has arrived whole.
+    /// Returns true if a part with a new number belongs to a message that has arrived whole.
     pub(super) fn is_superseded(&mut self, message: &IncomingMessage, number: U24, split: Split) -> bool {
         message.reliability.has_number_on_wire() && self.cut.take(number, message, split)
     }
 
-    /// Makes the record of a message, with blocks promised for all of it.
+    /// Creates the record of a message, with blocks reserved for all of it.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -156,7 +158,7 @@ impl Reassembly {
         Ok(record)
     }
 
-    /// Puts the parts of a complete message together and removes its record.
+    /// Joins the parts of a complete message and removes its record.
     fn complete(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -185,7 +187,7 @@ impl Reassembly {
         whole
     }
 
-    /// Makes the record of a message whose parts are handed over, all of them now, the message itself.
+    /// Turns the record of a message into the message itself, now that all its parts are in the vector.
     fn complete_handed_over(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -202,7 +204,7 @@ impl Reassembly {
         record
     }
 
-    /// Frees the parts of messages that will never be complete. The work is bounded by the blocks promised to them.
+    /// Frees the parts of incomplete messages. The work is bounded by the blocks reserved for them.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, share: &mut ReceiveShare) {
         while let Some(record) = self.records.pop(cx.pool) {
             free_incomplete(cx, share, record);
@@ -210,7 +212,7 @@ impl Reassembly {
     }
 }
 
-/// Frees the parts of a message that will never be complete, and its record, which is no longer listed.
+/// Frees the parts of an incomplete message and its record, which is no longer listed.
 fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block) {
     let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { return };
     for index in 0..parts {
@@ -222,18 +224,18 @@ fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: B
     free_record(cx, share, record, split_id);
 }
 
-/// Whether this part has arrived before.
+/// Returns true if this part has arrived before.
 fn is_known(cx: &mut Context<'_, '_>, record: Block, split: Split) -> bool {
     let is_appended = HAND_OVER && appended(cx, record) > split.index;
     is_appended || find_part(cx, split.id, split.index).is_some()
 }
 
-/// How many parts, from the first one on, are handed over.
+/// Returns how many parts, from the first one on, were appended to the vector.
 fn appended(cx: &Context<'_, '_>, record: Block) -> u32 {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.appended } else { 0 }
 }
 
-/// Keeps a part: in the vector if it is the next one of a large message, or else in blocks.
+/// Stores a part: in the vector if it is the next one of a large message, or else in blocks.
 fn keep_part(
     cx: &mut Context<'_, '_>,
     share: &mut ReceiveShare,
@@ -242,7 +244,7 @@ fn keep_part(
     part: &ArrivedPart<'_>,
 ) -> Result<(), ReceiveError> {
     let blocks = cx.pool.blocks_for(part.payload.len());
-    // A part longer than the MTU allows takes more than was promised for it.
+    // A part longer than the MTU allows takes more than was reserved for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
     let disposition = part.disposition(cx);
     if excess > 0 && !share.take(cx, excess, disposition) {
@@ -259,7 +261,7 @@ fn keep_part(
     Ok(())
 }
 
-/// Keeps a part in blocks that were promised for it; false if there are none.
+/// Stores a part in the blocks reserved for it; returns false if there are none.
 fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     let (owner, split_id, index) = (cx.slot, part.split.id, part.split.index);
     let header = BlockHeader::Part(Part { owner, split_id, index });
@@ -268,8 +270,10 @@ fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     true
 }
 
-/// Keeps the part that follows those that are handed over there, and then the ones that came early. The first part decides
-/// whether its message is large, and is stored in blocks otherwise. False, and nothing kept, if there is no memory.
+/// Appends the next part of the vector and then the parts that arrived early.
+///
+/// The first part determines whether its message is large; if not, it is stored in blocks. Returns false, with nothing
+/// stored, if there is no memory.
 fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, excess: usize) -> bool {
     let early = EarlyParts::after(cx, part.split);
     let room = promised(cx, record) + excess + early.blocks;
@@ -284,7 +288,7 @@ fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, 
     cx.pool.append_handed_over(record, part.payload, cx.pool.blocks_for(part.payload.len()));
     on_appended(cx, record);
     for _ in 0..early.count {
-        // Each is copied once, and its blocks go back to the pool, but not to the share of the connection.
+        // Each early part is copied once; its blocks are freed but stay charged to the share of the connection.
         let Some(part) = take_part(cx, part.split.id, appended(cx, record)) else { break };
         cx.pool.move_handed_over(record, part);
         on_appended(cx, record);
@@ -292,7 +296,7 @@ fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, 
     true
 }
 
-/// Parts that came before the one that they follow.
+/// The parts that arrived before the one that they follow.
 #[derive(Clone, Copy, Default)]
 struct EarlyParts {
     count: u32,
@@ -301,7 +305,7 @@ struct EarlyParts {
 }
 
 impl EarlyParts {
-    /// Those that follow a part without a gap.
+    /// Returns the parts that follow a part without a gap.
     fn after(cx: &mut Context<'_, '_>, split: Split) -> Self {
         let mut early = Self::default();
         while let Some(part) = find_part(cx, split.id, split.index.saturating_add(early.count + 1)) {
@@ -320,12 +324,12 @@ fn on_appended(cx: &mut Context<'_, '_>, record: Block) {
     }
 }
 
-/// How many blocks are promised for parts that have not arrived.
+/// Returns the number of blocks reserved for parts that have not arrived.
 fn promised(cx: &Context<'_, '_>, record: Block) -> usize {
     if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.promised as usize } else { 0 }
 }
 
-/// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.
+/// Takes up to `blocks` blocks from the reservation of a message, and returns their number.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: usize) -> usize {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = blocks.min(partial.promised as usize);
@@ -340,7 +344,7 @@ fn free_record(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block
     share.give_back(cx, promised + freed);
 }
 
-/// Whether a part says the same of its message as the first one that arrived.
+/// Returns true if a part agrees with the first one that arrived about their message.
 fn agrees(record: &BlockHeader, message: IncomingMessage, split: Split) -> bool {
     let BlockHeader::Partial(record) = record else { return false };
     record.parts == split.count && record.message == message
@@ -376,39 +380,47 @@ fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
     Some(part)
 }
 
-/// Messages that arrived whole and are remembered. The parts of one are sent one after the other, so more are only needed where parts are lost again.
+/// The number of whole messages that are remembered.
+///
+/// The parts of one message are sent in succession, so more than one is needed only if parts are lost again.
 const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
-/// The most parts of a message that one datagram held. Others with more parts were cut from the beginning.
+/// The most parts that one datagram held as a whole message.
+///
+/// Messages with more parts were split from the start.
 const MOST_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
-/// How far behind the first part the numbers of other parts may be, in steps of [`STEP`]: 16,384, more than there are on their
-/// way at once. Split ids come again after 65,536 messages here, and after fewer with some peers.
+/// The largest distance of the other parts from the number of the first, in steps of [`STEP`].
+///
+/// It is 16,384 numbers, more than are in flight at once. Split ids repeat after 65,536 messages here, and earlier with
+/// some peers.
 const MOST_STEPS: u16 = 64;
-/// Numbers that count as one, as a power of two.
+/// The size of a step in numbers, as a power of two.
 const STEP: u32 = 8;
 
-/// A message that arrived whole, and that its sender cut into parts.
+/// A message that arrived whole and that its sender then cut into parts.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessage {
     id: u16,
-    /// The number of the first part in steps.
+    /// The number of the first part, in steps.
     first: u16,
-    /// The end of its place in the order.
+    /// The low bits of its position in the order.
     place: u8,
-    /// How many parts are still to come; with none it is no message.
+    /// The number of parts that have not arrived; zero for an unused entry.
     left: u8,
 }
 
-/// The last messages of that kind, the newest first.
+/// The latest of these messages, the newest first.
 #[derive(Clone, Copy, Debug, Default)]
 struct CutMessages([CutMessage; MESSAGES]);
 
 impl CutMessages {
-    /// Whether a message may be of that kind if this part of it is a duplicate. An ordinary message of a few parts may be, too.
+    /// Returns true if a duplicate of this part may be one of a message that was cut.
+    ///
+    /// An ordinary message of a few parts may be too.
     fn may_be(split: Split) -> bool {
         SPLITTING && split.index == 0 && (2..=MOST_PARTS).contains(&split.count)
     }
 
-    /// Remembers a message whose first part had this number, and of which `arrived` other parts have come.
+    /// Remembers a message. Its first part had the number `number`, and `arrived` other parts have arrived.
     fn add(&mut self, number: U24, message: &IncomingMessage, split: Split, arrived: u32) {
         let left = split.count.saturating_sub(1).saturating_sub(arrived) as u8;
         let message = CutMessage { id: split.id, first: steps(number), place: place(message), left };
@@ -423,12 +435,12 @@ impl CutMessages {
         }
     }
 
-    /// Whether a part that has not arrived before belongs to a message that is remembered, which has one less to come then.
+    /// Returns true, and counts the part, if a new part belongs to a remembered message.
     fn take(&mut self, number: U24, message: &IncomingMessage, split: Split) -> bool {
         let is_remembered = |known: &&mut CutMessage| known.id == split.id && known.left > 0;
         let Some(known) = self.0.iter_mut().find(is_remembered) else { return false };
         if split.index == 0 {
-            // That one has arrived, so this is another message with its id.
+            // That part has arrived, so this is another message with the same id.
             known.left = 0;
             return false;
         }
@@ -439,12 +451,12 @@ impl CutMessages {
     }
 }
 
-/// A number in steps.
+/// Converts a number to steps.
 const fn steps(number: U24) -> u16 {
     (number.get() >> STEP) as u16
 }
 
-/// The end of a message's place in the order.
+/// Returns the low bits of a message's position in the order.
 const fn place(message: &IncomingMessage) -> u8 {
     message.order.get() as u8
 }
@@ -467,7 +479,7 @@ mod tests {
         Split { count: 2, id, index }
     }
 
-    /// Whether a second part with this number is one of a message whose first part had another number.
+    /// Returns true if a second part with this number belongs to a message with a first part numbered `first`.
     fn belongs(first: u32, number: u32) -> bool {
         let mut messages = CutMessages::default();
         messages.add(U24::new(first), &MESSAGE, part(7, 0), 0);
@@ -498,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_id_that_comes_again_is_that_of_another_message() {
+    fn a_reused_split_id_denotes_another_message() {
         assert!(belongs(0xFF_FFFF, 0), "numbers wrap");
         assert!(belongs(0, 16_000));
         assert!(!belongs(0, 16_384));
@@ -512,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_with_one_part_or_many_were_not_cut_again() {
+    fn messages_with_one_or_many_parts_were_not_cut() {
         for (count, may_be) in [(1, false), (2, true), (MOST_PARTS, true), (MOST_PARTS + 1, false)] {
             assert_eq!(CutMessages::may_be(Split { count, id: 7, index: 0 }), may_be);
         }

@@ -1,34 +1,36 @@
-//! Ordered and sequenced messages of one channel (docs/raknet.md#ordering).
+//! The order of ordered and sequenced messages on one channel (docs/raknet.md#ordering).
 
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, OrderHeap, Pool};
 
-/// What to do with a message that arrived.
+/// The handling of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
     Deliver,
-    /// Messages before it are still missing.
+    /// Earlier messages are still missing.
     Buffer,
-    /// A newer one was delivered.
+    /// A newer message was delivered.
     Discard,
 }
 
-/// The receiving side of one channel. Sequenced messages belong to the gap before the ordered message whose index they
-/// carry; within the gap only newer ones are delivered.
+/// The receiving side of one channel.
+///
+/// Sequenced messages belong to the gap before the ordered message with the same ordering index. Within the gap only
+/// newer ones are delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReorderBuffer {
     /// The ordering index of the next ordered message.
     next_order: U24,
     /// The lowest sequencing index that is still delivered in this gap.
     next_sequence: U24,
-    /// Messages whose turn has not come.
+    /// Messages that are ahead of their order.
     buffered: OrderHeap,
 }
 
 impl ReorderBuffer {
-    /// A channel that expects the ordering index `order` first.
+    /// Creates a channel that expects the ordering index `order` first.
     #[cfg(test)]
     pub(super) fn starting_at(order: U24) -> Self {
         Self { next_order: order, ..Self::default() }
@@ -43,7 +45,7 @@ impl ReorderBuffer {
         if outdated { Disposition::Discard } else { Disposition::Deliver }
     }
 
-    /// Advances behind a message that is delivered.
+    /// Advances after a message is delivered.
     pub(super) fn advance(&mut self, message: &IncomingMessage) {
         if message.is_sequenced() {
             self.next_sequence = message.sequence.next();
@@ -53,12 +55,12 @@ impl ReorderBuffer {
         }
     }
 
-    /// Keeps a message until its turn comes.
+    /// Buffers a message until its turn comes.
     pub(super) fn push(&mut self, pool: &mut Pool<'_, BlockHeader>, message: Block) {
         self.buffered.push(pool, message, comes_before);
     }
 
-    /// The buffered message that comes first.
+    /// Returns the buffered message that comes first.
     pub(super) const fn first(&self) -> BlockLink {
         self.buffered.first()
     }
@@ -68,13 +70,13 @@ impl ReorderBuffer {
         self.buffered.pop(pool, comes_before)
     }
 
-    /// Frees all buffered messages and returns how many blocks they took.
+    /// Frees all buffered messages and returns the number of their blocks.
     pub(super) fn free_all(mut self, cx: &mut Context<'_, '_>) -> usize {
         self.buffered.free_all(cx.pool)
     }
 }
 
-/// What to do with a message that may have a place in the order of its channel.
+/// Returns the handling of a message that may have a position in the order of its channel.
 pub(super) fn disposition(
     channels: &Channels<ReorderBuffer>,
     cx: &Context<'_, '_>,
@@ -109,7 +111,7 @@ fn comes_before(left: &BlockHeader, right: &BlockHeader) -> bool {
     precedes(left, right)
 }
 
-/// Whether `left` comes before `right` on their channel.
+/// Returns true if `left` precedes `right` on their channel.
 fn precedes(left: &IncomingMessage, right: &IncomingMessage) -> bool {
     if left.order != right.order {
         return left.order.is_older_than(right.order);
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_messages_wait_for_those_before() {
+    fn ordered_messages_wait_for_earlier_ones() {
         let mut channel = ReorderBuffer::starting_at(U24::new(0xFF_FFFF));
         assert_eq!(channel.disposition(&ordered(0)), Disposition::Buffer);
         assert_eq!(channel.disposition(&ordered(0xFF_FFFF)), Disposition::Deliver);
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sequenced_messages_pass_only_if_newer_within_their_gap() {
+    fn sequenced_messages_are_delivered_only_if_newer_in_their_gap() {
         let mut channel = ReorderBuffer::default();
         assert_eq!(channel.disposition(&sequenced(0, 3)), Disposition::Deliver);
         channel.advance(&sequenced(0, 3));
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_sorted_by_gap_then_kind_then_sequence() {
+    fn buffered_messages_are_sorted_by_gap_kind_and_sequence() {
         let sorted = [sequenced(1, 0), sequenced(1, 7), ordered(1), sequenced(2, 3), ordered(2)];
         for (index, left) in sorted.iter().enumerate() {
             for (other, right) in sorted.iter().enumerate() {

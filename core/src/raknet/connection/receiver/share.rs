@@ -1,11 +1,13 @@
-//! The share of the memory that a connection has for what it receives, and why a capsule is refused.
+//! The memory share of a connection for received data, and the reasons to refuse a capsule.
 
 use super::reorder_buffer::Disposition;
 use crate::raknet::connection::block_header::Context;
 use crate::storage::{Purpose, Share};
 use crate::time::Instant;
 
-/// Why a capsule could not be taken: its datagram is not acknowledged, so the other peer sends it again.
+/// The reason why a capsule was refused.
+///
+/// Its datagram is not acknowledged, so the remote peer retransmits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::raknet::connection) enum ReceiveError {
     NoMemory,
@@ -14,18 +16,20 @@ pub(in crate::raknet::connection) enum ReceiveError {
     MessageTooLarge,
 }
 
-/// The share of received messages, with the blocks that were promised to messages which arrive in parts. Aligned to four bytes,
-/// which takes four less of every connection.
+/// The share for received messages, including the blocks reserved for messages in parts.
+///
+/// It is aligned to four bytes, which saves four bytes in every connection.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(4))]
 pub(super) struct ReceiveShare {
     pub(super) held: Share,
-    /// Since when nothing more has fitted although the application has read everything.
+    /// The time since which nothing more has fitted although the application has read everything.
     exhausted_since: Option<Instant>,
 }
 
-/// Returns the purpose of the blocks of a message with this disposition. One that has to wait for others gets half of the share, so
-/// that those others find room.
+/// Returns the purpose of the blocks of a message with this disposition.
+///
+/// A message that has to wait for others may only use half of the share, so that those find room.
 const fn purpose(disposition: Disposition) -> Purpose {
     match disposition {
         Disposition::Deliver | Disposition::Discard => Purpose::Receive,
@@ -34,29 +38,31 @@ const fn purpose(disposition: Disposition) -> Purpose {
 }
 
 impl ReceiveShare {
-    /// Whether `blocks` blocks more are within the share.
+    /// Returns true if the share admits `blocks` more blocks.
     pub(super) fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
         cx.pool.shares.check(&self.held, blocks, purpose(disposition)).is_ok()
     }
 
-    /// Charges blocks to the share; false if they are not within it.
+    /// Charges blocks to the share; returns false if it does not admit them.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
         cx.pool.shares.charge(&mut self.held, blocks, purpose(disposition)).is_ok()
     }
 
-    /// Releases blocks that went back to the pool, or that were promised and are not needed.
+    /// Releases blocks that were freed, or reserved and not needed.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.held, blocks);
     }
 
-    /// Something found room.
+    /// Called when a charge found room.
     pub(super) const fn on_fit(&mut self) {
         self.exhausted_since = None;
     }
 
-    /// Something found no room. The other peer is to blame only while the application has nothing to read.
+    /// Called when a charge found no room.
+    ///
+    /// The remote peer is responsible only if the application has nothing to read.
     pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {
         if inbox_is_empty && self.exhausted_since().is_none() {
             self.exhausted_since = Some(now);

@@ -1,5 +1,4 @@
-//! What acknowledgements and negative ones say of the datagrams in flight, which are declared lost, and which of those is
-//! sent again next.
+//! Acknowledgements and negative acknowledgements, loss detection, and the choice of retransmissions.
 
 use core::ops::RangeInclusive;
 
@@ -15,25 +14,27 @@ use crate::serial::U24;
 use crate::storage::{Block, BlockLink};
 use crate::time::{Instant, micros};
 
-/// Numbers that one acknowledgement may make this end look up; a correct peer needs far fewer.
+/// The most numbers that one acknowledgement may cause to be looked up; a correct peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
-/// What one spurious loss adds to the reordering window, in 256ths of an RTT. RFC 8985 section 6.2 adapts its window
-/// similarly, but in steps of a quarter of the lowest RTT, at most one a round trip, and goes back to the first step after
-/// sixteen recoveries. Here every spurious loss adds a step, and every other one takes a 256th off.
+/// The increase of the reordering window by one spurious loss, in 256ths of an RTT.
+///
+/// RFC 8985 section 6.2 adapts its window similarly, but in steps of a quarter of the lowest RTT, at most one per round
+/// trip, and resets it after sixteen recoveries. Here every spurious loss adds a step, and every genuine loss removes a
+/// 256th.
 const REORDERING_STEP: u8 = 16;
 /// The largest reordering window, in the same unit.
 const MAX_REORDERING_WINDOW: u8 = 128;
 
-/// What the records of one acknowledgement say together.
+/// The combined result of the records in one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct AckSummary {
-    /// Bytes that were in flight.
+    /// Newly acknowledged bytes that were in flight.
     bytes: u32,
-    /// Those of them that were not sent before a recovery period.
+    /// The part of them sent outside of a recovery period.
     bytes_after_recovery: u32,
-    /// The oldest datagram's time of sending, and the newest one's number and time of sending.
+    /// The time at which the oldest datagram was sent, and the number and time of the newest.
     sent: Option<(Instant, (U24, Instant))>,
-    /// Numbers that may still be looked up.
+    /// The number of look-ups that are left.
     lookups: u32,
 }
 
@@ -44,7 +45,7 @@ impl Default for AckSummary {
 }
 
 impl LossRecovery {
-    /// The oldest number of which anything is kept.
+    /// Returns the oldest number that is still tracked.
     fn oldest(&self, cx: &Context<'_, '_>) -> Option<U24> {
         let number = |first| datagram(cx, first).map(|datagram| datagram.number);
         match (self.in_flight.oldest().and_then(number), self.lost.oldest().and_then(number)) {
@@ -53,7 +54,7 @@ impl LossRecovery {
         }
     }
 
-    /// The part of a record that may name datagrams that are kept, as numbers after the oldest one.
+    /// Returns the part of a record that may name tracked datagrams, as offsets from the oldest number.
     fn known_range(&self, cx: &Context<'_, '_>, record: Record) -> Option<(U24, RangeInclusive<u32>)> {
         let oldest = self.oldest(cx)?;
         let newest = self.next.since(oldest).checked_sub(1)?;
@@ -69,7 +70,7 @@ impl LossRecovery {
         Some((oldest, start..=newest.min(end)))
     }
 
-    /// Handles a record of an acknowledgement; every message of the datagrams that it names goes to `acked`.
+    /// Handles a record of an acknowledgement; passes every message of the named datagrams to `acked`.
     pub(in super::super) fn on_ack_record(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -139,7 +140,7 @@ impl LossRecovery {
         }
     }
 
-    /// Takes the RTT sample and detects losses, after all records of an acknowledgement.
+    /// Takes an RTT sample and detects losses, after all records of an acknowledgement.
     pub(in super::super) fn on_ack_end(&mut self, cx: &mut Context<'_, '_>, summary: AckSummary) {
         let Some((oldest_sent_at, (newest, sent_at))) = summary.sent else {
             return;
@@ -165,7 +166,7 @@ impl LossRecovery {
         self.detect_lost(cx);
     }
 
-    /// A datagram that was declared lost was acknowledged: the path reorders, so others may be late, too.
+    /// Handles a spurious loss: the path reorders, so other datagrams may be late too.
     fn on_spurious_loss(&mut self, ordinal: u32) {
         self.datagrams_late.add_one();
         self.reordering_window =
@@ -199,12 +200,12 @@ impl LossRecovery {
         }
     }
 
-    /// How old a datagram must be before a negative acknowledgement of it counts, in microseconds.
+    /// Returns the minimum age of a datagram for a negative acknowledgement to count, in microseconds.
     ///
-    /// The other peer misses a datagram when one sent later arrives, which takes the path's RTT. So a flood of records
-    /// makes this end send a datagram again no more than once a round trip. The lowest RTT may contain a wait before an
-    /// acknowledgement; a negative acknowledgement is sent without one. On a path that reorders, a gap alone proves
-    /// nothing.
+    /// The remote peer misses a datagram when a later one arrives, and its report takes an RTT of the path. A flood of
+    /// records thus causes at most one retransmission per round trip. The lowest RTT may contain an acknowledgement
+    /// delay; a negative acknowledgement is not delayed. On a path that reorders, a gap alone is not evidence of a
+    /// loss.
     fn min_nack_age(&self, cx: &Context<'_, '_>) -> u32 {
         let min_rtt = self.rtt.min_rtt();
         if self.reordering_window == 0 {
@@ -215,7 +216,7 @@ impl LossRecovery {
     }
 }
 
-/// Takes one of the lookups that an acknowledgement may cost; false when none is left.
+/// Counts one of the look-ups that an acknowledgement may cost; returns false if none is left.
 fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
     let left = lookups.checked_sub(1);
     match left {
@@ -225,15 +226,17 @@ fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
     left.is_some()
 }
 
-/// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
-/// one, so it should be sent first.
+/// The number of oldest lost datagrams among which a newly lost one is sorted.
+///
+/// The receiver buffers other messages until the oldest one arrives, so that should be sent first.
 const SORTED_LOST: usize = 128;
-/// How many lost datagrams are searched for the next one to send while the receiver seems to be blocked.
+/// The number of lost datagrams that are searched for the next one while the receiver seems to be blocked.
 const SEARCHED_LOST: usize = 1_024;
 
 impl LossRecovery {
-    /// Queues the messages of a datagram to be sent again. Without a trigger the datagram is only probed for, and the
-    /// congestion window stays.
+    /// Declares a datagram lost and queues its messages for retransmission.
+    ///
+    /// Without a trigger the retransmission is only a probe, and the congestion window does not change.
     pub(super) fn declare_lost(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -265,7 +268,7 @@ impl LossRecovery {
         });
     }
 
-    /// Where the messages of the next datagram come from.
+    /// Returns the source of the messages for the next datagram.
     pub(in super::super) fn source(&mut self) -> SendSource {
         match &mut self.blocked_receiver {
             Some(blocked) if MAY_BE_BLOCKED => blocked.source(),
@@ -273,7 +276,7 @@ impl LossRecovery {
         }
     }
 
-    /// Another source, if the last one had nothing to send.
+    /// Returns another source, after the last one had nothing to send.
     pub(in super::super) fn next_source(&mut self) -> SendSource {
         match &mut self.blocked_receiver {
             Some(blocked) if MAY_BE_BLOCKED => blocked.next_probe(),
@@ -281,12 +284,12 @@ impl LossRecovery {
         }
     }
 
-    /// Whether nothing is lost, and so [`take_lost`](Self::take_lost) has nothing to do.
+    /// Returns true if nothing is lost, so that [`take_lost`](Self::take_lost) has nothing to do.
     pub(in super::super) fn is_calm(&self) -> bool {
         self.lost.is_empty() && self.blocked_receiver.is_none()
     }
 
-    /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
+    /// Takes the next lost datagram of `source`; its messages are chained to the returned block.
     pub(in super::super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> BlockLink {
         let next = match source {
             SendSource::Usual => self.lost.oldest(),
@@ -308,7 +311,7 @@ impl LossRecovery {
         Some(first)
     }
 
-    /// The lost datagrams that may be searched for one datagram to send.
+    /// Returns the lost datagrams that may be searched for the next one.
     fn searched<'c>(
         &self,
         cx: &'c Context<'_, '_>,
@@ -317,8 +320,9 @@ impl LossRecovery {
         lost.filter_map(|(first, header)| Some((first, header.outgoing()?)))
     }
 
-    /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but
-    /// while the receiver is blocked everything may depend on this message.
+    /// Returns the lost datagram that begins with the oldest message.
+    ///
+    /// The list is only sorted as far as that is cheap, but a blocked receiver may depend on exactly this message.
     fn oldest_lost(&self, cx: &Context<'_, '_>) -> BlockLink {
         let oldest = self.searched(cx).reduce(|oldest, other| {
             if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }

@@ -1,86 +1,105 @@
-//! Detection of a black hole: datagrams above a size are lost while smaller ones arrive (RFC 8899 section 4.3).
+//! Black hole detection: datagrams above a size are lost while smaller ones arrive (RFC 8899 section 4.3).
 
 use crate::time::Instant;
 
-/// Rounds in a row in which a large datagram is lost and none arrives, before the MTU is lowered where no small datagram is
-/// lost. RFC 8899 section 5.1.2 counts three probes; these are not made for the purpose, and their acknowledgements are lost,
-/// too.
+/// Consecutive rounds with a lost large datagram after which the MTU is lowered.
+///
+/// The number applies if no large datagram arrives and no small one is lost. RFC 8899 section 5.1.2 uses three probes.
+/// These datagrams are not sent as probes, and their acknowledgements may be lost too.
 const LOST_ROUNDS: u32 = 4;
-/// How many more if all small datagrams were lost; fewer by the part of them that arrives. Losses by chance meet large and
-/// small ones alike: at these numbers fewer than one in 5,000 large datagrams begins a series that is taken for a black hole
-/// where up to 60 % are lost by chance, both ways together.
+/// The additional rounds if all small datagrams were lost, scaled down by the fraction that arrives.
+///
+/// Random losses affect large and small datagrams alike. With these values, fewer than one in 5,000 large datagrams
+/// begins a series that is mistaken for a black hole at random losses of up to 60 %, both directions together.
 const ROUNDS_BY_CHANCE: u32 = 24;
 
-/// Timeouts in a row before a path is probed: one may be an acknowledgement that was lost.
+/// Consecutive timeouts before a path is probed, because a single one may be a lost acknowledgement.
 const FIRST_PROBE: u8 = 1;
-/// Timeouts before a path is probed again that carries large datagrams. So a receiver without memory, which refuses large messages
-/// alone, is hardly disturbed.
+/// Timeouts before a path that carries large datagrams is probed again.
+///
+/// A receiver without memory, which refuses only large messages, is thus hardly disturbed.
 const NEXT_PROBE: u8 = 32;
 
-/// Losses in a row of datagrams that the next smaller MTU allows and the one below it does not, before a datagram that is too long for
-/// both is probed. Forged complaints bring fewer within a round trip, and the acknowledgements after it end the row.
+/// Consecutive losses of middle datagrams before a larger datagram is probed.
+///
+/// Middle datagrams fit the next smaller MTU, but not the one below it. Forged negative acknowledgements cause fewer
+/// losses in a round trip, and the acknowledgements after it end the series.
 const FIRST_MIDDLE_PROBE: u8 = 16;
-/// The same after a probe has arrived: the receiver lacks memory, as above.
+/// The same after a probe has arrived, because the receiver may lack memory.
 const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
-/// Losses for which a timeout counts, and every loss once the path has been probed: they come seldom where little is sent.
+/// The number of losses that a timeout counts for, and every loss once the path was probed.
+///
+/// Losses are rare if little is sent.
 const COUNTED_LOSSES: u8 = 4;
 
-/// Datagrams that a path does not carry.
+/// A set of datagrams that the path does not carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum BlackHole {
-    /// Those that are larger than at the next smaller MTU.
+    /// Datagrams that exceed the next smaller MTU.
     Large,
-    /// Those with a part that was cut before the MTU was lowered, also in fragments.
+    /// Datagrams with a part that was cut before the MTU was lowered, even if they are fragmented.
     Oversized,
 }
 
-/// Datagrams that are to show which sizes a path carries. Their pings need no memory, so that a receiver that lacks memory
-/// acknowledges both.
+/// A probe that shows which sizes a path carries.
+///
+/// Its pings take no memory, so a receiver that lacks memory acknowledges probes of both sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum PathProbe {
     #[default]
     None,
-    /// One as long as one that was lost, in bytes, and then a small one.
+    /// A probe as long as a lost datagram, in bytes; a small one follows it.
     Large(u16),
     Small,
 }
 
-/// See the module.
+/// Detects black holes, as the module describes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlackHoleDetector {
-    /// Bytes above which a datagram is large, and those of the longest one for the MTU, which a probe may have; the same where no
-    /// smaller MTU exists. Longer ones hold parts that were cut before the MTU was lowered.
+    /// The size above which a datagram is large, and the size of the largest one for the MTU, in bytes.
+    ///
+    /// A probe may be as long as the latter. They are equal if there is no smaller MTU. Longer datagrams contain parts
+    /// that were cut before the MTU was lowered.
     above: u16,
     longest: u16,
-    /// Bytes above which a datagram that is not large would be so at the next smaller MTU; the same as `above` where that is the smallest.
+    /// The size above which a datagram would be large at the next smaller MTU.
+    ///
+    /// It is equal to `above` at the smallest MTU.
     middle: u16,
-    /// Losses of those in a row before the path is probed, and whether it was probed in this row.
+    /// Losses of such datagrams before the path is probed, and whether it was probed in this series.
     until_middle_probe: u8,
     is_middle_probed: bool,
-    /// Since the last one that arrived: rounds in which large and longer ones were lost; and small datagrams that arrived and that
+    /// Counts since the last arrival of a large datagram.
+    ///
+    /// They are the rounds in which large and oversized datagrams were lost, and the small datagrams that arrived and
     /// were lost.
     rounds: u8,
     oversized_rounds: u8,
     arrived: u8,
     lost: u8,
-    /// What was sent earlier belongs to rounds that were counted.
+    /// Datagrams sent earlier belong to rounds that were counted.
     since: Instant,
-    /// Whether a small datagram that was sent later has arrived: the next loss of a large one counts. So an outage counts once.
+    /// Set once a small datagram sent later has arrived, so that the next loss of a large one counts.
+    ///
+    /// An outage thus counts once.
     is_path_open: bool,
-    /// Whether a longer one was lost and none has arrived.
+    /// Set if an oversized datagram was lost and none has arrived.
     has_oversized: bool,
-    /// Bytes of the longest datagram that has ever arrived.
+    /// The size of the longest datagram ever acknowledged, in bytes.
     longest_arrived: u16,
     /// Timeouts before the next probe.
     until_probe: u8,
     probe: PathProbe,
-    /// Bytes of the shortest large probe that was lost since a datagram as long has arrived; zero for none. A receiver without memory
-    /// for large messages, which takes small ones, takes probes too.
+    /// The size of the shortest large probe lost since one of that size arrived, in bytes; zero for none.
+    ///
+    /// A receiver that lacks memory for large messages but accepts small ones also accepts probes.
     lost_probe: u16,
 }
 
 impl BlackHoleDetector {
-    /// Starts anew with an MTU whose longest datagram has `longest` bytes, where those of the next smaller ones have `smaller`.
+    /// Restarts for a new MTU.
+    ///
+    /// `longest` is the size of its longest datagram, and `smaller` those of the next smaller MTUs.
     pub(super) fn begin(&mut self, now: Instant, smaller: [Option<usize>; 2], longest: usize) {
         let bytes = |bytes| u16::try_from(bytes).unwrap_or(u16::MAX);
         let [above, middle] = smaller;
@@ -97,22 +116,22 @@ impl BlackHoleDetector {
         };
     }
 
-    /// Whether a datagram counts for one of the two kinds.
+    /// Returns true if a datagram is large or oversized.
     fn is_large(&self, bytes: u32) -> bool {
         bytes > self.above.into()
     }
 
-    /// Whether a datagram counts for none of them, but would for the next smaller MTU.
+    /// Returns true if a datagram is not large, but would be at the next smaller MTU.
     fn is_middle(&self, bytes: u32) -> bool {
         !self.is_large(bytes) && bytes > self.middle.into()
     }
 
-    /// Lets the shortest large datagram probe the path.
+    /// Probes the path with the shortest large datagram.
     const fn probe_above(&mut self) {
         self.probe = PathProbe::Large(self.above.saturating_add(1));
     }
 
-    /// Counts losses of such datagrams: a path that carries none of them carries no large one.
+    /// Counts losses of middle datagrams: a path that carries none of them carries no large one.
     fn count_middle(&mut self, losses: u8) {
         if let Some(left) = self.until_middle_probe.checked_sub(losses) {
             self.until_middle_probe = left;
@@ -122,19 +141,20 @@ impl BlackHoleDetector {
         }
     }
 
-    /// Bytes of the longest datagram that has ever been acknowledged.
+    /// Returns the size of the longest datagram ever acknowledged, in bytes.
     pub(super) const fn longest_arrived(&self) -> u16 {
         self.longest_arrived
     }
 
-    /// A datagram that was sent then has arrived.
+    /// Handles the acknowledgement of a datagram sent at `sent_at`.
     pub(super) fn on_acked(&mut self, sent_at: Instant, bytes: u32, is_probe: bool) {
         if bytes > self.longest_arrived.into() {
             self.longest_arrived = u16::try_from(bytes).unwrap_or(u16::MAX);
         }
         if bytes > self.middle.into() {
             if self.is_middle_probed && self.is_middle(bytes) && self.rounds > 0 {
-                // The row was an outage, in which its probe was lost: another probe shows whether the path carries it.
+                // The series was an outage in which its probe was lost, so another probe determines whether the path
+                // carries it.
                 self.probe_above();
             }
             self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
@@ -154,7 +174,7 @@ impl BlackHoleDetector {
                 (self.since, self.is_path_open) = (Instant::ZERO, false);
                 return;
             }
-            // Beside an oversized one it is a smaller one that arrives.
+            // While an oversized datagram is suspected, a large one counts as a smaller one that arrives.
         }
         if sent_at >= self.since {
             self.is_path_open = true;
@@ -162,9 +182,9 @@ impl BlackHoleDetector {
         }
     }
 
-    /// A datagram that was sent then is declared lost now.
+    /// Handles the loss of a datagram sent at `sent_at`.
     pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32, is_probe: bool) {
-        // Those that the path does not carry are no losses by chance.
+        // Datagrams that the path does not carry are not random losses.
         let was_middle_probed = self.is_middle_probed;
         if self.is_middle(bytes) {
             self.count_middle(if was_middle_probed { COUNTED_LOSSES } else { 1 });
@@ -202,12 +222,12 @@ impl BlackHoleDetector {
         }
     }
 
-    /// Whether a probe was lost that was no longer than this.
+    /// Returns true if a probe of at most this size was lost.
     const fn is_probe_lost(&self, longest: u16) -> bool {
         self.lost_probe > 0 && self.lost_probe <= longest
     }
 
-    /// A timeout after which a datagram of so many bytes counts as lost.
+    /// Handles a timeout after which a datagram of `bytes` bytes counts as lost.
     pub(super) fn on_timeout(&mut self, bytes: u32) {
         if !self.is_large(bytes) {
             if self.is_middle(bytes) {
@@ -224,12 +244,12 @@ impl BlackHoleDetector {
         !matches!(self.probe, PathProbe::None)
     }
 
-    /// The probe that is due.
+    /// Returns the probe that is due.
     pub(super) const fn probe(&self) -> PathProbe {
         self.probe
     }
 
-    /// The probe that is due leaves.
+    /// Called when the due probe was sent.
     pub(super) const fn on_probe(&mut self) {
         self.probe = match self.probe {
             PathProbe::Large(_) => PathProbe::Small,
@@ -237,14 +257,14 @@ impl BlackHoleDetector {
         };
     }
 
-    /// What the path certainly does not carry.
+    /// Returns the datagrams that the path is known not to carry.
     #[inline]
     pub(super) fn detected(&self) -> Option<BlackHole> {
         let is_suspected = u32::from(self.rounds.max(self.oversized_rounds)) > LOST_ROUNDS;
         if is_suspected { self.certain() } else { None }
     }
 
-    /// One small datagram more is taken for lost: a few that arrived say little.
+    /// Counts one more small datagram as lost, because a few arrivals say little about the loss rate.
     #[cold]
     fn certain(&self) -> Option<BlackHole> {
         let lost = u32::from(self.lost) + 1;
@@ -263,7 +283,7 @@ impl BlackHoleDetector {
 mod tests {
     use super::*;
 
-    /// Rounds before the MTU is lowered where one small datagram arrives in each.
+    /// Rounds before the MTU is lowered if one small datagram arrives in each.
     const ROUNDS: u64 = 7;
 
     fn at(millis: u64) -> Instant {
@@ -276,13 +296,13 @@ mod tests {
         detector
     }
 
-    /// A small datagram arrives; a large one is sent at the same time and lost.
+    /// A small datagram arrives; a large one sent at the same time is lost.
     fn lose_large(detector: &mut BlackHoleDetector, sent_at: u64) {
         detector.on_acked(at(sent_at), 1_000, false);
         detector.on_lost(at(sent_at + 1), at(sent_at), 1_400, false);
     }
 
-    /// So is the probe, if one is due.
+    /// The probe is lost too, if one is due.
     fn lose_large_and_probe(detector: &mut BlackHoleDetector, sent_at: u64) {
         lose_large(detector, sent_at);
         if let PathProbe::Large(bytes) = detector.probe() {
@@ -292,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn large_datagrams_that_are_lost_beside_small_ones_that_arrive_are_a_black_hole() {
+    fn large_losses_among_small_arrivals_are_a_black_hole() {
         let mut detector = detector();
         for round in 1..=ROUNDS {
             assert!(detector.detected().is_none());
@@ -302,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn where_many_small_datagrams_arrive_fewer_losses_suffice() {
+    fn fewer_losses_suffice_if_many_small_datagrams_arrive() {
         let mut detector = detector();
         for round in 1..=u64::from(LOST_ROUNDS) + 1 {
             assert!(detector.detected().is_none());
@@ -313,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn where_small_datagrams_are_lost_too_more_losses_are_needed() {
+    fn more_losses_are_needed_if_small_datagrams_are_lost() {
         let mut detector = detector();
         for round in 1..=2 * ROUNDS {
             assert!(detector.detected().is_none());
@@ -322,9 +342,9 @@ mod tests {
         }
     }
 
-    /// A receiver without memory for the parts of a message refuses them, and takes probes.
+    /// A receiver without memory for the parts of a message refuses them, but accepts probes.
     #[test]
-    fn longer_datagrams_are_a_black_hole_only_if_a_probe_as_long_is_lost() {
+    fn oversized_losses_need_a_lost_probe() {
         let mut detector = detector();
         for round in 1..=100 {
             detector.on_acked(at(10 * round), 1_000, false);
@@ -339,26 +359,26 @@ mod tests {
         assert_eq!(detector.detected(), None);
     }
 
-    /// The same for datagrams of this MTU: a receiver with little memory takes small messages alone.
+    /// The same for datagrams of this MTU: a receiver with little memory only accepts small messages.
     #[test]
-    fn large_datagrams_are_a_black_hole_only_if_a_probe_as_long_is_lost() {
+    fn large_losses_need_a_lost_probe() {
         let mut detector = detector();
         for round in 1..=100 {
             lose_large(&mut detector, 10 * round);
-            // One that is longer than those of this MTU says nothing of them.
+            // A probe longer than those of this MTU gives no information about them.
             detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
             assert_ne!(detector.detected(), Some(BlackHole::Large));
         }
         assert_eq!(detector.probe(), PathProbe::Large(1_400));
-        // The probe leaves before a round ends, and its loss is known after it.
+        // The probe is sent before a round ends, and its loss is detected after it.
         lose_large(&mut detector, 2_000);
         detector.on_lost(at(2_002), at(1_999), 1_400, true);
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
 
-    /// Beside longer ones that are lost, a large one that arrives is one of those that arrive, and no more than that.
+    /// While oversized datagrams are lost, a large one that arrives only counts as an arrival.
     #[test]
-    fn a_large_datagram_that_arrives_beside_longer_ones_leaves_the_losses_counted() {
+    fn a_large_arrival_keeps_the_count_of_oversized_losses() {
         let mut detector = detector();
         for round in 1..=20 {
             (0..3).for_each(|_| detector.on_lost(at(10 * round), at(10 * round), 1_000, false));
@@ -366,7 +386,7 @@ mod tests {
             detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
             assert_eq!(detector.detected(), None, "{round}");
         }
-        // What was sent before a round does not open the path for another one.
+        // Datagrams sent before a round do not open the path for another one.
         let rounds = detector.oversized_rounds;
         detector.on_acked(at(1), 1_400, false);
         detector.on_lost(at(301), at(300), 1_460, false);
@@ -380,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_that_is_not_small_is_lost_a_large_datagram_is_probed() {
+    fn losses_of_middle_datagrams_probe_a_large_one() {
         let mut detector = detector();
         let mut probes = 0;
         for loss in 1..=200 {
@@ -399,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_is_not_small_and_arrives_ends_the_row_of_losses() {
+    fn an_arrival_of_a_middle_datagram_ends_the_series() {
         for (bytes, is_probe, losses) in [(501, false, FIRST_MIDDLE_PROBE), (1_001, true, NEXT_MIDDLE_PROBE)]
         {
             let mut detector = detector();
@@ -414,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_ends_after_its_probe_was_lost_is_followed_by_another_probe() {
+    fn a_series_whose_probe_was_lost_is_probed_again() {
         let mut detector = detector();
         let mut loss = 1;
         while !detector.has_probe() {
@@ -433,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_datagram_that_arrives_ends_the_suspicion() {
+    fn a_large_arrival_ends_the_suspicion() {
         let mut detector = detector();
         (1..ROUNDS).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         detector.on_acked(at(5), 1_001, false);
@@ -444,9 +464,9 @@ mod tests {
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
 
-    /// As where memory lacks for it, or not so much may be sent.
+    /// The probe cannot leave, as if there were no memory or no window for it.
     #[test]
-    fn a_probe_that_cannot_leave_stays_due() {
+    fn an_unsent_probe_stays_due() {
         let mut detector = detector();
         (0..=FIRST_PROBE).for_each(|_| detector.on_timeout(1_400));
         assert_eq!([detector.probe(), detector.probe()], [PathProbe::Large(1_400); 2]);

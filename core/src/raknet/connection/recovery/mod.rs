@@ -1,6 +1,8 @@
-//! Loss recovery: datagrams in flight, their acknowledgement and their loss (docs/raknet.md#acknowledgements, RFC
-//! 9002); the round-trip time and the timeouts that follow from it (docs/raknet.md#round-trip); and the lost datagrams whose
-//! messages were sent again already.
+//! Loss recovery: datagrams in flight, their acknowledgement and their loss (RFC 9002).
+//!
+//! The protocol is described in docs/raknet.md#acknowledgements. It also contains the RTT estimator with the timeouts
+//! derived from it (docs/raknet.md#round-trip), and the history of lost datagrams after the retransmission of their
+//! messages.
 
 mod acknowledgements;
 mod black_hole;
@@ -22,50 +24,57 @@ use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List};
 use crate::time::{Instant, micros};
 
-/// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
-/// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
-/// everything was lost.
+/// Consecutive timeouts after which congestion is persistent.
+///
+/// They are one that only probes, and three that declare datagrams lost. RFC 9002 section 7.6 is similar, but uses a
+/// duration of three probe timeouts in which everything was lost, instead of a count.
 const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
-/// Whether a receiver whose memory is full may need something other than the oldest lost messages: parts of a longer message,
-/// or messages that others were sent before.
+/// True if a receiver with full memory may need messages other than the oldest lost ones.
+///
+/// Those are parts of a longer message, or messages that others overtook.
 const MAY_BE_BLOCKED: bool = SPLITTING || PRIORITIES;
-/// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
+/// Consecutive timeouts after which the receiver may be blocked.
+///
+/// Lost messages then no longer take precedence.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
-/// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4), and that may leave after any timeout
-/// although the window is full.
+/// Datagrams that the first timeout retransmits as probes (RFC 9002 section 6.2.4).
+///
+/// After any timeout as many may be sent although the congestion window is full.
 const PROBES: u8 = 2;
-/// Datagrams that probe the sizes that a path carries: a large one and a small one.
+/// Datagrams that probe the sizes that a path carries: a large and a small one.
 const PATH_PROBES: u8 = 2;
-/// The longest time over which a window is paced, in microseconds. A machine that slept measures an RTT that the path never
-/// had, and must not crawl because of it.
+/// The longest time over which a window is paced, in microseconds.
+///
+/// A machine that slept measures an RTT that the path never had, which must not slow the connection down.
 const MAX_PACING_RTT: u32 = 1_000_000;
-/// The reciprocal of the part of an RTT that the time threshold adds to it: 9/8 of an RTT (RFC 9002 section 6.1.2).
+/// The divisor in the time threshold, which is 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
-/// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
+/// The minimum time threshold in microseconds (`kGranularity` in RFC 9002 section 6.1.2).
 const GRANULARITY: u32 = 1_000;
 
-/// Datagrams in flight that carry messages to acknowledge, and what their acknowledgements say of the path.
+/// Ack-eliciting datagrams in flight, and the state of the path derived from their acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossRecovery {
     in_flight: List,
-    /// Datagrams that were declared lost and whose messages were not sent again yet.
+    /// Datagrams that were declared lost, until their messages are retransmitted.
     lost: List,
     /// The number of the next datagram.
     next: U24,
     bytes_in_flight: u32,
-    /// Timeouts in a row.
+    /// Consecutive timeouts.
     backoff: u8,
-    /// Datagrams that may leave although the congestion window is full (RFC 9002 section 7.5): after a timeout nothing else
-    /// may be on its way that could open it.
+    /// Datagrams that may be sent although the congestion window is full (RFC 9002 section 7.5).
+    ///
+    /// After a timeout there may be nothing else in flight that could open the window when acknowledged.
     probes: u8,
     /// Set while the receiver seems to be blocked, until no lost datagram is left.
     blocked_receiver: Option<BlockedReceiver>,
-    /// How much longer than the time threshold a datagram may be late, in 256ths of an RTT.
+    /// The tolerated lateness of a datagram beyond the time threshold, in 256ths of an RTT.
     reordering_window: u8,
-    /// The newest number that was acknowledged.
+    /// The newest acknowledged number.
     newest_acked: Option<U24>,
     recently_lost: RecentlyLost,
-    /// None where messages cannot be cut.
+    /// Empty if messages cannot be split.
     black_hole: [BlackHoleDetector; SPLITTING as usize],
     rtt: RttEstimator,
     congestion: Congestion,
@@ -74,7 +83,7 @@ pub(super) struct LossRecovery {
     datagrams_acknowledged: Count,
 }
 
-/// A datagram that is about to leave.
+/// A datagram about to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct SentDatagram {
     pub(super) number: U24,
@@ -83,13 +92,13 @@ pub(super) struct SentDatagram {
 }
 
 impl LossRecovery {
-    /// Chooses the congestion control for datagrams of this length, before anything was sent.
+    /// Chooses the congestion control for datagrams of this size. Must be called before anything is sent.
     pub(super) fn set_congestion_control(&mut self, control: CongestionControl, datagram_bytes: usize) {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
         self.congestion = Congestion::new(control, bytes);
     }
 
-    /// Watches for a path on which the larger ones of the datagrams with this MTU are lost.
+    /// Begins black hole detection for the datagrams of this MTU.
     pub(super) fn watch_for_black_hole(&mut self, now: Instant, path: Sizes) {
         if let Some(black_hole) = self.black_hole.first_mut() {
             let smaller = path.smaller();
@@ -98,12 +107,12 @@ impl LossRecovery {
         }
     }
 
-    /// The datagrams that are lost while smaller ones arrive.
+    /// Returns the kind of datagrams that are lost while smaller ones arrive.
     pub(super) fn black_hole(&self) -> Option<BlackHole> {
         self.black_hole.first()?.detected()
     }
 
-    /// Bytes of the longest datagram that has ever been acknowledged.
+    /// Returns the size of the longest datagram ever acknowledged, in bytes.
     pub(super) fn longest_arrived(&self) -> u16 {
         self.black_hole.first().map_or(0, BlackHoleDetector::longest_arrived)
     }
@@ -112,19 +121,19 @@ impl LossRecovery {
         self.black_hole.first().is_some_and(BlackHoleDetector::has_probe)
     }
 
-    /// The probe of the path that is due.
+    /// Returns the path probe that is due.
     pub(super) fn path_probe(&self) -> PathProbe {
         self.black_hole.first().map_or(PathProbe::None, BlackHoleDetector::probe)
     }
 
-    /// The probe of the path that is due leaves.
+    /// Called when the due path probe was sent.
     pub(super) fn on_path_probe(&mut self) {
         if let Some(black_hole) = self.black_hole.first_mut() {
             black_hole.on_probe();
         }
     }
 
-    /// Declares datagrams lost that are longer than this, which the path does not carry.
+    /// Declares all datagrams longer than this lost, because the path does not carry them.
     pub(super) fn lose_longer(&mut self, cx: &mut Context<'_, '_>, longest: usize) {
         let mut next = self.in_flight.oldest();
         while let Some(first) = next {
@@ -135,17 +144,17 @@ impl LossRecovery {
         }
     }
 
-    /// How long after it was sent a datagram hardly arrives any more, or its acknowledgement, in microseconds.
+    /// Returns the age, in microseconds, at which a datagram and its acknowledgement have settled: arrived or lost.
     pub(super) fn settling_time(&self, cx: &Context<'_, '_>) -> u32 {
         self.loss_delay(cx).max(self.rtt.probe_timeout(cx.config))
     }
 
-    /// Lets the numbers of datagrams start at `start`.
+    /// Sets the number of the first datagram.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
         self.next = start;
     }
 
-    /// Whether everything was acknowledged, or queued to be sent again.
+    /// Returns true if no datagram is in flight or waits for retransmission.
     pub(super) const fn is_empty(&self) -> bool {
         self.in_flight.is_empty() && self.lost.is_empty()
     }
@@ -154,17 +163,17 @@ impl LossRecovery {
         !self.lost.is_empty()
     }
 
-    /// Whether the congestion window has room for another datagram, or a probe is due.
+    /// Returns true if the congestion window has room for another datagram, or a probe is due.
     pub(super) fn has_room(&self) -> bool {
         self.probes > 0 || self.bytes_in_flight < self.congestion.window()
     }
 
-    /// The pacing rate in bytes a second; unlimited before the first RTT sample.
+    /// Returns the pacing rate in bytes per second; unlimited before the first RTT sample.
     pub(super) fn rate(&self) -> u32 {
         self.congestion.rate(self.rtt.srtt().min(MAX_PACING_RTT))
     }
 
-    /// Whether the window grows as fast as it can.
+    /// Returns true in slow start, in which the window grows as fast as it can.
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.congestion.is_in_slow_start()
     }
@@ -183,7 +192,7 @@ impl LossRecovery {
         self.next
     }
 
-    /// Adds its figures to the statistics.
+    /// Adds the figures of loss recovery to the statistics.
     pub(super) fn fill_stats(&self, stats: &mut ConnectionStats) {
         stats.datagrams_lost = self.datagrams_lost;
         stats.datagrams_late = self.datagrams_late.get();
@@ -193,7 +202,7 @@ impl LossRecovery {
         stats.in_flight = self.bytes_in_flight;
     }
 
-    /// Keeps a datagram until it is acknowledged or lost. The messages to acknowledge in it hang on `first`.
+    /// Tracks a datagram until it is acknowledged or lost. Its reliable messages are chained to `first`.
     pub(super) fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, sent: SentDatagram) {
         let SentDatagram { number, bytes, source } = sent;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -214,7 +223,7 @@ impl LossRecovery {
         })
     }
 
-    /// Takes a datagram out of the index and out of its list. Its header stays as it is.
+    /// Removes a datagram from the index and from its list. Its header does not change.
     fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
         let Some(Datagram { number, bytes, .. }) = header.datagram() else {
@@ -231,9 +240,10 @@ impl LossRecovery {
         }
     }
 
-    /// How old a datagram must be to count as lost once a later one was acknowledged, in microseconds: the time threshold
-    /// and the reordering window. Never more than the longest timeout: a machine that slept measures an RTT that the path
-    /// never had.
+    /// Returns the age at which a datagram counts as lost once a later one was acknowledged, in microseconds.
+    ///
+    /// It is the time threshold plus the reordering window, but at most the longest timeout: a machine that slept
+    /// measures an RTT that the path never had.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
         let rtt = self.rtt.srtt().max(self.rtt.latest());
         let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
@@ -242,7 +252,7 @@ impl LossRecovery {
         threshold.saturating_add(reordering).min(longest)
     }
 
-    /// When the oldest datagram counts as lost, if a later one was acknowledged.
+    /// Returns when the oldest datagram counts as lost, if a later one was acknowledged.
     fn loss_time(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let oldest = datagram(cx, self.in_flight.oldest()?)?;
         let is_overtaken = self.newest_acked?.is_newer_than(oldest.number);
@@ -266,15 +276,16 @@ impl LossRecovery {
         }
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due.
+    /// Returns when [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let oldest = datagram(cx, self.in_flight.oldest()?)?;
         let timeout = || oldest.sent_at.plus_micros(self.timeout(cx));
         Some(self.loss_time(cx).unwrap_or_else(timeout))
     }
 
-    /// Declares datagrams lost whose timeout is over. The first timeout only probes: if the other datagrams are lost, too,
-    /// the acknowledgements of the probes will show it.
+    /// Declares datagrams lost after their timeout has expired.
+    ///
+    /// The first timeout only probes: if other datagrams are lost too, the acknowledgements of the probes will show it.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.detect_lost(cx);
         if self.loss_time(cx).is_some() {
@@ -299,7 +310,7 @@ impl LossRecovery {
             self.probes = PROBES;
             if let (Carrier::Datagrams, Some(black_hole)) = (cx.config.carrier, self.black_hole.first_mut()) {
                 black_hole.on_timeout(longest);
-                // The probes of the path are beside those that send messages again.
+                // Path probes are sent in addition to the retransmissions.
                 self.probes += if black_hole.has_probe() { PATH_PROBES } else { 0 };
             }
             self.backoff = self.backoff.saturating_add(1);
@@ -312,7 +323,7 @@ impl LossRecovery {
         }
     }
 
-    /// Forgets all datagrams; every message of them goes to `free`.
+    /// Removes all datagrams; passes every message of them to `free`.
     pub(super) fn clear(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -326,7 +337,7 @@ impl LossRecovery {
             self.untrack(cx, first);
             for_each_message(cx, first, &mut free);
         }
-        // Nothing is probed after the end.
+        // No probes are sent after the end.
         self.black_hole = Default::default();
     }
 }
@@ -335,7 +346,7 @@ fn datagram(cx: &Context<'_, '_>, first: Block) -> Option<Datagram> {
     cx.pool.header(first).datagram()
 }
 
-/// Calls `take` with every message that hangs on `first`; `take` may free the message.
+/// Calls `take` with every message chained to `first`; `take` may free the message.
 fn for_each_message(
     cx: &mut Context<'_, '_>,
     first: Block,
@@ -348,17 +359,21 @@ fn for_each_message(
     }
 }
 
-/// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;
-/// `max_ack_delay` in RFC 9002 section 6.2.1).
+/// The acknowledgement delay that a timeout allows for, in microseconds (docs/raknet.md#round-trip).
+///
+/// It corresponds to `max_ack_delay` in RFC 9002 section 6.2.1.
 const MAX_ACK_DELAY: u32 = 30_000;
-/// What the probe timeout allows for it, in microseconds. Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements),
-/// and a probe that leaves too early costs two datagrams and not the window, so less will do.
+/// The acknowledgement delay that the probe timeout allows for, in microseconds.
+///
+/// Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements). A premature probe costs two datagrams but does not
+/// reduce the window, so a smaller allowance is enough.
 const PROBE_ACK_DELAY: u32 = 15_000;
-/// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
-/// 1/4.
+/// The reciprocal of the gain of both averages.
+///
+/// It is that of the original (docs/raknet.md#round-trip); RFC 6298 has 1/8 and 1/4.
 const GAIN: u32 = 20;
 
-/// The round-trip time in microseconds: the averages of RFC 6298 section 2, the lowest sample and the latest one.
+/// The RTT in microseconds: the averages of RFC 6298 section 2, the lowest and the latest sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct RttEstimator {
     srtt: u32,
@@ -381,35 +396,38 @@ impl RttEstimator {
         self.rttvar = smooth(self.rttvar, difference);
     }
 
-    /// Whether there was a sample.
+    /// Returns true if there was a sample.
     const fn is_known(&self) -> bool {
         self.srtt != 0
     }
 
-    /// In microseconds; zero before the first sample.
+    /// Returns the smoothed RTT in microseconds; zero before the first sample.
     const fn srtt(&self) -> u32 {
         self.srtt
     }
 
-    /// In microseconds; zero before the first sample.
+    /// Returns the lowest RTT in microseconds; zero before the first sample.
     const fn min_rtt(&self) -> u32 {
         self.min_rtt
     }
 
-    /// In microseconds; zero before the first sample.
+    /// Returns the latest RTT in microseconds; zero before the first sample.
     const fn latest(&self) -> u32 {
         self.latest
     }
 
-    /// The probe timeout in microseconds, similar to RFC 9002 section 6.2.1: after it the oldest datagrams are sent again to
-    /// elicit an acknowledgement.
+    /// Returns the probe timeout in microseconds, similar to RFC 9002 section 6.2.1.
+    ///
+    /// When it expires, the oldest datagrams are retransmitted to elicit an acknowledgement.
     fn probe_timeout(&self, config: &Config) -> u32 {
         let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(PROBE_ACK_DELAY);
         self.bounded(plain, config)
     }
 
-    /// The retransmission timeout in microseconds (docs/raknet.md#round-trip), doubled `backoff` times (RFC 6298
-    /// section 5.5): after it every datagram counts as lost.
+    /// Returns the retransmission timeout in microseconds (docs/raknet.md#round-trip).
+    ///
+    /// It is doubled `backoff` times (RFC 6298 section 5.5). When it expires, every datagram of that age counts as
+    /// lost.
     fn timeout(&self, config: &Config, backoff: u8) -> u32 {
         let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY);
         self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
@@ -426,27 +444,31 @@ impl RttEstimator {
     }
 }
 
-/// An average after another sample.
+/// Returns an average after another sample.
 const fn smooth(average: u32, sample: u32) -> u32 {
     if sample >= average { average + (sample - average) / GAIN } else { average - (average - sample) / GAIN }
 }
 
-/// How many recently lost datagrams are kept: one and a half words for each.
+/// The number of recently lost datagrams that are remembered, with one and a half words for each.
 const CAPACITY: usize = LOST_WORDS * 2 / 3;
 
-/// Which of the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a connection hold a datagram: the
-/// numbers of those that were lost last, and the ordinals of their losses. An acknowledgement of one of them shows that the
-/// loss was spurious.
+/// The occupied entries among the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a
+/// connection.
+///
+/// They hold the numbers of the datagrams lost last, and the ordinals of their losses. An acknowledgement of one of
+/// them shows that its loss was spurious.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentlyLost {
-    /// One bit for each place that is taken.
+    /// A bit for each occupied entry.
     taken: u16,
-    /// The place that is written next.
+    /// The entry that is written next.
     next: u8,
 }
 
 impl RecentlyLost {
-    /// Adds a datagram, in place of the oldest one if all places are taken; returns how many that replaced.
+    /// Adds a datagram, replacing the oldest one if all entries are occupied.
+    ///
+    /// Returns how many were replaced.
     fn push(&mut self, words: Option<&mut [u32; LOST_WORDS]>, number: U24, ordinal: u32) -> u8 {
         let at = usize::from(self.next);
         if let Some((numbers, ordinals)) = words.map(|words| words.split_at_mut(CAPACITY))
@@ -463,14 +485,15 @@ impl RecentlyLost {
         replaced
     }
 
-    /// Whether a datagram is kept.
+    /// Returns true if no datagram is remembered.
     #[inline]
     const fn is_empty(self) -> bool {
         self.taken == 0
     }
 
-    /// Takes out a datagram that `record` names and returns the low 16 bits of its ordinal. An ordinal that is 65,536 losses
-    /// old looks new, which may undo a reduction of the `NewReno` window too early.
+    /// Removes a datagram that `record` names and returns the low 16 bits of its ordinal.
+    ///
+    /// An ordinal that is 65,536 losses old looks new, which may undo a reduction of the `NewReno` window too early.
     fn take(&mut self, words: &[u32; LOST_WORDS], record: Record) -> Option<u16> {
         let length = record.last.since(record.first);
         let (numbers, ordinals) = words.split_at(CAPACITY);
@@ -483,7 +506,7 @@ impl RecentlyLost {
     }
 }
 
-/// Where in its word an ordinal stands.
+/// Returns the position of an ordinal in its word.
 const fn shift(at: usize) -> u32 {
     if at.is_multiple_of(2) { 0 } else { 16 }
 }

@@ -1,4 +1,4 @@
-//! Composes data datagrams.
+//! Composition of data datagrams.
 
 use super::queue::QueueId;
 use super::{Sender, SentBytes, bytes_a_second};
@@ -16,18 +16,20 @@ use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, HAND_OVER, Queue};
 
-/// How far the reliable numbers of two lost messages in the same datagram may be apart.
+/// The largest distance between the reliable numbers of two lost messages in the same datagram.
 const MAX_RESEND_GAP: u32 = 32;
-/// Bytes of the longest message that is sent without being queued: a pong.
+/// The size of the longest message that is sent without being queued, a pong, in bytes.
 const MAX_UNQUEUED: usize = 17;
-/// Bytes of an unreliable ping with its header.
+/// The size of an unreliable ping with its header, in bytes.
 const UNRELIABLE_PING: usize = 9 + 3;
-/// Bytes of a ping and a pong with their headers.
+/// The size of a ping and a pong with their headers, in bytes.
 const PINGS: usize = UNRELIABLE_PING + MAX_UNQUEUED + 3;
 
 impl Sender {
-    /// Composes a data datagram: pings first, unless a message has to precede them, then messages as the window, the pace
-    /// and the limit allow.
+    /// Composes a data datagram.
+    ///
+    /// Pings come first, unless a message has to precede them, followed by the messages that the window, the pacing and
+    /// the limit allow.
     pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.path.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
@@ -73,12 +75,14 @@ impl Sender {
         Some(bytes)
     }
 
-    /// What the original tells in the header of a data datagram.
+    /// Returns the hints that the original writes into the header of a data datagram.
     fn hints(&self) -> u8 {
         if self.recovery.is_in_slow_start() { SLOW_START } else { 0 }
     }
 
-    /// Appends the ping and the pong that are due. They wait for no window, and carry the time at which they leave.
+    /// Appends the ping and the pong that are due.
+    ///
+    /// They do not wait for the window, and carry the time at which they are sent.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
         if self.pings.take_ping(cx.now) {
             let ping = self.ping_now(cx);
@@ -90,7 +94,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Composes a disconnection notification that waits for no window and is not sent again.
+    /// Composes a disconnection notification that does not wait for the window and is not retransmitted.
     pub(in super::super) fn compose_disconnection_notification(
         &mut self,
         cx: &Context<'_, '_>,
@@ -105,7 +109,7 @@ impl Sender {
         Some(writer.written())
     }
 
-    /// Appends an unreliable message of RakNet itself.
+    /// Appends an unreliable control message of RakNet.
     fn compose_unqueued(
         &mut self,
         cx: &Context<'_, '_>,
@@ -122,7 +126,7 @@ impl Sender {
         writer.bytes(payload)
     }
 
-    /// Whether the window, the pace and the limit let a datagram of messages leave now.
+    /// Returns true if the window, the pacing and the limit let a datagram of messages be sent now.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
         let (datagram, recovery) = (u32::from(self.path.mtu()), &self.recovery);
         !self.waits_to_settle()
@@ -135,8 +139,10 @@ impl Sender {
                 .is_none_or(|limit| self.limiter.allows(cx.now, datagram, || bytes_a_second(limit)))
     }
 
-    /// Appends pings until the datagram is as long as the probe has to be and the MTU allows: every peer knows pings, and not all know
-    /// padding (RFC 8899 section 4.1). False if there is no memory, or not so much may be sent.
+    /// Pads a path probe with pings up to its size, as far as the MTU allows.
+    ///
+    /// Every peer knows pings, but not every peer knows padding (RFC 8899 section 4.1). Returns false if there is no
+    /// memory, or if the address validation limit does not allow so many bytes.
     #[cold]
     #[inline(never)]
     fn compose_path_probe(
@@ -153,7 +159,7 @@ impl Sender {
         if !self.validation.allows(length + PINGS) {
             return false;
         }
-        // A shorter one than that which was lost would arrive where it does not. In fragments it may be longer than the MTU allows.
+        // A probe shorter than the lost datagram might arrive where that does not. A fragmented one may exceed the MTU.
         let longest =
             if length > self.path.datagram() { length + UNRELIABLE_PING } else { self.path.datagram() };
         let longest = longest.min(writer.written() + writer.room());
@@ -169,7 +175,7 @@ impl Sender {
         written.is_ok()
     }
 
-    /// Appends as many messages as fit, and returns where they come from.
+    /// Appends as many messages as fit, and returns their source.
     fn compose_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -188,7 +194,7 @@ impl Sender {
         source
     }
 
-    /// Appends the next message; false when there is none or it does not fit.
+    /// Appends the next message; returns false if there is none or it does not fit.
     fn compose_capsule(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -197,7 +203,7 @@ impl Sender {
         source: SendSource,
         tracked: &mut Queue,
     ) -> bool {
-        // The other sources search all lost datagrams, which is done once for each datagram.
+        // The other sources search all lost datagrams, which is done once per datagram.
         if source == SendSource::Usual || tracked.is_empty() {
             self.queue_lost(cx, source);
         }
@@ -208,7 +214,7 @@ impl Sender {
         let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         let length = writer.written() + message.header_size() + bytes;
         if length > limit || !self.validation.allows(length) {
-            // A part that was made for a larger MTU leaves alone, and is fragmented.
+            // A part that was made for a larger MTU is sent in a datagram of its own, which is fragmented.
             let is_alone = writer.written() == DATA_HEADER;
             if !SPLITTING || !is_alone || !self.validation.allows(length) {
                 return false;
@@ -265,7 +271,7 @@ impl Sender {
         written
     }
 
-    /// Queues the messages of the next lost datagram, unless lost messages are queued already.
+    /// Queues the messages of the next lost datagram, unless lost messages are already queued.
     fn queue_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
         if !self.queue.has_resends() && !self.recovery.is_calm() {
             self.take_lost(cx, source);
@@ -273,8 +279,10 @@ impl Sender {
     }
 }
 
-/// Whether a lost message may be sent in the same datagram as those in `tracked`. A receiver whose memory is full drops new
-/// messages and takes old ones; in one datagram it would drop the old ones for the sake of the new ones.
+/// Returns true if a lost message may be sent in the same datagram as those in `tracked`.
+///
+/// A receiver with full memory drops new messages and accepts old ones. Sharing a datagram would make it drop the old
+/// ones along with the new ones.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
     let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
     last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
@@ -300,9 +308,10 @@ fn write_capsule(
     Ok(())
 }
 
-/// Writes a part of a message that is handed over as a whole. All parts are as long as this one, but the last, which ends with
-/// the message.
-// Cold, so that smaller messages, which are most, are written without a detour.
+/// Writes a part of a handed-over message.
+///
+/// All parts have the same length, except the last, which ends with the message.
+// Cold, so that the more common smaller messages are written on the direct path.
 #[cold]
 fn write_part(
     writer: &mut Writer<'_>,

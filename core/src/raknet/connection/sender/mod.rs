@@ -1,4 +1,4 @@
-//! What a connection sends: the queue, its datagrams, and what becomes of them.
+//! The sending side of a connection: the queue, its datagrams and their outcome.
 
 mod compose;
 mod pings;
@@ -25,43 +25,45 @@ use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Purpose, Queue, Share};
 use crate::time::Instant;
 
-/// Bytes that are counted.
+/// The kinds of sent bytes that are counted.
 #[derive(Clone, Copy)]
 enum SentBytes {
-    /// Of messages accepted by `send`.
+    /// Bytes of messages accepted by `send`.
     Pushed,
-    /// Of capsules sent for the first time, without headers.
+    /// Bytes of capsules sent for the first time, without headers.
     Sent,
-    /// Of capsules sent again, without headers.
+    /// Bytes of retransmitted capsules, without headers.
     Resent,
-    /// Of datagrams, without IP and UDP headers.
+    /// Bytes of datagrams, without IP and UDP headers.
     Datagrams,
 }
 
-/// What becomes of messages that are too long for a path that has become narrower.
+/// The handling of messages that are too long for a path that has become narrower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Narrowing {
-    /// They are sent as they are, in fragments.
+    /// They are sent unchanged, in fragments.
     #[default]
     None,
-    /// They are cut again once nothing of what was sent may still arrive. Until then nothing else leaves.
+    /// They are cut again once nothing in flight may still arrive. Until then nothing else is sent.
     Waiting(BlackHole),
-    /// The path does not carry a part that cannot be cut.
+    /// A part that cannot be cut is too long for the path.
     Stuck,
 }
 
 /// The sending side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
-    /// What new messages and datagrams are made for. Parts that were cut before the path shrank are sent as they are, fragmented.
+    /// The sizes for new messages and datagrams.
+    ///
+    /// Parts that were cut before the path shrank are sent unchanged, in fragments.
     path: Sizes,
-    /// Whether the application is to be notified of the MTU.
+    /// Set if the application is to be notified of the MTU.
     has_new_mtu: bool,
     narrowing: Narrowing,
     queue: SendQueue,
     validation: AddressValidation,
     recovery: LossRecovery,
-    /// Paces datagrams by what the path carries.
+    /// Paces datagrams by the capacity of the path.
     pacer: Pacer,
     /// Paces datagrams by the application's limit.
     limiter: Pacer,
@@ -69,14 +71,14 @@ pub(super) struct Sender {
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
-    /// Since when there has always been something that the other peer had not acknowledged.
+    /// The time since which the remote peer has always owed an acknowledgement.
     unacked_since: Option<Instant>,
-    /// When something to acknowledge was last sent.
+    /// When an ack-eliciting datagram was last sent.
     last_sent: Instant,
 }
 
 impl Sender {
-    /// Makes a new sender what a connection that begins needs.
+    /// Initializes a new sender for a connection that begins.
     pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
         self.set_path(cx.now, sizes);
         self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
@@ -86,7 +88,7 @@ impl Sender {
         self.recovery.set_congestion_control(cx.config.congestion_control, sizes.data_datagram());
     }
 
-    /// Sets the MTU that the peers agreed on, before anything was sent.
+    /// Sets the MTU that the peers agreed on, before anything is sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.set_path(cx.now, self.path.with_mtu(mtu));
         self.recovery.set_congestion_control(cx.config.congestion_control, self.path.data_datagram());
@@ -97,7 +99,7 @@ impl Sender {
         self.recovery.watch_for_black_hole(now, path);
     }
 
-    /// Makes new messages and datagrams for a smaller MTU; false if there is none.
+    /// Reduces the MTU for new messages and datagrams; returns false if there is no smaller one.
     fn shrink(&mut self, now: Instant) -> bool {
         let smaller = self.path.smaller();
         if let Some(smaller) = smaller {
@@ -113,8 +115,9 @@ impl Sender {
         }
     }
 
-    /// Sends smaller datagrams in place of those that the path does not carry, once these cannot arrive after all: their messages
-    /// would arrive twice, or the other peer would keep parts of them for ever.
+    /// Replaces datagrams that the path does not carry by smaller ones, once the old ones can no longer arrive.
+    ///
+    /// Otherwise their messages could arrive twice, or the remote peer would keep parts of them for ever.
     #[cold]
     #[inline(never)]
     fn avoid(&mut self, cx: &mut Context<'_, '_>) {
@@ -132,7 +135,7 @@ impl Sender {
         }
     }
 
-    /// When what was sent has arrived, if it ever does.
+    /// Returns when everything sent has either arrived or is lost.
     fn settles_at(&self, cx: &Context<'_, '_>) -> Instant {
         self.last_sent.plus_micros(self.recovery.settling_time(cx))
     }
@@ -151,13 +154,15 @@ impl Sender {
         let how = Recut { sizes: self.path, ping: &ping, longest_arrived };
         let fit = self.queue.recut(cx, how);
         self.recovery.watch_for_black_hole(cx.now, self.path);
-        // The first time parts that cannot be cut may still arrive in fragments.
+        // The first time, parts that cannot be cut may still arrive in fragments.
         if black_hole == BlackHole::Oversized && fit == Fit::Never {
             self.narrowing = Narrowing::Stuck;
         }
     }
 
-    /// Queues the messages of the next lost datagram that has some to send again: a probe and unreliable messages stay lost.
+    /// Queues the messages of the next lost datagram that has some to retransmit.
+    ///
+    /// Path probes and unreliable messages stay lost.
     fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
         while let Some(first) = self.recovery.take_lost(cx, source) {
             let mut at = Some(first);
@@ -171,12 +176,12 @@ impl Sender {
         }
     }
 
-    /// Whether a part that cannot be cut is too large for the path.
+    /// Returns true if a part that cannot be cut is too large for the path.
     pub(super) const fn is_stuck(&self) -> bool {
         SPLITTING && matches!(self.narrowing, Narrowing::Stuck)
     }
 
-    /// The system refused a datagram of this length because it is too large for the path.
+    /// Called when the system refused a datagram of this length as too large for the path.
     pub(super) fn on_too_large(&mut self, now: Instant, length: usize) {
         let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
         while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {
@@ -188,7 +193,7 @@ impl Sender {
         SPLITTING && self.has_new_mtu
     }
 
-    /// Takes the MTU of which the application is to be notified.
+    /// Takes the new MTU of which the application has not been notified.
     pub(super) const fn take_new_mtu(&mut self) -> Option<u16> {
         if !self.has_new_mtu() {
             return None;
@@ -197,12 +202,12 @@ impl Sender {
         Some(self.path.mtu())
     }
 
-    /// What fits at the MTU that the peers agreed on.
+    /// Returns the sizes at the MTU that the peers agreed on.
     pub(super) const fn sizes(&self) -> Sizes {
         self.path.agreed()
     }
 
-    /// Adds its figures to the statistics.
+    /// Adds the sender's figures to the statistics.
     pub(super) fn fill_stats(&self, now: Instant, stats: &mut ConnectionStats) {
         let [pushed, sent, resent, datagrams] = self.metrics.amounts(now);
         stats.messages_sent = self.messages_sent.get();
@@ -221,33 +226,37 @@ impl Sender {
         self.metrics.add(now, metric as usize, bytes);
     }
 
-    /// Counts a datagram of any kind that leaves.
+    /// Counts a sent datagram of any kind.
     pub(super) fn on_datagram(&mut self, now: Instant, bytes: usize) {
         self.count(now, SentBytes::Datagrams, bytes);
         self.validation.on_sent(bytes);
     }
 
-    /// Counts a datagram of any kind that arrives.
+    /// Counts a received datagram of any kind.
     pub(super) fn on_received(&mut self, bytes: usize) {
         self.validation.on_received(bytes);
     }
 
-    /// Limits what is sent to a client whose address may be forged to `budget` bytes and three times those that arrive.
+    /// Applies the anti-amplification limit to a client with a possibly forged address.
+    ///
+    /// It may be sent `budget` bytes plus three times the bytes received.
     pub(super) fn require_validation(&mut self, budget: usize) {
         self.validation.require(budget);
     }
 
-    /// Whether the address of the client may be forged.
+    /// Returns true if the address of the client may be forged.
     pub(super) fn requires_validation(&self) -> bool {
         self.validation.is_required()
     }
 
-    /// Returns the time of the ping that a pong with this one answers. One that was hard to guess validates the address.
+    /// Returns the time of the ping that a pong with `ping_time` answers.
+    ///
+    /// A ping with an unpredictable number validates the address.
     pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, ping_time: u64) -> u64 {
         self.validation.on_echo(cx, ping_time)
     }
 
-    /// A ping that is sent now.
+    /// Creates a ping for the current time.
     fn ping_now(&self, cx: &Context<'_, '_>) -> Control<'static> {
         Control::Ping { time: self.validation.mask(cx, cx.now.as_millis()) }
     }
@@ -265,7 +274,7 @@ impl Sender {
         Ok(receipt)
     }
 
-    /// Whether a message of the application would be queued now.
+    /// Checks that a message of the application would be queued now.
     pub(super) fn can_send(
         &self,
         cx: &Context<'_, '_>,
@@ -275,12 +284,12 @@ impl Sender {
         self.queue.can_push(cx, self.path, length, delivery)
     }
 
-    /// The longest message that is taken and that an equal peer can receive.
+    /// Returns the length of the longest message that is accepted and that an equal peer can receive.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         self.queue.max_message_len(cx, self.path)
     }
 
-    /// Queues a message of RakNet itself; false when there is no memory for it.
+    /// Queues a control message of RakNet; returns false if there is no memory for it.
     pub(super) fn send_control(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -298,7 +307,7 @@ impl Sender {
             .is_ok()
     }
 
-    /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.
+    /// Sends a ping. An unreliable one takes no memory and carries the time at which it is sent.
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.pings.schedule(cx.now, self.validation.ping_interval(cx.config.ping_interval));
         if !delivery.reliability.is_reliable() {
@@ -310,7 +319,7 @@ impl Sender {
         self.send_control(cx, &ping, delivery.with_priority(Priority::Immediate));
     }
 
-    /// Handles an acknowledgement of so many records.
+    /// Handles an acknowledgement with `records` records.
     pub(super) fn on_ack(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -337,7 +346,7 @@ impl Sender {
         if names_unsent { Err(WireError::BadValue) } else { parsed }
     }
 
-    /// Handles a negative acknowledgement of so many records.
+    /// Handles a negative acknowledgement with `records` records.
     pub(super) fn on_nack(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -353,17 +362,17 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether there was an RTT sample.
+    /// Returns true if there was an RTT sample.
     pub(super) const fn has_rtt(&self) -> bool {
         self.recovery.has_rtt()
     }
 
-    /// Whether everything sent was acknowledged.
+    /// Returns true if everything sent was acknowledged.
     pub(super) fn is_delivered(&self) -> bool {
         self.queue.is_empty() && self.recovery.is_empty()
     }
 
-    /// Since when the other peer has owed acknowledgements without a break.
+    /// Returns the time since which the remote peer has always owed an acknowledgement.
     pub(super) const fn unacked_since(&self) -> Option<Instant> {
         self.unacked_since
     }
@@ -372,12 +381,12 @@ impl Sender {
         !self.queue.is_empty() || self.recovery.has_lost()
     }
 
-    /// When a datagram is due to be sent or to count as lost.
+    /// Returns when a datagram is due to be sent or to count as lost.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         [self.recovery.deadline(cx), self.send_deadline(cx)].into_iter().flatten().min()
     }
 
-    /// When a datagram may leave that waits for nothing but the pace or the limit.
+    /// Returns when a datagram may be sent that waits only for the pacing or the limit.
     fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         if self.waits_to_settle() {
             return Some(self.settles_at(cx));
@@ -390,20 +399,21 @@ impl Sender {
         limited.into_iter().chain([paced]).max()
     }
 
-    /// Declares datagrams lost whose time is over.
+    /// Declares datagrams lost after their timeout has expired.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.recovery.on_timeout(cx);
         self.mend_black_hole(cx);
     }
 
-    /// When [`keep_alive`](Self::keep_alive) is due, where the other peer was last heard at `last_received` and may be silent
-    /// for `timeout` microseconds.
+    /// Returns when [`keep_alive`](Self::keep_alive) is due.
+    ///
+    /// The last datagram of the remote peer arrived at `last_received`; it may be silent for `timeout` microseconds.
     pub(super) fn keep_alive_deadline(&self, last_received: Instant, timeout: u64) -> Option<Instant> {
         let probe = self.is_delivered().then(|| self.probe_at(last_received, timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()
     }
 
-    /// Pings at the configured interval, and makes sure that an idle peer still acknowledges.
+    /// Pings at the configured interval, and probes an idle peer for an acknowledgement.
     pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, last_received: Instant, timeout: u64) {
         if self.pings.deadline().is_some_and(|at| at <= cx.now) {
             self.ping(cx, Delivery::UNRELIABLE);
@@ -414,14 +424,17 @@ impl Sender {
         }
     }
 
-    /// When a peer is asked for an acknowledgement that nothing was asked of for half of the timeout, or that has been silent
-    /// for as long although something was sent an eighth of the timeout ago. It is asked again and again in the other half.
+    /// Returns when an idle peer is probed for an acknowledgement.
+    ///
+    /// That is the case if nothing was sent for half of the timeout, or if the peer was silent for as long and an
+    /// eighth of the timeout has passed since something was sent. In the second half of the timeout it is probed
+    /// repeatedly.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)
     }
 
-    /// Takes the receipts for the application, one block each, which stay charged.
+    /// Takes the receipts for the application, one block each, which remain charged.
     pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }
@@ -435,7 +448,7 @@ impl Sender {
         self.queue.take_progress()
     }
 
-    /// Gives everything back to the pool: nothing is sent any more.
+    /// Frees all messages: nothing more is sent.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let queue = &mut self.queue;
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
@@ -444,17 +457,17 @@ impl Sender {
         self.narrowing = Narrowing::None;
     }
 
-    /// Blocks of what waits, is in flight or is a receipt.
+    /// Returns the share of blocks held by messages that wait or are in flight, and by receipts.
     pub(super) const fn share(&self) -> &Share {
         self.queue.share()
     }
 
-    /// The application has read a receipt.
+    /// Called when the application has read a receipt.
     pub(super) fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         self.queue.give_back(cx, blocks);
     }
 
-    /// Gives everything back for good, with the receipts that the application did not read.
+    /// Frees everything, including the receipts that the application did not read.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.clear(cx);
         self.queue.close_share(cx);

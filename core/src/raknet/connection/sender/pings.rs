@@ -1,10 +1,10 @@
-//! Pings and pongs of an open connection (docs/raknet.md#pings): which are due, and what they say of the path and of the other
-//! peer's clock.
+//! Pings and pongs of an open connection (docs/raknet.md#pings).
 //!
-//! They also validate the address of a client that gave no cookie, who is sent little until then (RFC 9000 section 8).
-//! The first pings of such a connection carry a number that only the server and the receiver of the pings know, in place of a
-//! time that can be guessed. A client sends the time of a ping back as it is, so its pong shows that it receives what is sent
-//! to its address. Acknowledgements show nothing: datagrams are numbered from 0 on.
+//! They measure the round-trip time and the clock of the remote peer. They also validate the address of a client that
+//! returned no cookie, to which little is sent until then (RFC 9000 section 8). The first pings of such a connection
+//! carry an unpredictable number in place of a time, known only to the server and the receiver. A client returns the
+//! time of a ping unchanged, so its pong proves that it receives datagrams at its address. Acknowledgements prove
+//! nothing, because datagram numbers start at 0.
 
 use core::time::Duration;
 
@@ -15,20 +15,22 @@ use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::control::Control;
 use crate::time::Instant;
 
-/// Which ping and which pong are due, and what pongs have shown.
+/// The pings and pongs that are due, and the results of pongs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Pings {
     /// When the next ping is due.
     ping_at: Option<Instant>,
     /// When the last ping was sent.
     pinged_at: Option<Instant>,
-    /// Whether the next datagram carries a ping.
+    /// Set if the next datagram carries a ping.
     ping_due: bool,
-    /// Whether pings and pongs stand behind the messages of the next datagram that has some.
+    /// Set if pings and pongs follow the messages of the next datagram that has some.
     follows: bool,
-    /// Whether the next datagram carries a pong.
+    /// Set if the next datagram carries a pong.
     pong_due: bool,
-    /// The time in the last ping of the other peer. Only that one is answered: a flood of pings takes no memory.
+    /// The time in the last ping of the remote peer.
+    ///
+    /// Only that one is answered, so a flood of pings takes no memory.
     pong_time: u64,
     stats: PingStats,
 }
@@ -38,44 +40,45 @@ impl Pings {
         self.ping_at
     }
 
-    /// Schedules the ping after the one that is sent now.
+    /// Schedules the ping after the one sent now.
     pub(super) fn schedule(&mut self, now: Instant, interval: Option<Duration>) {
         self.ping_at = interval.map(|interval| now + interval);
     }
 
-    /// Lets the next datagram carry a ping.
+    /// Requests a ping in the next datagram.
     pub(super) const fn request_ping(&mut self) {
         self.ping_due = true;
     }
 
-    /// Lets what is due stand behind the messages of the next datagram.
+    /// Puts the pings and pongs that are due behind the messages of the next datagram.
     pub(in super::super) const fn follow_messages(&mut self) {
         self.follows = true;
     }
 
-    /// Whether what is due waits for messages.
+    /// Returns true if the pings and pongs that are due wait for messages.
     pub(super) const fn follows_messages(&self) -> bool {
         self.follows
     }
 
-    /// The messages are sent now.
+    /// Called when messages are sent now.
     pub(super) const fn on_messages_sent(&mut self) {
         self.follows = false;
     }
 
-    /// A ping is sent now, or a message of the handshake that serves as one.
+    /// Called when a ping is sent now, or a handshake message that serves as one.
     pub(in super::super) const fn on_ping_sent(&mut self, now: Instant) {
         self.pinged_at = Some(now);
     }
 
-    /// The other peer sent a ping.
+    /// Handles a ping of the remote peer.
     pub(in super::super) const fn on_ping(&mut self, time: u64) {
         self.pong_time = time;
         self.pong_due = true;
     }
 
-    /// A pong arrived, or a message of the handshake that serves as one; false if no such ping was sent. The message
-    /// carries milliseconds, but this end knows more exactly when the ping was sent.
+    /// Handles a pong, or a handshake message that serves as one; returns false if no such ping was sent.
+    ///
+    /// The message carries milliseconds, but this end knows the send time of the ping more precisely.
     pub(in super::super) fn on_pong(&mut self, now: Instant, ping_time: u64, remote_time: u64) -> bool {
         let pinged_at = self.pinged_at.filter(|pinged_at| pinged_at.as_millis() == ping_time);
         let Some(pinged_at) = pinged_at else { return false };
@@ -99,7 +102,7 @@ impl Pings {
         due.then(|| Control::Pong { ping_time: self.pong_time, time: now.as_millis() })
     }
 
-    /// The other peer's clock minus this one in milliseconds, once there was a pong.
+    /// Returns the clock of the remote peer minus the local one in milliseconds, once a pong has arrived.
     pub(in super::super) fn clock_difference(&self) -> Option<i64> {
         self.stats.difference()
     }
@@ -112,20 +115,22 @@ impl Pings {
     }
 }
 
-/// How many pings the average and the clock difference are computed from.
+/// The number of pings over which the average and the clock difference are computed.
 #[cfg(feature = "statistics")]
 const SAMPLES: usize = 5;
 
-/// The last pings, and the shortest of all. Packed, since each connection has one for as long as it lasts.
+/// The round-trip times of the last pings, and the shortest of all.
+///
+/// Packed, because each connection has one.
 #[cfg(feature = "statistics")]
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 struct PingStats {
-    /// How long they took, in microseconds; zero for none yet.
+    /// The round-trip times in microseconds; zero for an unused entry.
     micros: [u32; SAMPLES],
-    /// The other clock minus ours, in milliseconds, at the first of them.
+    /// The remote clock minus the local one, in milliseconds, at the first of them.
     difference: i64,
-    /// How much more it was at each of them.
+    /// The change of that difference at each of them.
     drifts: [i16; SAMPLES],
     count: u8,
     lowest: u32,
@@ -133,7 +138,9 @@ struct PingStats {
 
 #[cfg(feature = "statistics")]
 impl PingStats {
-    /// A ping took so many microseconds; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
+    /// Adds a ping that took `ping` microseconds.
+    ///
+    /// The remote clock read `remote` milliseconds when the local one read `local`, half of the ping before now.
     fn sample(&mut self, ping: u32, local: u64, remote: u64) {
         let micros = ping.max(1);
         let drift = self.drift(remote.wrapping_sub(local) as i64);
@@ -145,8 +152,9 @@ impl PingStats {
         self.count = self.count.wrapping_add(1).max(1);
     }
 
-    /// How much more a difference of the clocks is than the first. A clock that is set by more than half a minute makes
-    /// all earlier pings worthless.
+    /// Returns the change of the clock difference since the first ping.
+    ///
+    /// A clock that is set by more than half a minute invalidates all earlier pings.
     fn drift(&mut self, difference: i64) -> i16 {
         let drift = i16::try_from(difference.wrapping_sub(self.difference));
         drift.ok().filter(|_| self.count > 0).unwrap_or_else(|| {
@@ -176,24 +184,24 @@ impl PingStats {
         Duration::from_micros(sum.checked_div(count).unwrap_or(0))
     }
 
-    /// The other clock minus ours in milliseconds, by the ping that was the fastest of the last five.
+    /// Returns the remote clock minus the local one in milliseconds, by the fastest of the last five pings.
     fn difference(&self) -> Option<i64> {
         let fastest = self.filled().min_by_key(|(micros, _)| *micros);
         fastest.map(|(_, drift)| self.difference.wrapping_add(drift.into()))
     }
 }
 
-/// What the last pong showed. A peer that is built without statistics keeps of pongs only what the other peer's clock shows.
+/// The result of the last pong. Without statistics only the clock difference is stored.
 #[cfg(not(feature = "statistics"))]
 #[derive(Clone, Copy, Debug, Default)]
 struct PingStats {
-    /// The other clock minus ours, in milliseconds.
+    /// The remote clock minus the local one, in milliseconds.
     difference: Option<i64>,
 }
 
 #[cfg(not(feature = "statistics"))]
 impl PingStats {
-    /// The other clock read `remote` milliseconds when ours read `local`.
+    /// Adds a pong: the remote clock read `remote` milliseconds when the local one read `local`.
     const fn sample(&mut self, _: u32, local: u64, remote: u64) {
         self.difference = Some(remote.wrapping_sub(local) as i64);
     }
@@ -210,29 +218,34 @@ impl PingStats {
         Duration::ZERO
     }
 
-    /// The other clock minus ours in milliseconds, by the last ping.
+    /// Returns the remote clock minus the local one in milliseconds, by the last ping.
     const fn difference(&self) -> Option<i64> {
         self.difference
     }
 }
 
-/// How many times the bytes that have arrived may be sent (RFC 9000 section 8.1).
+/// The multiple of the received bytes that may be sent (RFC 9000 section 8.1).
 const AMPLIFICATION: u16 = 3;
-/// The longest time between two pings: one may be lost, and until a pong comes little is sent.
+/// The longest time between two pings: one may be lost, and little is sent until a pong arrives.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// How old a ping may be, in milliseconds, whose pong still counts. The number in it has 52 bits, so each guess that is a time
-/// of this range hits with a probability of less than 2^-36.
+/// The greatest age, in milliseconds, at which the pong to a ping still counts.
+///
+/// The number in it has 52 bits, so a guess hits a time in this range with a probability below 2^-36.
 const MAX_PING_AGE: u64 = 30_000;
 
-/// What a client may be sent whose address may be forged. A client that sends more than this pays for is not that.
+/// The bytes that may be sent to a client with a possibly forged address.
+///
+/// A client that sends more than this can account for has a valid address.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     bytes: u16,
-    /// Whether something waits for more of them.
+    /// Set if something waits for more bytes.
     is_blocked: bool,
 }
 
-/// See the module. A peer without the feature `server` keeps nothing.
+/// Address validation by pings, as the module describes.
+///
+/// Without the feature `server` it stores nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AddressValidation {
     /// None once the address is validated.
@@ -273,8 +286,9 @@ impl AddressValidation {
         }
     }
 
-    /// Whether a datagram with messages may have so many bytes; if not, what it would carry waits until more has arrived. Pings
-    /// and acknowledgements are charged and do not wait.
+    /// Returns true if a datagram with messages may have this many bytes.
+    ///
+    /// If not, its contents wait until more bytes are received. Pings and acknowledgements are charged but do not wait.
     pub(super) fn allows(&mut self, bytes: usize) -> bool {
         let Some(budget) = self.budget_mut() else { return true };
         let is_within = u16::try_from(bytes).is_ok_and(|bytes| bytes <= budget.bytes);
@@ -286,7 +300,7 @@ impl AddressValidation {
         self.budget().is_some_and(|budget| budget.is_blocked)
     }
 
-    /// How often pings are sent, if they are otherwise sent at `interval`.
+    /// Returns the ping interval, if pings are otherwise sent at `interval`.
     pub(super) fn ping_interval(&self, interval: Option<Duration>) -> Option<Duration> {
         if self.is_required() {
             return Some(interval.map_or(PING_INTERVAL, |interval| interval.min(PING_INTERVAL)));
@@ -294,12 +308,12 @@ impl AddressValidation {
         interval
     }
 
-    /// What a ping carries for `time`.
+    /// Returns the number that a ping carries for `time`.
     pub(super) fn mask(&self, cx: &Context<'_, '_>, time: u64) -> u64 {
         if self.is_required() { time.wrapping_add(nonce(cx)) } else { time }
     }
 
-    /// The time of a ping whose pong brings `time` back.
+    /// Returns the time of the ping that a pong with `time` answers.
     pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, time: u64) -> u64 {
         if !self.is_required() {
             return time;
@@ -312,7 +326,7 @@ impl AddressValidation {
     }
 }
 
-/// The number that the pings of this connection carry.
+/// Returns the secret number in the pings of this connection.
 fn nonce(cx: &Context<'_, '_>) -> u64 {
     let connection = u64::from(cx.generation) << 16 | u64::from(cx.slot);
     cx.remote.map_or(0, |remote| cookie::nonce(&cx.config.secret, &remote, connection))

@@ -1,5 +1,6 @@
-//! Messages that wait to be sent: splitting, numbering, priorities (docs/raknet.md#sending). And records of those that are
-//! sent in parts and whose delivery somebody wants to know.
+//! Messages that wait to be sent: splitting, numbering and priorities (docs/raknet.md#sending).
+//!
+//! It also contains the records of split messages that have their delivery or progress reported.
 
 use super::scheduling::{CLASSES, VirtualClock, class, is_earlier, place};
 use crate::cursor::Writer;
@@ -16,9 +17,11 @@ use crate::raknet::wire::datagram::Sizes;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List, NoRoom, Purpose, Queue, Share};
 
-/// Bytes of a ping.
+/// The size of a ping in bytes.
 const PING: usize = 9;
-/// How far behind the next number a probe stands: further than any message that waits, and less than half of all numbers.
+/// The distance of a probe's message number behind the next number.
+///
+/// It is further than any queued message, and less than half of the number space.
 const BEFORE_ALL: u32 = 1 << 22;
 
 /// The next indices of a channel.
@@ -26,7 +29,7 @@ const BEFORE_ALL: u32 = 1 << 22;
 struct ChannelIndices {
     order: U24,
     sequence: U24,
-    /// The ordering index of the next message to send: those behind it would only wait for it at the other end.
+    /// The ordering index of the next message to send: those behind it would only wait for it at the receiver.
     next_to_send: U24,
 }
 
@@ -43,14 +46,14 @@ impl Packed for ChannelIndices {
     }
 }
 
-/// Messages that wait to be sent, and the numbers that they get.
+/// Messages that wait to be sent, and the counters from which they are numbered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendQueue {
-    /// Lost messages, which go before new ones.
+    /// Lost messages, which precede new ones.
     pub(super) resend: Queue,
     /// New messages, by priority.
     new: [Queue; CLASSES.len()],
-    /// How many messages and bytes stand in `resend` and, by priority, in `new`.
+    /// The amounts of messages and bytes in `resend` and, by priority, in `new`.
     amounts: WaitingAmounts<{ Priority::COUNT + 1 }>,
     clock: VirtualClock,
     channels: Channels<ChannelIndices>,
@@ -71,7 +74,7 @@ struct Head {
     virtual_time: u32,
 }
 
-/// A queue of messages.
+/// The id of a queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueId {
     Resend,
@@ -79,7 +82,7 @@ pub(super) enum QueueId {
 }
 
 impl QueueId {
-    /// Where the amounts of the queue stand.
+    /// Returns the index of the queue's amounts.
     const fn index(self) -> usize {
         match self {
             Self::Resend => 0,
@@ -89,7 +92,7 @@ impl QueueId {
 }
 
 impl SendQueue {
-    /// Lets the reliable numbers of a new queue start at `start`.
+    /// Sets the first reliable number of a new queue.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
         self.next_reliable = start;
     }
@@ -98,7 +101,7 @@ impl SendQueue {
         self.resend.is_empty() && self.new.iter().all(Queue::is_empty)
     }
 
-    /// How many messages and bytes wait: new ones by priority, and lost ones.
+    /// Returns the amounts of messages that wait: new ones by priority, and lost ones.
     pub(super) fn waiting(&self) -> ([Waiting; Priority::COUNT], Waiting) {
         let [resends, new @ ..] = self.amounts.amounts();
         (new, resends)
@@ -116,8 +119,9 @@ impl SendQueue {
         !self.resend.is_empty()
     }
 
-    /// Copies a message into the pool, in parts if it does not fit one capsule. Of one that will stand handed over nothing is
-    /// copied.
+    /// Copies a message into the pool, in parts if it does not fit into one capsule.
+    ///
+    /// A handed-over message is not copied.
     pub(super) fn push(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -127,7 +131,7 @@ impl SendQueue {
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
         let MessageToSend { bytes: payload, handed_over } = message;
-        // Never zero, which the compiler cannot know: so no division by it can panic.
+        // Never zero, which the compiler cannot infer; so no division by it can panic.
         let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
         let priority = class(delivery.priority);
@@ -153,7 +157,7 @@ impl SendQueue {
         for part in payload.chunks(if SPLITTING { part_size } else { usize::MAX }) {
             let virtual_time = self.assign_virtual_time(cx, priority);
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
-            // The room was charged for all parts at once.
+            // The blocks were charged for all parts at once.
             let header = BlockHeader::Outgoing(message, status);
             let stored = match handed_over {
                 None => cx.pool.store(part, &header),
@@ -167,7 +171,7 @@ impl SendQueue {
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
 
-    /// Whether a message of the application with so many bytes would be accepted now.
+    /// Checks that a message of the application with this many bytes would be accepted now.
     pub(super) fn can_push(
         &self,
         cx: &Context<'_, '_>,
@@ -186,7 +190,7 @@ impl SendQueue {
         let is_recorded = SPLITTING && bytes > part_size && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
         let missing = self.missing_blocks(cx, delivery);
-        // What is charged here are copies.
+        // The charges here go to copies of the accounts.
         let (mut shares, mut share) = (cx.pool.shares, self.share);
         let mut charged = shares.charge(&mut share, blocks, Purpose::Send);
         if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Purpose::Send) {
@@ -195,8 +199,10 @@ impl SendQueue {
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, Purpose::Send, no_room))
     }
 
-    /// The longest message that is taken and that an equal peer can receive: that promises blocks for the longest parts that
-    /// any peer sends, and one for the record of the parts, and takes only what needs less than all that it may hold.
+    /// Returns the length of the longest message that is accepted and that an equal peer can receive.
+    ///
+    /// The receiver reserves blocks for the longest parts that any peer sends and one for the record, and only accepts
+    /// messages that need less than its whole share.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>, sizes: Sizes) -> usize {
         let shares = &cx.pool.shares;
         let sent = shares.most(&self.share, Purpose::Send);
@@ -213,25 +219,25 @@ impl SendQueue {
         parts.saturating_mul(sizes.part()).min(limit).max(in_one)
     }
 
-    /// Whether a message in parts is short enough.
+    /// Checks that a message in parts is within the maximum length.
     #[cold]
     fn check_length(&self, cx: &Context<'_, '_>, sizes: Sizes, bytes: usize) -> Result<(), SendError> {
         if bytes > self.max_message_len(cx, sizes) { Err(SendError::NeverFits) } else { Ok(()) }
     }
 
-    /// Whether a message in parts has a record of them, for its receipt or its progress.
+    /// Returns true if a message in parts needs a record for its receipt or its progress.
     fn is_followed(cx: &Context<'_, '_>, delivery: Delivery) -> bool {
         delivery.reliability.has_receipt() || cx.config.progress_interval > 0
     }
 
-    /// Blocks that the state of a message's channel takes before the message can be numbered.
+    /// Returns the blocks that the state of a message's channel takes before the message can be numbered.
     #[inline]
     fn missing_blocks(&self, cx: &Context<'_, '_>, delivery: Delivery) -> usize {
         let channel = delivery.channel.number();
         if delivery.reliability.has_channel() { self.channels.missing_blocks(cx.pool, channel) } else { 0 }
     }
 
-    /// Why a message of so many blocks, and `missing` for its channel, is not accepted.
+    /// Returns the reason why a message of `blocks` blocks, and `missing` blocks for its channel, is refused.
     #[cold]
     fn refusal(
         &self,
@@ -248,8 +254,10 @@ impl SendQueue {
         }
     }
 
-    /// Blocks for the `count` parts of a message of which no copy is made, if one could be, which would take `of_copy` blocks:
-    /// another peer may have no more blocks than this one, and promises that many.
+    /// Returns the blocks for the `count` parts of a message that is not copied.
+    ///
+    /// The message must be one that could be copied into `of_copy` blocks: the remote peer may have no more blocks than
+    /// this one, and reserves that many.
     #[cold]
     fn without_copies(
         &self,
@@ -262,7 +270,7 @@ impl SendQueue {
         if fits { Ok(count) } else { Err(SendError::NeverFits) }
     }
 
-    /// How many blocks the parts of a message take.
+    /// Returns the number of blocks that the parts of a message take.
     pub(super) fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
         if !SPLITTING || bytes <= part {
@@ -272,7 +280,7 @@ impl SendQueue {
         bytes / part * cx.pool.blocks_for(part) + last
     }
 
-    /// Charges the room of a message, and that of the state of its channel.
+    /// Charges the blocks of a message and of the state of its channel.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -297,7 +305,9 @@ impl SendQueue {
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, purpose, no_room))
     }
 
-    /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
+    /// Assigns a message its position in its channel.
+    ///
+    /// Priorities may change the order of sending, but not this one.
     fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let reliability = delivery.reliability.on_wire(is_split);
@@ -335,7 +345,9 @@ impl SendQueue {
         self.clock.assign(priority, head.map(|head| (head.priority, head.virtual_time)))
     }
 
-    /// The message with the earliest virtual time among the first ones of each priority that `may` be sent.
+    /// Returns the message with the earliest virtual time.
+    ///
+    /// The candidates are the first ones of each priority for which `may` returns true.
     fn earliest(&self, cx: &Context<'_, '_>, may: impl Fn(&OutgoingMessage) -> bool) -> Option<Head> {
         let mut best: Option<Head> = None;
         for (&priority, queue) in CLASSES.iter().zip(&self.new) {
@@ -352,15 +364,16 @@ impl SendQueue {
         best
     }
 
-    /// Whether everything before a message on its channel has been sent. A message never overtakes those that it would
-    /// wait for at the other end: it would only take the room that they need. The message that was queued first may
-    /// always be sent, so there is always one.
+    /// Returns true if all earlier messages on the channel of a message have been sent.
+    ///
+    /// A message never overtakes those for which it would wait at the receiver, because it would only take memory that
+    /// they need. The message queued first may always be sent, so there is always a candidate.
     fn may_be_sent(&self, cx: &Context<'_, '_>, message: &OutgoingMessage) -> bool {
         let next_to_send = || self.channels.get(cx.pool, message.channel).next_to_send;
         !message.reliability.has_channel() || !message.order.is_newer_than(next_to_send())
     }
 
-    /// The next message from this source.
+    /// Returns the next message from this source.
     pub(super) fn next(&self, cx: &Context<'_, '_>, source: SendSource) -> Option<(QueueId, Block)> {
         let resend = || self.resend.front().map(|message| (QueueId::Resend, message));
         match source {
@@ -378,7 +391,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes the message that [`next`](Self::next) named.
+    /// Takes the message that [`next`](Self::next) returned.
     pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, id: QueueId) -> BlockLink {
         let message = match id {
             QueueId::Resend => self.resend.pop(cx.pool)?,
@@ -391,7 +404,7 @@ impl SendQueue {
         Some(message)
     }
 
-    /// Lets the next message of a channel be sent after this one.
+    /// Allows the next message of a channel to be sent after this one.
     pub(super) fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let Some(message) = cx.pool.header(message).outgoing() else { return };
         let reliability = message.reliability;
@@ -402,14 +415,14 @@ impl SendQueue {
         self.channels.update(cx.pool, number, |channel, _| channel.next_to_send = next_to_send);
     }
 
-    /// A reliable message gets its number when it is sent first, so priorities leave no gaps.
+    /// Takes a reliable number. A message is numbered when it is first sent, so priorities leave no gaps.
     pub(super) const fn take_reliable_number(&mut self) -> U24 {
         let number = self.next_reliable;
         self.next_reliable = number.next();
         number
     }
 
-    /// Receipts count from 1; zero is none.
+    /// Takes a receipt number. They count from 1, because zero means none.
     const fn take_receipt(&mut self) -> u32 {
         self.next_receipt = self.next_receipt.wrapping_add(1);
         if self.next_receipt == 0 {
@@ -418,7 +431,7 @@ impl SendQueue {
         self.next_receipt
     }
 
-    /// Queues a lost message behind those that were lost before. An unreliable one stays lost.
+    /// Queues a lost message behind those lost before. An unreliable message stays lost.
     pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let header = cx.pool.header(message).outgoing();
         if !header.is_some_and(|header| header.reliability.is_reliable()) {
@@ -429,14 +442,14 @@ impl SendQueue {
         self.count_in(QueueId::Resend, cx.pool.size(message));
     }
 
-    /// Stores an unreliable ping that is sent at once. It is kept until it is acknowledged or lost.
+    /// Stores an unreliable ping that is sent at once, until it is acknowledged or lost.
     pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
         cx.pool.shares.charge(&mut self.share, 1, Purpose::Control).ok()?;
-        // Lost datagrams stand in the order of their numbers: before all that are sent again, a lost ping gives its block back.
+        // Lost datagrams are sorted by these numbers: preceding all retransmissions, a lost ping frees its block first.
         store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }
 
-    /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
+    /// Frees a message or part with a known outcome, and creates a receipt if one was requested.
     pub(super) fn resolve(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
         let Some(header) = cx.pool.header(message).outgoing() else { return };
         let (split_id, receipt) = (header.split_id(), header.receipt);
@@ -452,7 +465,7 @@ impl SendQueue {
         }
     }
 
-    /// A part of a message was acknowledged.
+    /// Handles the acknowledgement of a part of a message.
     fn resolve_part(&mut self, cx: &mut Context<'_, '_>, split_id: u16) {
         let Some((record, send)) = self.splits.on_part_acked(cx, split_id) else { return };
         if send.receipt == 0 {
@@ -462,13 +475,13 @@ impl SendQueue {
         }
     }
 
-    /// Makes a receipt for the application of what is left of a message.
+    /// Turns the remaining block of a message into a receipt for the application.
     fn push_receipt(&mut self, cx: &mut Context<'_, '_>, message: Block, receipt: Receipt, outcome: Outcome) {
         *cx.pool.header_mut(message) = BlockHeader::Receipt(receipt, outcome);
         self.receipts.push(cx.pool, message);
     }
 
-    /// Takes the receipts for the application, one block each, which stay charged.
+    /// Takes the receipts for the application, one block each, which remain charged.
     pub(super) fn take_receipts(&mut self) -> Queue {
         core::mem::take(&mut self.receipts)
     }
@@ -482,28 +495,28 @@ impl SendQueue {
         SPLITTING && self.splits.progress.is_some()
     }
 
-    /// Gives a message back to the pool.
+    /// Frees a message.
     pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
         self.give_back(cx, freed);
     }
 
-    /// Releases blocks that went back to the pool.
+    /// Releases blocks that were freed.
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.share, blocks);
     }
 
-    /// Blocks of what waits, is in flight or is a receipt.
+    /// Returns the share of blocks held by messages that wait or are in flight, and by receipts.
     pub(super) const fn share(&self) -> &Share {
         &self.share
     }
 
-    /// Releases all that is still charged.
+    /// Releases everything that is still charged.
     pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
         cx.pool.shares.close(&mut self.share);
     }
 
-    /// Gives everything that waits back to the pool.
+    /// Frees all messages that wait.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.receipts.free_all(cx.pool);
         self.channels.clear(cx.pool, &mut self.share);
@@ -518,7 +531,7 @@ impl SendQueue {
     }
 }
 
-/// Stores a ping with this number in a block that was charged before.
+/// Stores a ping with this number in a block, which must have been charged.
 pub(super) fn store_ping(
     cx: &mut Context<'_, '_>,
     ping: &Control<'_>,
@@ -533,9 +546,11 @@ pub(super) fn store_ping(
     cx.pool.store(writer.finish(), &BlockHeader::Outgoing(message, SendStatus::RESEND))
 }
 
-/// Bytes of every part but the last one of a message, or of the longest message that has none; never zero. Parts are as many as the
-/// path needs and about equally long: so all of a few are large for a path that shrinks, or none is, and none arrives without the
-/// others (docs/raknet.md#path-mtu).
+/// Returns the length of every part but the last one of a message; never zero.
+///
+/// For a message that is not split it is the length of the longest such message. There are as many parts as the path
+/// needs, of about equal length. So either all of a few parts are too large for a path that shrinks, or none is, and
+/// none arrives without the others (docs/raknet.md#path-mtu).
 #[cfg_attr(target_pointer_width = "64", inline)]
 pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     let most = sizes.part().max(1);
@@ -546,7 +561,7 @@ pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
     bytes.div_ceil(count).max(1)
 }
 
-/// Whether a message of so many bytes needs nothing that was left out of the build.
+/// Checks that a message of this many bytes needs no feature that was left out of the build.
 fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Result<(), SendError> {
     let needs_splitting = !SPLITTING && bytes > part_size;
     let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
@@ -555,7 +570,7 @@ fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Resu
     if needs_splitting || needs_sequencing || needs_channels { Err(SendError::LeftOut) } else { Ok(()) }
 }
 
-/// Records of such messages, which count the parts that were acknowledged.
+/// Records of split messages, which count the acknowledged parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SplitSends {
     records: List,
@@ -564,19 +579,19 @@ pub(super) struct SplitSends {
 }
 
 impl SplitSends {
-    /// An id for a message that is sent in parts.
+    /// Takes an id for a message that is sent in parts.
     pub(super) const fn take_id(&mut self) -> u16 {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         id
     }
 
-    /// The place of an id among others that are in use: the greater, the later it was taken.
+    /// Returns the age rank of an id among others that are in use: the later it was taken, the greater.
     pub(super) const fn place(&self, id: u16) -> u16 {
         id.wrapping_sub(self.next_id)
     }
 
-    /// Keeps a record of a message until all parts are acknowledged.
+    /// Stores a record of a message until all parts are acknowledged.
     pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
         let header = BlockHeader::SplitSend(SplitSend {
             owner: cx.slot,
@@ -590,7 +605,9 @@ impl SplitSends {
         self.records.push(cx.pool, record);
     }
 
-    /// A part was acknowledged. If it was the last one, takes out the record and returns it with its contents.
+    /// Counts an acknowledged part.
+    ///
+    /// If it was the last one, removes the record and returns it with its contents.
     fn on_part_acked(&mut self, cx: &mut Context<'_, '_>, split_id: u16) -> Option<(Block, SplitSend)> {
         let record = find(cx, split_id)?;
         let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) else { return None };
@@ -612,7 +629,7 @@ impl SplitSends {
         self.records.remove(cx.pool, record);
     }
 
-    /// Forgets all records and returns how many blocks that freed.
+    /// Frees all records and returns the number of their blocks.
     fn clear(&mut self, cx: &mut Context<'_, '_>) -> usize {
         let mut freed = 0;
         while let Some(record) = self.records.oldest() {
@@ -625,7 +642,7 @@ impl SplitSends {
     }
 }
 
-/// A message of which no part was acknowledged is sent under another id.
+/// Moves the record of a message without acknowledged parts to another id.
 pub(super) fn renew(cx: &mut Context<'_, '_>, split_id: u16, message: &OutgoingMessage) {
     let Some(record) = find(cx, split_id) else { return };
     cx.index.remove(cx.pool, key::split_send(cx.slot, split_id), record);
@@ -635,7 +652,7 @@ pub(super) fn renew(cx: &mut Context<'_, '_>, split_id: u16, message: &OutgoingM
     cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id()), record);
 }
 
-/// The record of the message with this id.
+/// Returns the record of the message with this id.
 fn find(cx: &mut Context<'_, '_>, split_id: u16) -> BlockLink {
     let owner = cx.slot;
     cx.index.find(cx.pool, key::split_send(owner, split_id), |header| {

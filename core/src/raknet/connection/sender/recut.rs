@@ -1,9 +1,9 @@
-//! Cutting messages again whose parts are too large for a path that has become narrower (docs/raknet.md#path-mtu).
+//! Recutting of messages into smaller parts for a path that has become narrower (docs/raknet.md#path-mtu).
 //!
-//! A receiver counts the parts of a message and may expect all but the last to be equally long, so a part cannot be cut. But a
-//! message of which no part was acknowledged is still here as a whole: it is sent under another split id. The numbers of its
-//! parts were used, and receivers wait for each number; so each is that of a ping then, which is dropped if the part has
-//! arrived after all.
+//! A receiver counts the parts of a message and may expect all but the last to have the same length, so a part cannot
+//! be cut. But a message of which no part was acknowledged is still complete here: it is sent under another split id.
+//! The numbers of its parts were used, and receivers wait for each number. So each number is reused for a ping, which
+//! is dropped if the part has arrived after all.
 
 use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
 use super::scheduling::CLASSES;
@@ -16,28 +16,30 @@ use crate::raknet::wire::datagram::{DATA_HEADER, Sizes};
 use crate::serial::U24;
 use crate::storage::{Block, HandOverId, Purpose, Queue};
 
-/// How messages are cut again.
+/// The parameters for recutting messages.
 #[derive(Clone, Copy)]
 pub(super) struct Recut<'c> {
     pub(super) sizes: Sizes,
-    /// Takes the number of a part that was sent.
+    /// The ping that reuses the number of a part that was sent.
     pub(super) ping: &'c Control<'c>,
-    /// Bytes of the longest datagram that was ever acknowledged. All parts of a message that fit it may have arrived, and only their
-    /// acknowledgements were lost: cut again, a message without a place in an order could arrive twice.
+    /// The size of the longest datagram ever acknowledged, in bytes.
+    ///
+    /// All parts of a message that fit into it may have arrived, with only their acknowledgements lost. If recut, a
+    /// message without a position in an order could arrive twice.
     pub(super) longest_arrived: usize,
 }
 
-/// Whether all messages fit the path when they were cut again. That of several messages is the last one of any.
+/// The result of recutting messages. For several messages it is the greatest result of any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     All,
-    /// Memory lacks for the new parts of one.
+    /// There is no memory for the new parts of a message.
     LacksMemory,
-    /// One stays in parts that are too long and were sent.
+    /// A message remains in parts that are too long and were already sent.
     Never,
 }
 
-/// Parts of one message in their order, of which the first `sent` ones were sent.
+/// Parts of one message in order, of which the first `sent` ones were sent.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     queue: Queue,
@@ -48,7 +50,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Whether this is the next part of the message with this id.
+    /// Returns true if this is the next part of the message with this id.
     fn continues_with(&self, cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
         is_of(cx, part, id)
             && outgoing(cx, part).map(|part| part.split_index()) == u32::try_from(self.count).ok()
@@ -64,9 +66,9 @@ impl Parts {
     }
 }
 
-/// The parts that take their place.
+/// The parts that replace them.
 struct NewParts {
-    /// The next one.
+    /// The header of the next part.
     message: OutgoingMessage,
     status: SendStatus,
     to: QueueId,
@@ -75,19 +77,19 @@ struct NewParts {
 }
 
 impl Recut<'_> {
-    /// Whether a message or a part is longer than one for the path.
+    /// Returns true if a message or a part is too long for the path.
     fn is_too_long(&self, cx: &Context<'_, '_>, message: Block) -> bool {
         datagram_bytes(cx, message) > self.sizes.data_datagram()
     }
 
-    /// Whether a part as long as this one may have arrived.
+    /// Returns true if a part of this length may have arrived.
     fn may_have_arrived(&self, cx: &Context<'_, '_>, part: Block) -> bool {
         datagram_bytes(cx, part) <= self.longest_arrived
     }
 }
 
 impl SendQueue {
-    /// Cuts messages again that wait to be sent, for the first time or once more.
+    /// Recuts messages that wait to be sent, for the first time or again.
     #[cold]
     #[inline(never)]
     pub(super) fn recut(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>) -> Fit {
@@ -103,7 +105,7 @@ impl SendQueue {
                 self.resend.push(cx.pool, block);
             }
         }
-        // The oldest message first. The other peer shapes the order in which parts are lost.
+        // Ordered by age. The order in which parts are lost is under the control of the remote peer.
         let place = |header: &BlockHeader| {
             header.outgoing().map(|message| (self.splits.place(message.split_id()), message.split_index()))
         };
@@ -118,7 +120,7 @@ impl SendQueue {
         fit
     }
 
-    /// Cuts the message again to which the first lost parts belong, or leaves its parts as they are.
+    /// Recuts the message of the first lost parts, or leaves its parts unchanged.
     fn recut_lost(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -162,7 +164,7 @@ impl SendQueue {
         if are_short { Fit::All } else { fit }
     }
 
-    /// Takes the parts of a message of which others were sent: they are the next ones of its priority, which is returned.
+    /// Takes the unsent parts of a message, which are the next ones of its priority; returns that priority.
     fn take_new_parts(&mut self, cx: &mut Context<'_, '_>, id: u16, old: &mut Parts) -> Option<Priority> {
         let mut next = |class| self.queue(class).front();
         let class = CLASSES
@@ -176,7 +178,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Cuts messages again of which nothing was sent.
+    /// Recuts messages of which nothing was sent.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
@@ -213,7 +215,7 @@ impl SendQueue {
         }
     }
 
-    /// Puts other parts in place of all those of a message, at the end of a queue, or does nothing if there is no room.
+    /// Replaces all parts of a message by others at the end of a queue; does nothing if there is no room.
     fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> Fit {
         let (Some(first), Some(last)) = (old.queue.front(), old.queue.back()) else { return Fit::Never };
         let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return Fit::Never };
@@ -222,8 +224,8 @@ impl SendQueue {
         let of_parts = if handed_over.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
         let is_recorded = !message.is_split() && (message.receipt != 0 || cx.config.progress_interval > 0);
         let used = of_parts + old.sent + usize::from(is_recorded);
-        // Copies take the blocks of what was copied, except for the part that is being copied, and one that begins. What stands
-        // handed over is released with its last part.
+        // Copies reuse the blocks of the old parts, except for the part that is being copied and the one that begins. A
+        // handed-over vector is released with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if handed_over.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
         if cx.pool.shares.charge(&mut self.share, extra, Purpose::Control).is_err() {
@@ -266,13 +268,13 @@ impl SendQueue {
             let length = left.min(new.size);
             left -= length;
             let header = self.next_header(new);
-            // The room was charged for all parts at once.
+            // The blocks were charged for all parts at once.
             let Some(block) = cx.pool.store_handed_over(id, length, &header) else { return };
             new.queue.push(cx.pool, block);
         }
     }
 
-    /// Frees the old parts, after their bytes were copied into new ones, and puts a ping in place of each that was sent.
+    /// Copies the old parts into new ones, and puts a ping in place of each part that was sent.
     fn cut_copies(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -313,14 +315,14 @@ impl SendQueue {
 
     fn store_part(&mut self, cx: &mut Context<'_, '_>, new: &mut NewParts, buffer: &[u8], length: usize) {
         let header = self.next_header(new);
-        // The room was charged for all parts at once.
+        // The blocks were charged for all parts at once.
         let stored = buffer.get(..length).and_then(|bytes| cx.pool.store(bytes, &header));
         if let Some(block) = stored {
             new.queue.push(cx.pool, block);
         }
     }
 
-    /// That of the next new part, with a number if others of its message were sent before.
+    /// Returns the header of the next new part, with a number if others of its message were sent before.
     fn next_header(&mut self, new: &mut NewParts) -> BlockHeader {
         let mut message = new.message;
         new.message.advance_part();
@@ -337,8 +339,10 @@ impl SendQueue {
         }
     }
 
-    /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
-    /// has the reliable number of the message: if that has arrived after all, the message does not arrive twice.
+    /// Cuts the first lost message into parts for a smaller MTU.
+    ///
+    /// Returns false if it is already a part, or there is no room. The first part has the reliable number of the
+    /// message, so the message does not arrive twice if that has arrived after all.
     #[cold]
     #[inline(never)]
     pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
@@ -374,7 +378,7 @@ impl SendQueue {
             if message.split_index() > 0 {
                 message.reliable = self.take_reliable_number();
             }
-            // The room was charged for all parts at once.
+            // The blocks were charged for all parts at once.
             let header = BlockHeader::Outgoing(message, SendStatus::RESEND);
             let Some(block) = cx.pool.store(part, &header) else { break };
             self.push_resend(cx, block);
@@ -388,12 +392,12 @@ fn outgoing(cx: &Context<'_, '_>, message: Block) -> Option<OutgoingMessage> {
     cx.pool.header(message).outgoing().copied()
 }
 
-/// Whether this is a part of the message with this id.
+/// Returns true if this is a part of the message with this id.
 fn is_of(cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
     outgoing(cx, part).is_some_and(|part| part.is_split() && part.split_id() == id)
 }
 
-/// Bytes of a datagram with this message alone.
+/// Returns the size of a datagram that only contains this message, in bytes.
 fn datagram_bytes(cx: &Context<'_, '_>, message: Block) -> usize {
     let header = outgoing(cx, message).map_or(0, |message| message.header_size());
     DATA_HEADER + header + cx.pool.size(message)

@@ -1,25 +1,27 @@
-//! Which message leaves next, and when: weighted fair queueing of the priorities (docs/raknet.md#priorities), and pacing by a
-//! token bucket, so that a window is spread over a round trip (RFC 9002 section 7.7).
+//! The choice and the pacing of messages: weighted fair queueing and a token bucket (docs/raknet.md#priorities).
 //!
-//! Each message gets a virtual time when it is queued, and the earliest one is sent first. The more important a priority,
-//! the smaller the steps between the virtual times of its messages.
+//! The bucket spreads a window over a round trip (RFC 9002 section 7.7). Each message is assigned a virtual time when
+//! it is queued, and the earliest one is sent first. The higher a priority, the smaller the steps between the virtual
+//! times of its messages.
 
 use crate::raknet::config::PRIORITIES;
 use crate::raknet::delivery::Priority;
 use crate::time::{Instant, divide};
 
-/// The priorities that have a queue of their own. Without the feature `priorities` all messages stand in one.
+/// The priorities that have a queue of their own.
+///
+/// Without the feature `priorities` all messages share one queue.
 #[cfg(feature = "priorities")]
 pub(super) const CLASSES: [Priority; Priority::COUNT] = Priority::ALL;
 #[cfg(not(feature = "priorities"))]
 pub(super) const CLASSES: [Priority; 1] = [Priority::Medium];
 
-/// The priority among [`CLASSES`] that stands for this one.
+/// Returns the element of [`CLASSES`] that represents this priority.
 pub(super) const fn class(priority: Priority) -> Priority {
     if PRIORITIES { priority } else { Priority::Medium }
 }
 
-/// Where a priority stands in [`CLASSES`].
+/// Returns the index of a priority in [`CLASSES`].
 pub(super) const fn place(priority: Priority) -> usize {
     if PRIORITIES { priority.index() } else { 0 }
 }
@@ -46,7 +48,7 @@ impl Default for VirtualClock {
 }
 
 impl VirtualClock {
-    /// The virtual time of a message that is queued now; `head` is the message that would be sent next.
+    /// Returns the virtual time of a message that is queued now; `head` is the message that would be sent next.
     pub(super) fn assign(&mut self, priority: Priority, head: Option<(Priority, u32)>) -> u32 {
         let first = FIRST.get(priority.index()).copied().unwrap_or(0);
         let step = STEP.get(priority.index()).copied().unwrap_or(0);
@@ -69,20 +71,23 @@ impl VirtualClock {
     }
 }
 
-/// Virtual times grow for ever and wrap; those in the queue are never far apart.
+/// Compares virtual times, which wrap. Those in the queue are always close to each other.
 pub(super) const fn is_earlier(left: u32, right: u32) -> bool {
     left != right && right.wrapping_sub(left) <= u32::MAX / 2
 }
 
-/// Datagrams that may always leave together.
+/// Datagrams that may always be sent together.
 const BURST_DATAGRAMS: u32 = 4;
-/// What may leave together at a high rate, in microseconds of that rate: twice what a coarse timer oversleeps.
+/// The burst size at a high rate, as a duration in microseconds: twice the inaccuracy of a coarse timer.
 const BURST_MICROS: u32 = 2_000;
-/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram would cost more.
+/// The shortest sleep of a sender before the next burst, in microseconds.
+///
+/// A wake-up for each datagram would cost more.
 const MIN_SLEEP_MICROS: u32 = 1_000;
 
-/// A token bucket: tokens in bytes grow with time up to a burst, and each datagram takes some. Packed,
-/// since each connection has two.
+/// A token bucket: tokens in bytes accumulate up to a burst, and each datagram takes some.
+///
+/// Packed, because each connection has two.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 pub(super) struct Pacer {
@@ -91,12 +96,14 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer that lets the first window leave at once.
+    /// Creates a pacer that lets the first window be sent at once.
     pub(super) fn new(bytes: u32) -> Self {
         Self { tokens: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
     }
 
-    /// Whether a datagram may leave now. Time is looked at only when the tokens are used up, so a burst costs nothing.
+    /// Returns true if a datagram may be sent now.
+    ///
+    /// The clock is only consulted when the tokens are used up, so a burst is cheap.
     #[inline]
     pub(super) fn allows(&mut self, now: Instant, datagram: u32, rate: impl FnOnce() -> u32) -> bool {
         if self.tokens <= 0 {
@@ -121,7 +128,7 @@ impl Pacer {
         self.tokens = self.tokens.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
     }
 
-    /// When the next datagrams may leave; in the past while there are tokens.
+    /// Returns when the next datagrams may be sent; in the past while there are tokens.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn ready_at(&self, rate: u32) -> Instant {
         let Some(debt) = 0_i32.checked_sub(self.tokens).and_then(|debt| u32::try_from(debt).ok()) else {
@@ -133,7 +140,7 @@ impl Pacer {
     }
 }
 
-/// Bytes that `rate` bytes a second carry in so many microseconds.
+/// Returns the bytes that a rate in bytes per second transfers in `micros` microseconds.
 fn in_time(rate: u32, micros: u32) -> u32 {
     u32::try_from(divide(u64::from(rate) * u64::from(micros), 1_000_000)).unwrap_or(u32::MAX)
 }
@@ -148,7 +155,7 @@ mod tests {
         Instant::from_micros(micros)
     }
 
-    /// Sends whenever it may, waking up `late` microseconds too late; the bytes of a second.
+    /// Sends whenever allowed, waking up `late` microseconds too late; returns the bytes sent in a second.
     fn run(rate: u32, late: u64) -> u32 {
         let mut pacer = Pacer::new(0);
         let (mut now, mut sent) = (0, 0);
@@ -166,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_in_spite_of_coarse_timers() {
+    fn the_rate_is_kept_with_coarse_timers() {
         for rate in [20_000, 1_000_000, 100_000_000, 4_000_000_000] {
             for late in [0, 999] {
                 let sent = run(rate, late);
