@@ -267,9 +267,9 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// A peer with the same configuration and memory can receive it.
     ///
-    /// Returns `None` if there is no such connection. It is the least of what the protocol, the configuration and the
-    /// memory allow. In RakNet it is known once the MTU is agreed on. The first message on each of the channels from 4
-    /// on may be a few blocks shorter, which the channel takes.
+    /// Returns `None` if there is no such connection. It is the smallest of the limits of the protocol, the
+    /// configuration and the memory. In RakNet it is known once the MTU is agreed on. The first message on each of the
+    /// channels from 4 on may be a few blocks shorter, which the channel takes.
     ///
     /// ```
     /// use rakwire::Instant;

@@ -33,7 +33,7 @@ pub(crate) trait Occupant {
         self.is_lingering()
     }
 
-    /// Returns how the connection counts against the limits of incoming ones.
+    /// Returns the status of the connection in the counts of incoming ones.
     fn incoming(&self) -> Incoming;
 
     /// Returns since when the connection counts as unvalidated, if it does or did.
@@ -53,7 +53,7 @@ pub(crate) struct Slot<C> {
     pub(super) in_ready: bool,
     /// Set while the slot is in the queue of connections that have events.
     pub(super) in_readable: bool,
-    /// How the connection counts among the incoming ones.
+    /// The status of the connection in the counts of incoming ones.
     pub(crate) incoming: Incoming,
     /// Set while the address is indexed.
     ///

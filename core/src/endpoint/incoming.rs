@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use crate::rate_limit::Ration;
 
-/// How a connection counts among the incoming ones.
+/// The status of a connection in the counts of incoming ones.
 ///
 /// It is stored for each connection, so it is one byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -60,7 +60,7 @@ drop_reasons! {
         ReservedId,
         /// An unreliable message of this side that waited too long.
         Expired,
-        /// An acknowledgement of more datagrams than one may cause to be looked up.
+        /// An acknowledgement that would cause too many datagrams to be looked up.
         TooManyRecords,
         /// A ping beyond the rate limit of pongs.
         PongLimit,

@@ -217,7 +217,7 @@ impl Connection {
         self.handshake.was_open() && self.sender.has_new_mtu()
     }
 
-    /// Takes the new MTU of which the application has not been notified.
+    /// Takes the new MTU that has not been reported to the application.
     const fn take_new_mtu(&mut self) -> Option<u16> {
         if self.has_new_mtu() { self.sender.take_new_mtu() } else { None }
     }

@@ -414,7 +414,7 @@ fn log_keys(config: &Config, is_client: bool, answer: &[u8], datagrams: &Datagra
     }
 }
 
-/// Without the feature `key-log` the keys go nowhere.
+/// Does nothing, because the feature `key-log` is left out.
 #[cfg(all(feature = "secure", not(feature = "key-log")))]
 const fn log_keys(_: &Config, _is_client: bool, _answer: &[u8], _: &DatagramProtection) {}
 

@@ -1,8 +1,8 @@
 //! Answers to peers without a connection.
 //!
-//! No state is kept for a source before its address is validated, with two exceptions if no cookie is used: the sources
-//! that reply 1 did not ask for one, with the length of the address lists that they read, and the anti-amplification
-//! limit (RFC 9000 section 8.1).
+//! No state is kept for a source before its address is validated, with two exceptions if no cookie is used. One is the
+//! set of sources that received reply 1 without a cookie, with the length of their address lists. The other is the
+//! anti-amplification limit (RFC 9000 section 8.1).
 
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
@@ -396,7 +396,7 @@ const SOURCES_PER_SECOND: u16 = if cfg!(feature = "alloc") { 200 } else { 12 };
 /// Sources that received no cookie in the answer to their last first request, by a keyed hash.
 ///
 /// A newer source may replace an older one but does not alter it: the replaced source repeats its first request. A
-/// second request contains neither its version nor whether its sender was asked for a cookie.
+/// second request contains neither the version nor an indication that a cookie was requested.
 #[derive(Debug)]
 pub(super) struct CookielessSources {
     /// Fifteen bits of a hash, which are not all zero, and one bit for the length of the lists.

@@ -273,7 +273,7 @@ impl Peer<'_, RakNet> {
         None
     }
 
-    /// Returns what a second request shows of its source, or the reason why it gets no answer.
+    /// Returns the source that a second request shows, or the reason why it gets no answer.
     fn examine_request_2(
         &mut self,
         from: SocketAddr,
@@ -317,8 +317,7 @@ impl Peer<'_, RakNet> {
 
     /// Returns the list length of a client without a cookie, or the reason why it gets no answer.
     ///
-    /// Either it was asked for a cookie, or its entry was replaced since its first request, so that it has to repeat
-    /// that.
+    /// Either it was asked for a cookie, or its entry was replaced and it has to repeat its first request.
     fn list_length_without_cookie(&mut self, from: SocketAddr, guid: Guid) -> Result<ListLength, DropReason> {
         let kept = self.state.responder.cookieless.list_length(&self.config.secret, &from);
         if let Some(list_length) = kept {

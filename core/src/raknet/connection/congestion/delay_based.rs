@@ -319,7 +319,7 @@ impl DelayBased {
 
     /// Grows the window that ignores reductions as `NewReno` does, while it is used.
     ///
-    /// One of few datagrams does not grow, because it may fill the queue alone.
+    /// A window of few datagrams does not grow, because it may fill the queue alone.
     fn grow_window_before(&mut self) {
         let is_used = self.is_contested() && self.round.window_used;
         if is_used && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {

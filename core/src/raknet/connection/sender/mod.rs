@@ -193,7 +193,7 @@ impl Sender {
         SPLITTING && self.has_new_mtu
     }
 
-    /// Takes the new MTU of which the application has not been notified.
+    /// Takes the new MTU that has not been reported to the application.
     pub(super) const fn take_new_mtu(&mut self) -> Option<u16> {
         if !self.has_new_mtu() {
             return None;
@@ -426,9 +426,9 @@ impl Sender {
 
     /// Returns when an idle peer is probed for an acknowledgement.
     ///
-    /// That is the case if nothing was sent for half of the timeout, or if the peer was silent for as long and an
-    /// eighth of the timeout has passed since something was sent. In the second half of the timeout it is probed
-    /// repeatedly.
+    /// The probe is due half of the timeout after the last datagram was sent. It is due earlier, but not within an
+    /// eighth of the timeout after that, if the peer has been silent for half of the timeout. In the second half of the
+    /// timeout it is probed repeatedly.
     fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
         let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
         self.last_sent.plus_long(timeout / 2).min(silent)

@@ -178,7 +178,7 @@ impl SendQueue {
         Some(class)
     }
 
-    /// Recuts messages of which nothing was sent.
+    /// Recuts messages that have not been sent, not even in part.
     fn recut_new(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, to: QueueId) {
         let QueueId::New(class) = to else { return };
         let mut waiting = core::mem::take(self.queue(class));
