@@ -1,7 +1,10 @@
-//! Runs the models over the corpora of the fuzz targets and over seeded input, up to the first broken promise.
-//! `cargo xtask mutants` expects it to find one in every mutant: `models CORPORA`, where CORPORA has a folder per target.
+//! Runs the models over the corpora of the fuzz targets and over seeded input, until a model's guarantee is
+//! violated.
 //!
-//! Exit status: 0 when every promise was kept, 1 with a line that says which one was not, 2 when nothing could be run.
+//! `cargo xtask mutants` expects a violation in every mutant. Usage: `models CORPORA`, where CORPORA has a folder
+//! per target.
+//!
+//! Exit status: 0 if all guarantees hold, 1 with a line that names the violated one, 2 if nothing could be run.
 
 #[path = "../tests/model/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "this program uses a part")]
@@ -20,21 +23,21 @@ use model::operation::Sequence;
 use model::random::Random;
 use model::{Broken, Kept, game, secure, wire, world};
 
-/// How many seeds each protocol is run with.
+/// Number of seeds for each protocol.
 const SEEDS: u64 = 12_000;
-/// How many of them secure peers as a whole are run with, which takes longer.
+/// Number of seeds for whole secure peers, which take longer.
 const SEEDS_OF_PEERS: u64 = 40;
-/// The length of the input that a seed makes for the Game Protocol, and for secure peers as a whole.
+/// Input length for each seed of the Game Protocol and of whole secure peers.
 const GAME_INPUT: usize = 400;
 const PEERS_INPUT: usize = 200;
-/// A case takes milliseconds; one that takes this long does not end.
+/// Time limit of a case. A case takes milliseconds; one that takes this long is stuck.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
 const FOUND: u8 = 1;
 const NOTHING_RUN: u8 = 2;
 
 type Check = fn(&[u8]) -> Kept;
 
-/// The fuzz targets whose inputs the models read.
+/// The fuzz targets whose corpora the models read.
 const TARGETS: [(&str, Check); 5] = [
     ("datagram", wire::datagram),
     ("offline", offline),
@@ -43,14 +46,14 @@ const TARGETS: [(&str, Check); 5] = [
     ("secure", secure::run),
 ];
 
-/// An input, and the model that reads it.
+/// An input and the model that reads it.
 struct Case {
     name: String,
     input: Vec<u8>,
     check: Check,
 }
 
-/// The case that is being run, and since when.
+/// The running case and its start time.
 type Current = Arc<Mutex<(String, Instant)>>;
 
 fn main() -> ExitCode {
@@ -65,7 +68,7 @@ fn main() -> ExitCode {
             return ExitCode::from(NOTHING_RUN);
         }
     };
-    // A panic is a finding like any other, reported in one line.
+    // A panic is reported in one line, like any other finding.
     panic::set_hook(Box::new(|_| {}));
     let (from_corpora, started) = (corpus.len(), Instant::now());
     if let Some(found) = first_broken(corpus.into_iter().chain(generated())) {
@@ -123,7 +126,7 @@ fn generated() -> impl Iterator<Item = Case> {
     })
 }
 
-/// The first case that breaks a promise, panics or does not end.
+/// Returns a description of the first case that violates a guarantee, panics or is stuck.
 fn first_broken(cases: impl Iterator<Item = Case>) -> Option<String> {
     let current: Current = Arc::new(Mutex::new((String::new(), Instant::now())));
     let watched = Arc::clone(&current);
@@ -146,13 +149,13 @@ fn kept(check: Check, input: &[u8]) -> Result<(), Broken> {
     })
 }
 
-/// Reports the case that does not end, and ends the process with it.
+/// Reports a stuck case and ends the process.
 fn end_when_stuck(current: &Current) {
     loop {
         thread::sleep(Duration::from_secs(1));
         let (name, started) = &*current.lock().unwrap_or_else(PoisonError::into_inner);
         if started.elapsed() > CASE_LIMIT {
-            println!("{name}: no end within {} s", CASE_LIMIT.as_secs());
+            println!("{name}: not finished within {} s", CASE_LIMIT.as_secs());
             process::exit(FOUND.into());
         }
     }

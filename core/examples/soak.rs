@@ -1,4 +1,4 @@
-//! Seeded runs over bad networks, as many as the first argument says: `cargo xtask soak --runs 10000`.
+//! Runs seeded connections over bad networks; the first argument is their number: `cargo xtask soak --runs 10000`.
 
 #[path = "../tests/model/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "this program uses a part")]

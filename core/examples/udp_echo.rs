@@ -1,4 +1,4 @@
-//! An echo server on a plain `std::net::UdpSocket`: all that a driver has to do, without any runtime.
+//! An echo server on a plain `std::net::UdpSocket`: all that a driver has to do, without an async runtime.
 //!
 //! `cargo run -p rakwire --example udp_echo` listens on port 19132. Any RakNet client may connect.
 
@@ -9,7 +9,7 @@ use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, Event, Peer};
 use rakwire::wire::MAX_DATAGRAM;
 
-/// Events lend their bytes, so what is to be sent back is copied out of them first.
+/// Events borrow their bytes from the peer, so the reply is copied before it is sent.
 fn echo(peer: &mut Peer<'_>, now: Instant) {
     let mut answers = Vec::new();
     while let Some(event) = peer.poll_event() {
@@ -26,7 +26,7 @@ fn echo(peer: &mut Peer<'_>, now: Instant) {
 
 fn main() -> std::io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:19132")?;
-    // A real server takes 32 bytes from the operating system's generator.
+    // A real server takes 32 bytes from the operating system's random number generator.
     let mut config = Config::new([7; 32]);
     config.max_incoming = 32;
     let mut peer = Peer::with_capacity(Capacity::default(), config);

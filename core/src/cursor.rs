@@ -1,14 +1,14 @@
-//! Cursors over bytes: the only code of the core that takes bytes apart or puts them together.
+//! Cursors over bytes: the only code of the core that parses or composes bytes.
 //!
-//! A wire type reads itself from a [`Source`] and names each field that it takes. [`Reader`] forgets the names at
-//! compile time; a tool that shows a datagram implements [`Source::field`] and so prints exactly what the parser saw.
+//! A wire type reads itself from a [`Source`] and names each field. [`Reader`] drops the names at compile time. A
+//! tool that displays datagrams implements [`Source::field`] and so prints exactly the fields that the parser saw.
 //!
-//! Bytes may lie in several pieces, for what reads them without a copy: [`Chunks`].
+//! Code that reads without copying takes bytes in several pieces: [`Chunks`].
 
 use crate::serial::U24;
 
 error_enum! {
-    /// Why bytes could not be read or written.
+    /// An error in reading or writing bytes.
     ///
     /// ```
     /// use rakwire::wire::{Reader, Source, WireError};
@@ -22,29 +22,29 @@ error_enum! {
         Truncated => "the bytes end before the field does",
         /// The buffer to write into is too small.
         NoRoom => "the buffer is too small",
-        /// The first byte names no packet that is known here.
+        /// The first byte is not the ID of a known packet.
         UnknownId => "no packet has this id",
-        /// The sixteen bytes of the offline magic are not where they belong.
+        /// The 16 bytes of the offline magic are not at their place.
         BadMagic => "the offline magic is not where it belongs",
-        /// A length is zero or more than the format allows.
+        /// A length is zero or exceeds the limit of the format.
         BadLength => "a length is zero or too large",
         /// An ordering channel is 32 or more.
         BadChannel => "an ordering channel is 32 or more",
-        /// A split count of zero, or a split index that is not below the count.
+        /// A split count is zero, or a split index is not below the count.
         BadSplit => "a split count is zero or a split index is not below it",
-        /// A record of an acknowledgement ends before it begins.
+        /// The end of an acknowledgement record is before its start.
         BadRange => "a record ends before it begins",
-        /// A value that the format forbids.
+        /// The format forbids this value.
         BadValue => "a value is outside the format",
     }
 }
 
-/// The value of a field as it was read, for tools that show a datagram.
+/// The value of a field as it was read, for tools that display datagrams.
 ///
 /// ```
 /// use rakwire::wire::{Source, Value, Wire, WireError, control::Control};
 ///
-/// /// Keeps the fields that the parser saw, in order.
+/// /// Records the fields that the parser saw, in order.
 /// struct Recorder<'a>(&'a [u8], Vec<(&'static str, Value<'a>)>);
 ///
 /// impl<'a> Source<'a> for Recorder<'a> {
@@ -79,7 +79,7 @@ pub enum Value<'a> {
     Address(core::net::SocketAddr),
 }
 
-/// Defines the methods of [`Source`] that take a number.
+/// Defines the methods of [`Source`] that read a number.
 macro_rules! numbers {
     ($($(#[$doc:meta])+ $method:ident -> $type:ty, $from_bytes:ident, $value:ident;)+) => {$(
         $(#[$doc])+
@@ -95,10 +95,10 @@ macro_rules! numbers {
     )+};
 }
 
-/// Bytes that are taken from the front, field by field.
+/// A source of bytes that are taken from the front, field by field.
 ///
-/// Implementors provide [`take`](Self::take) and [`peek`](Self::peek); [`field`](Self::field) is told the
-/// name, the length in bytes and the value of each field after it was taken.
+/// Implementors provide [`take`](Self::take) and [`peek`](Self::peek). After each field is taken,
+/// [`field`](Self::field) is called with its name, its length in bytes and its value.
 pub trait Source<'a> {
     /// Takes the next `count` bytes, or nothing when fewer remain.
     ///
@@ -106,16 +106,16 @@ pub trait Source<'a> {
     /// [`WireError::Truncated`] when fewer than `count` bytes remain.
     fn take(&mut self, count: usize) -> Result<&'a [u8], WireError>;
 
-    /// All that remains, without taking it.
+    /// Returns all remaining bytes without taking them.
     fn peek(&self) -> &'a [u8];
 
-    /// How many bytes remain.
+    /// Returns the number of remaining bytes.
     #[inline]
     fn remaining(&self) -> usize {
         self.peek().len()
     }
 
-    /// Told of each field after its `length` bytes were taken.
+    /// Called for each field after its `length` bytes were taken.
     #[inline]
     fn field(&mut self, _name: &'static str, _length: usize, _value: Value<'a>) {}
 
@@ -136,7 +136,8 @@ pub trait Source<'a> {
         u16 -> u16, from_be_bytes, Number;
         /// Takes a big-endian number of 32 bits.
         u32 -> u32, from_be_bytes, Number;
-        /// Takes a little-endian number of 32 bits, which only events of the original hold (its memory as it lies there).
+        /// Takes a little-endian number of 32 bits, as in those events of C++ RakNet that contain a copy of its
+        /// memory.
         u32_le -> u32, from_le_bytes, Number;
         /// Takes a big-endian number of 64 bits.
         u64 -> u64, from_be_bytes, Number;
@@ -167,7 +168,7 @@ pub trait Source<'a> {
         Ok(bytes)
     }
 
-    /// Takes all that remains; never fails.
+    /// Takes all remaining bytes; never fails.
     #[inline]
     fn rest(&mut self, name: &'static str) -> &'a [u8] {
         let count = self.remaining();
@@ -194,7 +195,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the front of `bytes`.
+    /// Creates a reader at the front of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
@@ -244,25 +245,25 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// A writer at the front of `buffer`.
+    /// Creates a writer at the front of `buffer`.
     #[must_use]
     pub const fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer, at: 0 }
     }
 
-    /// How many bytes were written.
+    /// Returns the number of bytes written.
     #[must_use]
     pub const fn written(&self) -> usize {
         self.at
     }
 
-    /// How many more bytes fit.
+    /// Returns how many more bytes fit.
     #[must_use]
     pub const fn room(&self) -> usize {
         self.buffer.len() - self.at
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.buffer.get(..self.at).unwrap_or(&[])
@@ -271,7 +272,8 @@ impl<'b> Writer<'b> {
     /// Appends raw bytes.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when they do not fit; nothing is written then. So for every method below.
+    /// [`WireError::NoRoom`] when they do not fit. Nothing is written in that case; this holds for every method
+    /// below.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
@@ -351,10 +353,10 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Writes a big-endian number of 16 bits over bytes written before.
+    /// Overwrites bytes written before with a big-endian number of 16 bits.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when `at` was not written yet.
+    /// [`WireError::NoRoom`] when the bytes at `at` have not been written yet.
     pub fn patch_u16(&mut self, at: usize, number: u16) -> Result<(), WireError> {
         let room = self.buffer.get_mut(at..at.saturating_add(2)).ok_or(WireError::NoRoom)?;
         room.copy_from_slice(&number.to_be_bytes());
@@ -362,7 +364,7 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Where a piece of some [`Chunks`] begins; only those that gave it know what it means.
+/// The position of a piece in [`Chunks`]; only the implementation that returned it can interpret it.
 ///
 /// ```
 /// use rakwire::{Chunks, Piece};
@@ -375,23 +377,23 @@ impl<'b> Writer<'b> {
 pub struct Piece(pub(crate) u32);
 
 impl Piece {
-    /// The piece that everything begins with.
+    /// The first piece.
     pub const FIRST: Self = Self(0);
 
-    /// A piece by a number of the implementation's own; zero is the first.
+    /// Creates a piece from a number of the implementation's choice; zero is the first piece.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The number that it was made of.
+    /// Returns the number that the piece was created from.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// Bytes that lie in one or more pieces: a message as a peer lends it, or a slice of slices.
+/// Bytes in one or more pieces: a message that a peer lends, or a slice of slices.
 ///
 /// ```
 /// use rakwire::{Chunks, Piece};
@@ -408,14 +410,15 @@ impl Piece {
 /// assert_eq!((longest_piece(&pieces), pieces.total()), (3, 5));
 /// ```
 pub trait Chunks {
-    /// The number of bytes in all pieces.
+    /// Returns the number of bytes in all pieces.
     fn total(&self) -> usize;
 
-    /// The bytes of a piece, and where the next one begins. A piece that does not exist is empty and the last.
+    /// Returns the bytes of a piece and the position of the next one. A piece that does not exist is empty and has
+    /// no successor.
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>);
 }
 
-/// All in one piece.
+/// A single piece.
 impl Chunks for [u8] {
     fn total(&self) -> usize {
         self.len()

@@ -1,13 +1,16 @@
-//! Reliable UDP for games from one `no_std` core: RakNet and the Game Protocol for servers, browsers and microcontrollers.
+//! Reliable UDP for games from one `no_std` core: RakNet and the Game Protocol for servers, browsers and
+//! microcontrollers.
 //!
-//! The crate is *sans-IO*: it knows no socket, no clock and, without the feature `alloc`, no allocator. A program
-//! hands datagrams and the time in, and takes datagrams, events and the next deadline out. That makes the same code
-//! run under tokio, in WebAssembly, on a microcontroller, and under the virtual time of its own tests.
+//! The Game Protocol is the transport of a snow-fight game, specified in docs/game-protocol.md.
+//!
+//! The crate is *sans-IO*: it uses no socket, no clock and, without the feature `alloc`, no allocator. A program
+//! passes in datagrams and the time, and takes out datagrams, events and the next deadline. The same code therefore
+//! runs under tokio, in WebAssembly, on a microcontroller, and in virtual time in its own tests.
 //!
 //! # The run loop
 //!
-//! Change a peer any number of times; then take its events until there are none, take its datagrams until there are
-//! none, and sleep until its timeout or the next datagram. Two peers in memory, whole:
+//! Change a peer any number of times. Then take its events until none is left, take its datagrams until none is
+//! left, and sleep until its timeout or the next datagram. A complete example with two peers in memory:
 //!
 //! ```
 //! use rakwire::Instant;
@@ -59,47 +62,54 @@
 //!
 //! # Layers
 //!
-//! From the bottom to the top; each uses only what stands before it:
+//! From bottom to top; each layer uses only those listed before it:
 //!
-//! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them.
-//! - [`endpoint`]: what both protocols run in: connection table, deadlines, events, hooks, counters and memory, generic
-//!   over the trait [`endpoint::Protocol`]. It knows neither protocol.
-//! - [`wire`] and [`game_protocol::wire`]: bytes to packets and back. Nothing above them indexes a byte.
+//! - `storage`: blocks of fixed size in borrowed memory, and the queues, heaps and tables that link them.
+//! - [`endpoint`]: the parts that both protocols share: connection table, deadlines, events, hooks, counters and
+//!   memory. It is generic over the trait [`endpoint::Protocol`] and depends on neither protocol.
+//! - [`wire`] and [`game_protocol::wire`]: conversion between bytes and packets. The layers above never index
+//!   bytes.
 //! - [`codec`]: encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
-//! - [`secure`] (feature `secure`): the handshake, the protection and the keys of secure connections.
-//! - [`raknet`] and [`game_protocol`]: the protocols. Each brings a connection, which is one state machine, and decides
-//!   what a datagram is for. Each names the endpoint for its own: [`raknet::Peer`] is an [`endpoint::Peer`].
-//! - [`sim`] (feature `sim`): a network in memory that loses, delays, doubles and reorders, by a seed.
+//! - [`secure`] (feature `secure`): handshake, packet protection and keys of secure connections.
+//! - [`raknet`] and [`game_protocol`]: the protocols. Each defines a connection, which is one state machine, and
+//!   dispatches datagrams. Each has an alias for its endpoint: [`raknet::Peer`] is an [`endpoint::Peer`].
+//! - [`sim`] (feature `sim`): a seeded network in memory that loses, delays, duplicates and reorders datagrams.
 //!
-//! # Promises
+//! # Guarantees
 //!
-//! No panic, no unbounded work and no memory for an unknown address, whatever arrives; what is dropped is counted by reason
-//! ([`raknet::DropReason`]). What was acknowledged is delivered, or the connection ends with a reason. Nothing is
-//! logged here: counters and events are there to be read.
+//! Whatever arrives, there is no panic, no unbounded work and no memory for an unknown address. Dropped datagrams
+//! are counted by reason ([`raknet::DropReason`]). Every acknowledged message is delivered, or the connection ends
+//! with a reason. The crate writes no log; read its counters and events instead.
 //!
 //! # Features
 //!
-//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `hand-over`: large messages in vectors that are not
-//! copied ([`endpoint::Peer::send_vec`], [`endpoint::Peer::take_lent`]). `deflate`: compressed aggregates of messages
-//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack, Unpack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
-//! for who asks for them. `defmt`: events,
-//! reasons, errors and names implement `defmt::Format`. None of these is on by default.
+//! None of these is on by default:
 //!
-//! On by default, and to be left out where flash and RAM are scarce; the interface stays the same:
+//! - `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]).
+//! - `hand-over`: large messages in vectors that are not copied ([`endpoint::Peer::send_vec`],
+//!   [`endpoint::Peer::take_lent`]).
+//! - `deflate`: compressed aggregates of messages ([`codec::aggregate`]).
+//! - `sim`: the simulator.
+//! - `derive`: `#[derive(Pack, Unpack)]` for [`codec::rabbit`].
+//! - `secure`: secure connections.
+//! - `key-log`: export of the keys of secure connections on request.
+//! - `defmt`: events, reasons, errors and names implement `defmt::Format`.
 //!
-//! | feature | what it brings | without it |
+//! These are on by default. Leave them out where flash and RAM are scarce; the interface stays the same:
+//!
+//! | feature | with it | without it |
 //! |---|---|---|
-//! | `server` | others may connect | requests and pings of others are dropped |
+//! | `server` | accepts incoming connections | requests and pings from others are dropped |
 //! | `unconnected` | pings, discovery and out-of-band messages | the functions do not exist |
-//! | `delay-based` | the delay-based congestion control | there is NewReno alone |
-//! | `splitting` | messages longer than a datagram | sending one is [`raknet::SendError::LeftOut`]; a part of one that arrives ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
-//! | `sequencing` | messages of which only the newest counts | sending one is [`raknet::SendError::LeftOut`]; those that arrive are delivered as they come, outdated ones too |
-//! | `channels` | the ordering channels 4 to 31 | sending on one is [`raknet::SendError::LeftOut`]; a connection whose other end uses one ends for want of memory |
-//! | `priorities` | messages that go before others | all go in the order in which they were sent |
-//! | `packing` | messages that wait for their turn share blocks | each takes blocks of its own |
-//! | `connections` | more than one connection at once | `CONNECTIONS` must be 1, and a [`raknet::Capacity`] counts as one of 1 |
-//! | `statistics` | counters | all are 0; what is measured, such as round-trip time and MTU, is there, and the clock difference is that of the last ping |
-// Parts that are left out leave some of their helpers without a caller; the whole is checked.
+//! | `delay-based` | delay-based congestion control | NewReno only |
+//! | `splitting` | messages longer than a datagram | sending one returns [`raknet::SendError::LeftOut`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
+//! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::LeftOut`]; received ones are delivered in order of arrival, outdated ones included |
+//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::LeftOut`]; a connection whose peer uses one ends for lack of memory |
+//! | `priorities` | messages that overtake others | messages leave in the order in which they were sent |
+//! | `packing` | queued messages share blocks | each message takes blocks of its own |
+//! | `connections` | more than one connection at once | `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |
+//! | `statistics` | counters | all counters are 0; measurements such as round-trip time and MTU remain, and the clock difference is that of the last ping |
+// Without optional features some helpers have no caller; the build with all features is checked.
 #![cfg_attr(
     not(all(
         feature = "channels",
@@ -142,14 +152,14 @@ extern crate std;
 mod macros;
 
 pub mod codec {
-    //! Encodings for the contents of messages. The protocols know none of them.
+    //! Encodings for the contents of messages, independent of the protocols.
     //!
-    //! - [`bits`]: numbers of any width in bytes, in either bit order.
-    //! - [`rabbit`]: the encoding of the Game Protocol, read without a copy from the pieces that a message lies in.
+    //! - [`bits`]: numbers of any bit width in bytes, in either bit order.
+    //! - [`rabbit`]: the encoding of the Game Protocol, read without a copy from the pieces of a message.
     //! - [`bitstream`]: RakNet's bit stream.
-    //! - [`aggregate`]: many messages in one, as Minecraft Bedrock sends them.
-    //! - [`frames`]: messages on a stream of bytes, as RakNet's packetised TCP has them.
-    //! - [`advertisement`]: what a pong of a Bedrock server carries.
+    //! - [`aggregate`]: several messages in one, as in Minecraft Bedrock.
+    //! - [`frames`]: messages in a byte stream, as in RakNet's packetised TCP.
+    //! - [`advertisement`]: the contents of a Bedrock server's pong.
 
     pub mod advertisement;
     pub mod aggregate;
@@ -179,7 +189,7 @@ pub use rate_limit::HostPrefix;
 pub use serial::U24;
 pub use time::Instant;
 
-/// The bytes of RakNet, and the cursors that read and write them.
+/// RakNet's wire format, and the cursors that read and write it.
 pub mod wire {
     pub use crate::cursor::{Reader, Source, Value, WireError, Writer};
     pub use crate::raknet::wire::{

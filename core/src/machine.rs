@@ -1,4 +1,5 @@
-//! The interface that every protocol machine of the core has, and addresses with the name of an interface as drivers read them.
+//! The interface of every protocol machine of the core, and the parsing of addresses with an interface name for
+//! drivers.
 
 use core::net::SocketAddr;
 
@@ -21,14 +22,15 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a datagram that is not sent is lost"]
 pub struct Transmit<'b> {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// The bytes, in the buffer that was lent.
+    /// The bytes, in the caller's buffer.
     pub payload: &'b [u8],
 }
 
-/// The part of a protocol machine that drivers and simulators need: datagrams and time, in and out. Events stay
-/// outside of it, since each protocol has its own.
+/// The interface of a protocol machine for drivers and simulators: datagrams and time, in and out.
+///
+/// Events are not part of it, since each protocol has its own.
 ///
 /// ```
 /// use rakwire::{Instant, Machine};
@@ -49,23 +51,24 @@ pub struct Transmit<'b> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Machine {
-    /// Takes a datagram that arrived at `now`.
+    /// Handles a datagram that arrived at `now`.
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]);
 
-    /// Does what is due at `now`.
+    /// Performs the work that is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
     /// Composes the next datagram to send at `now` in `buffer`.
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>>;
 
-    /// When `handle_timeout` and `poll_transmit` want to be called next, if ever; a time gone by means now.
+    /// Returns the time of the next call of `handle_timeout` and `poll_transmit`, if any; a time in the past means
+    /// now.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
 /// Splits `[address%interface]:port` into the text in the brackets and the port; returns `None` for any other text.
 ///
-/// Link-local addresses mean nothing without their interface (RFC 4007 section 11). Only the system knows the number of an
-/// interface: a resolver takes the first part as the name of a host.
+/// Link-local addresses are ambiguous without their interface (RFC 4007, section 11). Only the operating system can
+/// map an interface name to its index: its resolver accepts the first part as a host name.
 ///
 /// ```
 /// assert_eq!(rakwire::split_zoned_host("[fe80::1%eth0]:19132"), Some(("fe80::1%eth0", 19_132)));
@@ -84,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_with_an_interface_and_a_port_are_taken_apart() {
+    fn only_addresses_with_an_interface_and_a_port_are_split() {
         assert_eq!(split_zoned_host("[fe80::1%2]:1"), Some(("fe80::1%2", 1)));
         for other in [
             "",

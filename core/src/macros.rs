@@ -1,6 +1,6 @@
-//! Macros for enums whose values would otherwise be listed several times, and for `Debug` of types with secrets.
+//! Macros for enums whose variants would otherwise be listed several times, and for `Debug` of types with secrets.
 
-/// Defines an enum of errors or of reasons, in which each value has the text that its `Display` writes.
+/// Defines an enum of errors or reasons whose `Display` writes the text given with each variant.
 macro_rules! error_enum {
     (
         $(#[$meta:meta])*
@@ -14,7 +14,7 @@ macro_rules! error_enum {
             $($(#[$value_meta])* $value,)+
         }
 
-        // The texts of defmt take no flash.
+        // defmt interns these texts, so they take no flash.
         #[cfg(feature = "defmt")]
         impl defmt::Format for $name {
             fn format(&self, f: defmt::Formatter<'_>) {
@@ -36,7 +36,7 @@ macro_rules! error_enum {
     };
 }
 
-/// Defines the reasons of a protocol for dropping what arrived. The trait `DropReasons` must be in scope.
+/// Defines a protocol's reasons for dropping received data. The trait `DropReasons` must be in scope.
 macro_rules! drop_reasons {
     (
         $(#[$meta:meta])*
@@ -68,12 +68,12 @@ macro_rules! drop_reasons {
     };
 }
 
-/// Shows all fields of a struct but its secrets.
+/// Implements `Debug` with all fields of a struct except its secrets.
 macro_rules! debug_without_secrets {
     ($type:ty as $name:literal; shown: $($(#[$condition:meta])* $shown:ident),+; hidden: $($hidden:ident),+;) => {
         impl core::fmt::Debug for $type {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                // A new field does not compile until it is in one of the lists.
+                // A new field does not compile until it is in one of the two lists.
                 let Self { $($(#[$condition])* $shown,)+ $($hidden: _),+ } = self;
                 let mut debug = f.debug_struct($name);
                 $($(#[$condition])* debug.field(stringify!($shown), $shown);)+

@@ -1,5 +1,8 @@
-//! Limits of answers to peers without a connection, since an answer may be longer than its question and the question's source may
-//! be forged; and the unit by which limits for each host count.
+//! Rate limits for answers to peers without a connection, and the address prefix by which limits for each host
+//! count.
+//!
+//! An answer may be longer than its request and the source of the request may be forged, so unlimited answers would
+//! amplify.
 
 use core::hash::Hasher;
 use core::net::{IpAddr, Ipv6Addr};
@@ -9,16 +12,16 @@ use siphasher::sip::SipHasher13;
 
 use crate::time::{Instant, micros};
 
-/// Tokens that fill up with time, at most a second's worth.
+/// A token bucket whose capacity is one second's worth of tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
-    /// Thousandths of an answer.
+    /// Tokens taken, in thousandths of an answer.
     taken: u32,
     at: u32,
 }
 
 impl Bucket {
-    /// Fills it up to now; whether a token is left.
+    /// Refills the bucket up to `now`; returns whether a token is left.
     pub(crate) fn fill_up(&mut self, rate: u16, now: Instant) -> bool {
         let now = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
         let refilled = now.wrapping_sub(self.at).min(1_000) * u32::from(rate);
@@ -27,17 +30,18 @@ impl Bucket {
         self.taken + 1_000 <= u32::from(rate) * 1_000
     }
 
-    /// Whether a token may be taken in advance after [`fill_up`](Self::fill_up), of half a second's worth.
+    /// Returns whether a token may be taken in advance after [`fill_up`](Self::fill_up), up to half a second's
+    /// worth.
     const fn has_advance(&self, rate: u16) -> bool {
         self.taken.saturating_add(1_000) <= rate as u32 * 1_500
     }
 
-    /// Takes a token, of which one is left after [`fill_up`](Self::fill_up).
+    /// Takes a token. Precondition: [`fill_up`](Self::fill_up) found one.
     pub(crate) const fn spend(&mut self) {
         self.taken = self.taken.saturating_add(1_000);
     }
 
-    /// Takes a token; false when none is left.
+    /// Takes a token; returns false when none is left.
     pub(crate) fn take(&mut self, rate: u16, now: Instant) -> bool {
         let possible = self.fill_up(rate, now);
         if possible {
@@ -47,28 +51,28 @@ impl Bucket {
     }
 }
 
-/// How often something may happen within a period.
+/// The number of times that something may happen within a period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     pub(crate) events: u16,
-    /// At most 71 minutes; more counts as that.
+    /// At most 71 minutes; longer periods are cut to that.
     pub(crate) period: Duration,
 }
 
-/// What is left of an [`Allowance`]. It fills up evenly, so that all of it is there once and again in each period.
+/// The unused rest of an [`Allowance`]. It refills evenly, from empty to full in one period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ration {
-    /// Events times the microseconds of the period, of which each microsecond gives back as many as there are events:
-    /// no machine has to divide.
+    /// Events used, times the microseconds of the period. Each microsecond gives back as many as the allowance has
+    /// events, so refilling needs no division.
     spent: u64,
     at: Instant,
-    /// The allowance of the last event.
+    /// The period of the last event's allowance.
     period: u32,
     events: u16,
 }
 
 impl Ration {
-    /// What will have been spent after another event, if it may happen.
+    /// Returns the value of `spent` after another event, if that event is allowed.
     fn after_another(&self, allowance: Allowance, now: Instant) -> Option<u64> {
         let (events, period) = (u64::from(allowance.events), u64::from(micros(allowance.period)));
         let refilled = u64::from(now.micros_since(self.at)) * events;
@@ -76,12 +80,12 @@ impl Ration {
         (spent <= events * period).then_some(spent)
     }
 
-    /// Whether it may happen once more.
+    /// Returns whether another event is allowed.
     pub(crate) fn is_left(&self, allowance: Allowance, now: Instant) -> bool {
         self.after_another(allowance, now).is_some()
     }
 
-    /// Takes one event; false when none is left.
+    /// Takes one event; returns false when none is left.
     pub(crate) fn take(&mut self, allowance: Allowance, now: Instant) -> bool {
         let after = self.after_another(allowance, now);
         if let Some(spent) = after {
@@ -90,28 +94,30 @@ impl Ration {
         after.is_some()
     }
 
-    /// Gives back one event that was taken at this time: what has not been filled up since, at least for this event. The rest
-    /// is there again already, and may have been taken for others.
+    /// Returns one event that was taken at `taken_at`, as far as it has not been refilled since.
+    ///
+    /// The refilled part is available already and may have been taken for other events.
     pub(crate) fn give_back(&mut self, taken_at: Instant, now: Instant) {
         let refilled = u64::from(now.micros_since(taken_at)) * u64::from(self.events);
         self.spent = self.spent.saturating_sub(u64::from(self.period).saturating_sub(refilled));
     }
 }
 
-/// Answers a second.
+/// Limits in answers per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
     pub(crate) all: u16,
     pub(crate) network: u16,
-    /// What an address is sure of within its network; 0 if all of them share what that gets.
+    /// The share that an address is guaranteed within its network; 0 if all its addresses share the network's
+    /// limit.
     pub(crate) address: u16,
 }
 
-/// Groups of addresses that are sure of a part of what their network gets. With as many, those that the groups of networks
-/// let through in a second are too few to empty the part of every group.
+/// Number of address groups with a guaranteed part of their network's share. There are so many that the answers
+/// which the network groups admit in one second cannot use up the part of every group.
 pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
 
-/// A bucket for each of a fixed number of groups of networks or addresses, by a keyed hash.
+/// Buckets for a fixed number of groups of networks or addresses, selected by a keyed hash.
 #[derive(Debug)]
 pub(crate) struct HashedBuckets<const GROUPS: usize>([Bucket; GROUPS]);
 
@@ -122,7 +128,7 @@ impl<const GROUPS: usize> Default for HashedBuckets<GROUPS> {
 }
 
 impl<const GROUPS: usize> HashedBuckets<GROUPS> {
-    /// The bucket of the group of this network.
+    /// Returns the bucket of this network's group.
     pub(crate) fn of(&mut self, secret: &[u8; 16], network: u128) -> Option<&mut Bucket> {
         let mut hasher = SipHasher13::new_with_key(secret);
         hasher.write_u128(network);
@@ -131,10 +137,10 @@ impl<const GROUPS: usize> HashedBuckets<GROUPS> {
     }
 }
 
-/// A bucket for all, one for each group of networks, and one for each group of addresses.
+/// A bucket for all answers, one for each group of networks, and one for each group of addresses.
 ///
-/// What a network gets is rationed fairly among its addresses: one that has had less than its share takes in advance what
-/// flows in next, which then those have to wait for that have had more. An address that is alone gets all.
+/// The share of a network is divided fairly among its addresses. An address that used less than its part takes
+/// tokens in advance, and addresses that used more wait for the refill. A single address gets the whole share.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize = 0> {
     all: Bucket,
@@ -143,14 +149,14 @@ pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize =
 }
 
 impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSES> {
-    /// Whether `to` may have another answer.
+    /// Returns whether another answer may be sent to `to`, and takes its tokens.
     pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
         let Some(network) = self.networks.of(secret, network(to)) else { return false };
         let has_token = network.fill_up(rates.network, now);
         if !self.all.fill_up(rates.all, now) || !has_token && !network.has_advance(rates.network) {
             return false;
         }
-        // What is not answered takes nothing of anyone's part.
+        // A refused answer takes no tokens from any bucket.
         let address = if rates.address > 0 { self.addresses.of(secret, address_bits(to)) } else { None };
         let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
         let is_admitted = has_token || is_within_share;
@@ -162,7 +168,7 @@ impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSE
     }
 }
 
-/// The bits of an address, and one more that no network has.
+/// Returns the bits of an address and one more bit that no network has set.
 const fn address_bits(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => ip.to_bits() as u128 | 1 << 64,
@@ -170,8 +176,9 @@ const fn address_bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The network of an address: 24 bits of IPv4, 64 of IPv6. On a socket for both, IPv4 addresses stand inside IPv6, all
-/// in one network of that.
+/// Returns the network of an address: 24 bits of IPv4, 64 bits of IPv6.
+///
+/// On a dual-stack socket, IPv4 addresses arrive as IPv4-mapped IPv6 addresses, and all of them form one network.
 pub(crate) const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
@@ -179,11 +186,12 @@ pub(crate) const fn network(address: IpAddr) -> u128 {
     }
 }
 
-/// The part of an IPv6 address that its host does not choose.
+/// The part of an IPv6 address that its host cannot choose.
 const PREFIX_V6: u128 = !(u64::MAX as u128);
 
-/// The addresses that one host surely has: one of IPv4, or all of IPv6 with the same first 64 bits, since a host chooses the
-/// rest as it likes. Limits for each host count by this.
+/// The addresses under control of one host: one of IPv4, or all of IPv6 with the same first 64 bits.
+///
+/// An IPv6 host chooses the remaining bits freely, so limits for each host count by this prefix.
 ///
 /// ```
 /// use rakwire::HostPrefix;
@@ -214,7 +222,7 @@ mod tests {
     const SECRET: [u8; 16] = [3; 16];
 
     #[test]
-    fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
+    fn each_network_gets_its_share_within_the_total() {
         let rates = Rates { network: 5, all: 12, address: 0 };
         let mut limit = <RateLimit>::default();
         let mut count = |now, network: u8| {
@@ -230,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_asks_without_end_leaves_its_neighbours_their_share() {
+    fn a_greedy_address_leaves_its_neighbours_their_share() {
         let rates = Rates { network: 20, all: 1_000, address: 5 };
         let mut limit = RateLimit::<32, 32>::default();
         let mut asks = |now: u64, host: u8, times: usize| {
@@ -242,17 +250,17 @@ mod tests {
             for tenth in 0..10 {
                 let now = second * 1_000_000 + tenth * 100_000;
                 greedy += asks(now, 1, 1_000);
-                // Two others ask once a second, like a list of servers that is open.
+                // Two others ask once a second, like an open server list.
                 assert_eq!(asks(now + 1, 2, usize::from(tenth == 3)), usize::from(tenth == 3), "{now}");
                 assert_eq!(asks(now + 1, 3, usize::from(tenth == 7)), usize::from(tenth == 7), "{now}");
             }
         }
-        // What they leave is for the first one.
+        // The first address gets the rest.
         assert!((330..=390).contains(&greedy), "{greedy}");
     }
 
     #[test]
-    fn a_network_that_asks_without_end_takes_nothing_of_the_share_of_others() {
+    fn a_greedy_network_leaves_other_networks_their_share() {
         let rates = Rates { network: 20, all: 1_000, address: 5 };
         let mut limit = RateLimit::<32, 32>::default();
         let greedy = IpAddr::from([10, 1, 1, 1]);
@@ -262,7 +270,7 @@ mod tests {
             for milli in 0..1_000_u64 {
                 let now = second * 1_000_000 + milli * 1_000;
                 asks(now, greedy);
-                // Another network asks from as many addresses as it likes.
+                // Another network asks from arbitrarily many addresses.
                 for host in 0..4 {
                     asks(
                         now,
@@ -278,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ration_is_there_once_and_again_in_each_period() {
+    fn a_ration_refills_once_per_period() {
         let allowance = Allowance { events: 3, period: Duration::from_secs(10) };
         let mut ration = Ration::default();
         let mut taken = |seconds: u64| {
@@ -288,7 +296,7 @@ mod tests {
             taken
         };
         assert_eq!([5, 5, 6, 8, 9, 15, 99, 100].map(&mut taken), [3, 0, 0, 0, 1, 2, 3, 0]);
-        // What was refused takes nothing, whenever that was.
+        // Refused events take nothing, regardless of when they were refused.
         assert_eq!((100..120).map(taken).sum::<usize>(), 6);
         let never = Allowance { events: 0, ..allowance };
         assert!(!Ration::default().is_left(never, Instant::from_micros(u64::MAX)));
@@ -297,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_given_back_is_there_again() {
+    fn an_event_given_back_is_available_again() {
         let allowance = Allowance { events: 3, period: Duration::from_secs(10) };
         let (mut ration, now) = (Ration::default(), Instant::from_micros(1_000_000));
         for _ in 0..100 {
             assert!(ration.take(allowance, now));
             ration.give_back(now, now);
         }
-        // No more than that are there, whatever is given back.
+        // Giving back more never exceeds the allowance.
         ration.give_back(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 3);
         ration.give_back(now, now);
@@ -312,17 +320,17 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_given_back_late_leaves_those_of_others_taken() {
+    fn an_event_given_back_late_leaves_other_events_taken() {
         let allowance = Allowance { events: 4, period: Duration::from_secs(8) };
         let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
         let takes = |ration: &mut Ration, now| (0..9).filter(|_| ration.take(allowance, now)).count();
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
-        // Two seconds later that is filled up.
+        // Two seconds later the allowance is refilled.
         assert_eq!(takes(&mut ration, at(103)), 4);
         ration.give_back(at(100), at(103));
         assert_eq!(takes(&mut ration, at(103)), 0);
-        // After one second half of it is, and half is given back.
+        // After one second half of it is refilled, and the other half is given back.
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
         assert_eq!(takes(&mut ration, at(101)), 3);
@@ -331,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_answers_nobody() {
+    fn a_rate_of_zero_admits_no_answer() {
         let rates = Rates { network: 5, all: 0, address: 0 };
         let to = IpAddr::from([127, 0, 0, 1]);
         assert!(!<RateLimit>::default().admits(&SECRET, rates, Instant::ZERO, to));
     }
 
     #[test]
-    fn the_host_part_of_an_address_does_not_count() {
+    fn the_host_part_of_an_address_is_ignored() {
         let same = |left: &str, right: &str| {
             let [left, right] = [left, right].map(|text| network(text.parse().expect("a literal address")));
             left == right

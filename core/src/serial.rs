@@ -1,9 +1,9 @@
-//! Numbers of 24 bits that wrap, compared by serial arithmetic.
+//! 24-bit numbers that wrap, compared by serial number arithmetic.
 
-/// A number of 24 bits that counts datagrams or messages and wraps to zero after 16,777,215.
+/// A 24-bit number that counts datagrams or messages and wraps to zero after 16,777,215.
 ///
-/// Two numbers compare by the shorter way round the circle (docs/raknet.md#serial-numbers), so the order is not total
-/// and `U24` does not implement `Ord`.
+/// Two numbers compare along the shorter way round the circle (docs/raknet.md#serial-numbers). The order is not
+/// total, so `U24` does not implement `Ord`.
 ///
 /// ```
 /// use rakwire::U24;
@@ -20,52 +20,52 @@ const MASK: u32 = 0xFF_FFFF;
 const HALF: u32 = 0x7F_FFFF;
 
 impl U24 {
-    /// The number with the low 24 bits of `value`.
+    /// Creates a number from the low 24 bits of `value`.
     #[must_use]
     pub const fn new(value: u32) -> Self {
         Self(value & MASK)
     }
 
-    /// The number as an integer below 2^24.
+    /// Returns the number as an integer below 2^24.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The number `count` further on.
+    /// Returns the number `count` steps ahead.
     #[must_use]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn plus(self, count: u32) -> Self {
         Self(self.0.wrapping_add(count) & MASK)
     }
 
-    /// The number `count` before.
+    /// Returns the number `count` steps before.
     #[must_use]
     pub const fn minus(self, count: u32) -> Self {
         Self(self.0.wrapping_sub(count) & MASK)
     }
 
-    /// The number after this one.
+    /// Returns the following number.
     #[must_use]
     pub const fn next(self) -> Self {
         self.plus(1)
     }
 
-    /// How many steps forward lead from `other` to `self`, 0 to 16,777,215.
+    /// Returns the number of steps forward from `other` to `self`, 0 to 16,777,215.
     #[must_use]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn since(self, other: Self) -> u32 {
         self.0.wrapping_sub(other.0) & MASK
     }
 
-    /// Whether `self` comes after `other` on the shorter way round.
+    /// Returns whether `self` follows `other` along the shorter way round.
     #[must_use]
     pub const fn is_newer_than(self, other: Self) -> bool {
         let ahead = self.since(other);
         ahead != 0 && ahead <= HALF
     }
 
-    /// Whether `self` comes before `other` on the shorter way round.
+    /// Returns whether `self` precedes `other` along the shorter way round.
     #[must_use]
     pub const fn is_older_than(self, other: Self) -> bool {
         other.is_newer_than(self)

@@ -4,10 +4,11 @@ use core::num::NonZeroU64;
 use core::ops::Add;
 use core::time::Duration;
 
-/// A point in time, in microseconds since any epoch that does not move: the core never reads a clock.
+/// A point in time, in microseconds since any fixed epoch: the core never reads a clock.
 ///
-/// Edges convert: `embassy_time::Instant::as_micros`, `performance.now() * 1000`, `std::time::Instant` minus a start.
-/// A [`Peer`](crate::raknet::Peer) clamps the time it is given, so a clock that steps back stands still for it.
+/// Programs convert from their own clocks: `embassy_time::Instant::as_micros`, `performance.now() * 1000`,
+/// `std::time::Instant` minus a start. A [`Peer`](crate::raknet::Peer) never moves its time backwards: while the
+/// given time is earlier than one before, the peer's time does not advance.
 ///
 /// ```
 /// use core::time::Duration;
@@ -22,7 +23,7 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(
-    /// One more than the microseconds, so that an instant or none takes no more than an instant.
+    /// The microseconds plus one, so that `Option<Instant>` is as small as `Instant`.
     NonZeroU64,
 );
 
@@ -30,42 +31,44 @@ impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(NonZeroU64::MIN);
 
-    /// The instant `micros` microseconds after the epoch; the last one is that of `u64::MAX - 1`.
+    /// Returns the instant `micros` microseconds after the epoch; the latest is that of `u64::MAX - 1`.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(micros))
     }
 
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0.get() - 1
     }
 
-    /// Whole milliseconds since the epoch, the unit of every RakNet time on the wire.
+    /// Returns the whole milliseconds since the epoch, the unit of all RakNet times on the wire.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         divide(self.as_micros(), 1_000)
     }
 
-    /// The time from `earlier` to `self`, zero when `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`, or zero when `earlier` is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.get().saturating_sub(earlier.0.get()))
     }
 
-    /// Microseconds from `earlier` to `self`, cut to 32 bits: small machines divide 64 bits, as a `Duration` does, slowly.
+    /// Returns the microseconds from `earlier` to `self`, saturated to 32 bits.
+    ///
+    /// A `Duration` divides 64-bit numbers, which is slow on small machines.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn micros_since(self, earlier: Self) -> u32 {
         u32::try_from(self.0.get().saturating_sub(earlier.0.get())).unwrap_or(u32::MAX)
     }
 
-    /// The instant `micros` microseconds later.
+    /// Returns the instant `micros` microseconds later.
     pub(crate) fn plus_micros(self, micros: u32) -> Self {
         self.plus_long(micros.into())
     }
 
-    /// The instant `micros` microseconds later, which may be longer than 32 bits.
+    /// Returns the instant `micros` microseconds later; the span may exceed 32 bits.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn plus_long(self, micros: u64) -> Self {
         Self(self.0.saturating_add(micros))
@@ -84,9 +87,10 @@ impl Default for Instant {
     }
 }
 
-/// `dividend / divisor`, where a divisor of 0 counts as 1.
+/// Returns `dividend / divisor`, where a divisor of 0 counts as 1.
 ///
-/// Small machines have no instruction for it, and the compiler's routine takes more flash than a whole part of the protocol.
+/// Small machines lack a 64-bit division instruction, and the compiler's routine takes more flash than some whole
+/// parts of the protocol.
 pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     let divisor = if divisor == 0 { 1 } else { divisor };
     if cfg!(any(target_pointer_width = "64", target_family = "wasm")) {
@@ -96,7 +100,7 @@ pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
     }
 }
 
-/// A long division, bit by bit below the upper half.
+/// Divides by long division, bit by bit below the upper half.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn divide_in_steps(dividend: u64, divisor: u32) -> u64 {
     let upper = (dividend >> 32) as u32;
@@ -118,17 +122,17 @@ const fn divide_in_steps(dividend: u64, divisor: u32) -> u64 {
     (upper_quotient as u64) << 32 | quotient as u64
 }
 
-/// The microseconds of a time, cut to 32 bits.
+/// Returns the microseconds of a duration, saturated to 32 bits.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) fn micros(time: Duration) -> u32 {
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     seconds.saturating_mul(1_000_000).saturating_add(time.subsec_micros())
 }
 
-/// The microseconds of a time.
+/// Returns the microseconds of a duration.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn long_micros(time: Duration) -> u64 {
-    // `Duration::as_micros` has 128 bits, which takes much more code on small machines.
+    // `Duration::as_micros` returns 128 bits, which takes much more code on small machines.
     time.as_secs().saturating_mul(1_000_000).saturating_add(time.subsec_micros() as u64)
 }
 
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_division_in_steps_is_a_division() {
+    fn division_in_steps_equals_division() {
         let dividends = [0, 1, 999, 1_000, u64::from(u32::MAX), 1 << 32, 0x1234_5678_9ABC_DEF0, u64::MAX];
         for dividend in dividends {
             for divisor in [1, 2, 3, 1_000, 1_000_000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, u32::MAX] {

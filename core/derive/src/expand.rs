@@ -1,4 +1,4 @@
-//! The implementations, from the shape of a type.
+//! Generates the implementations from the shape of a type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -7,7 +7,7 @@ use syn::{Data, DataEnum, DeriveInput, Error, Fields, Generics, Lifetime, Result
 
 use crate::field::Packed;
 
-/// Which of the two traits is implemented.
+/// The trait that is implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Pack,
@@ -30,9 +30,9 @@ pub(crate) fn expand(input: &DeriveInput, direction: Direction) -> Result<TokenS
     })
 }
 
-/// What differs from type to type.
+/// The parts of an implementation that depend on the type.
 struct Body {
-    /// Statements of which the last ones pack.
+    /// Statements that pack; the last ones write the value.
     pack: TokenStream,
     /// An expression that unpacks.
     unpack: TokenStream,
@@ -108,7 +108,7 @@ fn unpack(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> TokenStream 
     }
 }
 
-/// The lifetime of the input: that of the type, or one that nothing else is named.
+/// Returns the lifetime of the input: that of the type, or a name that nothing else uses.
 fn lifetime(generics: &Generics) -> Result<Lifetime> {
     let mut lifetimes = generics.lifetimes();
     let own = lifetimes.next().map(|parameter| parameter.lifetime.clone());
@@ -185,7 +185,7 @@ impl<'a> Named<'a> {
         Ok(Self { shape, fields: shape.iter().enumerate().map(name).collect::<Result<_>>()? })
     }
 
-    /// The pattern that takes the fields apart, which is the expression that puts them together too.
+    /// Returns the pattern that destructures the fields, which is also the expression that constructs them.
     fn pattern(&self, path: &TokenStream) -> TokenStream {
         let values = self.fields.iter().map(Packed::value);
         match self.shape {

@@ -5,20 +5,20 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, Field, LitInt, Result, Type};
 
-/// The largest width of a number.
+/// The largest bit width of a number.
 const MAX_WIDTH: u32 = 64;
 
-/// How a field is packed.
+/// The encoding of a field.
 enum Form {
-    /// As its type says.
+    /// The encoding of its type.
     Plain,
-    /// In this many bits.
+    /// A raw number of this many bits.
     Raw(LitInt),
-    /// At most so many elements.
+    /// A sequence or text with at most this many elements or bytes.
     Bounded(Expr),
 }
 
-/// A field and the name that its value has in the code.
+/// A field and the name of its value in the generated code.
 pub(crate) struct Packed<'a> {
     value: Ident,
     ty: &'a Type,
@@ -34,7 +34,7 @@ impl<'a> Packed<'a> {
         &self.value
     }
 
-    /// Packs the value, a reference.
+    /// Returns the code that packs the value, which is a reference.
     pub(crate) fn pack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);
         match &self.form {
@@ -48,7 +48,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Describes the encoding.
+    /// Returns the code that describes the encoding.
     pub(crate) fn describe(&self) -> TokenStream {
         let ty = self.ty;
         match &self.form {
@@ -57,7 +57,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Unpacks the value, as a statement.
+    /// Returns the statement that unpacks the value.
     pub(crate) fn unpack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);
         let read = match &self.form {
@@ -70,7 +70,7 @@ impl<'a> Packed<'a> {
         quote!(let #value = #read;)
     }
 
-    /// The fewest bits of the value.
+    /// Returns the expression for the fewest bits that the value takes.
     pub(crate) fn min_bits(&self) -> TokenStream {
         let ty = self.ty;
         match &self.form {
@@ -79,7 +79,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// That the width fits the type, which only the compiler knows.
+    /// Returns a check that the width fits the type, which only the compiler can evaluate.
     pub(crate) fn check(&self) -> Option<TokenStream> {
         let Form::Raw(width) = &self.form else { return None };
         let ty = self.ty;

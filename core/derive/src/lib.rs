@@ -1,21 +1,23 @@
-//! `#[derive(Pack, Unpack)]` for Rabbit. The crate `rakwire` has them in `rakwire::codec::rabbit` with the feature `derive`; its
-//! module `rabbit` tells what the encoding is.
+//! `#[derive(Pack, Unpack)]` for Rabbit, the bit-packed encoding of the Game Protocol.
+//!
+//! The crate `rakwire` exports both macros with the feature `derive`; its module `codec::rabbit` describes the
+//! encoding.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{Pack, Unpack, to_vec, unpack};
 //!
-//! /// The fields one after the other.
+//! /// The fields in their order.
 //! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! struct Shot {
-//!     /// In just so many bits, 1 to 64: for `u8`, `u16`, `u32` and `u64`.
+//!     /// A raw width of 1 to 64 bits, for `u8`, `u16`, `u32` and `u64`.
 //!     #[pack(bits = 3)]
 //!     weapon: u8,
-//!     /// Elements of a sequence or bytes of a text, at most; more are an error on both sides.
+//!     /// The most elements of a sequence or bytes of a text; more are an error on both sides.
 //!     #[pack(max = 20)]
 //!     shout: String,
 //! }
 //!
-//! /// The index of the variant in as many bits as the last one needs, then its fields.
+//! /// The index of the variant, in the fewest bits that hold the last index, then its fields.
 //! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! enum Action {
 //!     Wait,
@@ -38,17 +40,18 @@ use syn::{DeriveInput, parse_macro_input};
 
 use self::expand::Direction;
 
-/// Implements `Pack` for a struct or an enum: values can be written. `#[derive(Unpack)]` is for reading them.
+/// Implements `Pack` for a struct or an enum, so that values can be written. See `#[derive(Unpack)]` for reading.
 ///
-/// Fields may have `#[pack(bits = N)]`, a raw width, or `#[pack(max = N)]`, the largest number of elements or bytes.
-/// A type with one lifetime borrows from the input; more than one it cannot have.
+/// Fields may have `#[pack(bits = N)]`, a raw width, or `#[pack(max = N)]`, the largest number of elements or
+/// bytes. A type with one lifetime borrows from the input; more than one lifetime is an error.
 #[proc_macro_derive(Pack, attributes(pack))]
 pub fn derive_pack(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand::expand(&input, Direction::Pack).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Implements `Unpack` for a struct or an enum: values can be read. Fields have the attributes of `#[derive(Pack)]`.
+/// Implements `Unpack` for a struct or an enum, so that values can be read. Fields take the attributes of
+/// `#[derive(Pack)]`.
 #[proc_macro_derive(Unpack, attributes(pack))]
 pub fn derive_unpack(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

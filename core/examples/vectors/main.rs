@@ -1,11 +1,10 @@
-//! Checks a file of vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
+//! Checks a file of test vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
 //!
-//! A file that holds an object has vectors of RakNet, one that holds a list those of the Game Protocol, of which the
-//! transport's are checked.
+//! A file with an object holds vectors of RakNet, a file with a list those of the Game Protocol. Of the latter,
+//! only the vectors of the transport are checked.
 //!
-//! Prints a line for each vector that fails and `N passed, N failed`. The exit status is 1 when one failed, and 2 with
-//! one line when the file cannot be read. `docs/raknet.md` and
-//! `docs/game-protocol.md` state the forms of the files.
+//! Prints a line for each failed vector, then `N passed, N failed`. The exit status is 1 if a vector failed, and 2
+//! with one line if the file cannot be read. docs/raknet.md and docs/game-protocol.md specify the file formats.
 
 #[path = "../../tests/it/support/game_entries.rs"]
 mod game_entries;

@@ -1,1 +1,1 @@
-//! Nothing: the tests of this package are what it is for.
+//! Empty: this package exists for its tests.

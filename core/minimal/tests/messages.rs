@@ -1,4 +1,4 @@
-//! What a peer does that is built without a part, and that all the rest works as ever.
+//! The behaviour of peers that are built without a feature, and that everything else works as with it.
 
 use core::time::Duration;
 
@@ -11,17 +11,17 @@ use rakwire::wire::datagram::DatagramHeader;
 use rakwire::wire::{Wire, Writer};
 
 const CAPACITY: Capacity = Capacity { connections: 1, blocks: 256, block_size: 128 };
-/// The first byte of a message of the application.
+/// The first byte of an application message.
 const ID: u8 = 0x86;
 
 type Peers = Pair<Peer<'static>, Peer<'static>>;
 
-/// A path without a fault.
+/// Returns a path without faults.
 fn path() -> Conditions {
     Conditions { latency: Duration::from_millis(5), ..Conditions::default() }
 }
 
-/// A client and a server that are connected over a network, and the names of the connection.
+/// Returns a connected client and server, and the connection ID at each.
 fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
     let mut config = Config::new([1; 32]);
     config.max_incoming = 1;
@@ -44,11 +44,11 @@ fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
     (pair, here, there.expect("the loop waits for it"))
 }
 
-/// Steps until the server has received so many messages.
+/// Steps until the server has received `count` messages.
 fn receive(pair: &mut Peers, count: usize) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while messages.len() < count {
-        assert!(pair.step(), "nothing more happens after {} messages", messages.len());
+        assert!(pair.step(), "no event is left after {} messages", messages.len());
         while pair.a.poll_event().is_some() {}
         while let Some(event) = pair.b.poll_event() {
             if let Event::Message { message, .. } = event {
@@ -59,7 +59,7 @@ fn receive(pair: &mut Peers, count: usize) -> Vec<Vec<u8>> {
     messages
 }
 
-/// A data datagram with one capsule.
+/// Returns a data datagram with one capsule.
 fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     let mut buffer = [0; 1_464];
     let mut writer = Writer::new(&mut buffer);
@@ -70,7 +70,7 @@ fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Messages arrive once and in order over a path that loses, doubles and reorders, whatever is left out.
+/// With any set of features, messages arrive once and in order over a path that loses, duplicates and reorders.
 #[test]
 fn ordered_messages_survive_a_bad_path() {
     let conditions = Conditions { loss: 0.1, duplication: 0.1, reordering: 0.1, ..path() };
@@ -104,9 +104,9 @@ fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
     }
 }
 
-/// A part of a longer message ends the connection of a peer that cannot put it together.
+/// A peer that cannot reassemble messages ends the connection when a part of one arrives.
 #[test]
-fn a_part_that_arrives_ends_the_connection_without_splitting() {
+fn a_received_part_ends_the_connection_without_splitting() {
     let (mut pair, _, there) = connected(path());
     let from = pair.a_address;
     let capsule = CapsuleHeader {
@@ -139,9 +139,9 @@ fn a_sequenced_message_is_refused_without_sequencing() {
     assert_eq!(sent, expected);
 }
 
-/// One that arrives is delivered, also behind a newer one if nobody looks at its number.
+/// Without the feature every received message is delivered, even one that arrives after a newer one.
 #[test]
-fn sequenced_messages_that_arrive_are_delivered() {
+fn received_sequenced_messages_are_delivered() {
     let (mut pair, _, _) = connected(path());
     let from = pair.a_address;
     for (number, sequence) in [(1_000, 5), (1_001, 3)] {
@@ -167,7 +167,7 @@ fn sequenced_messages_that_arrive_are_delivered() {
 }
 
 #[test]
-fn a_far_channel_is_refused_without_channels() {
+fn a_high_channel_number_is_refused_without_channels() {
     let (mut pair, here, _) = connected(path());
     let far = Channel::new(4).expect("below 32");
     let sent = pair.a.send(pair.now, here, &[ID, 4], Delivery::RELIABLE_ORDERED.on(far));
@@ -177,7 +177,7 @@ fn a_far_channel_is_refused_without_channels() {
     } else {
         assert_eq!(sent, Err(SendError::LeftOut));
     }
-    // Without a channel its number means nothing.
+    // The channel number has no meaning for a message without a channel.
     assert_eq!(pair.a.send(pair.now, here, &[ID, 5], Delivery::RELIABLE.on(far)), Ok(None));
     assert_eq!(receive(&mut pair, 1), [[ID, 5]]);
 }
@@ -192,12 +192,12 @@ fn counters_stay_zero_without_statistics() {
     assert_eq!(stats.messages_sent > 0, counts);
     assert_eq!(pair.a.stats().datagrams_sent > 0, counts);
     assert_eq!(pair.a.stats().drops().count() > 0, counts);
-    // What is measured and not counted is there all the same.
+    // Measurements are not counters and remain available.
     assert!(stats.mtu > 0 && !stats.round_trip.is_zero());
 }
 
 #[test]
-fn a_slot_is_used_again() {
+fn a_vacant_slot_is_reused() {
     let (mut pair, here, _) = connected(path());
     pair.a.disconnect(pair.now, here);
     while pair.a.connection(here).is_some() {

@@ -1,4 +1,4 @@
-//! What a peer does that has no allocator, as on a board.
+//! The behaviour of peers without an allocator, as on a board.
 
 use core::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use rakwire::raknet::{Config, Guid, Peer, Resources};
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{Reader, Wire, Writer};
 
-/// The datagrams that a client sends at this time.
+/// Returns the datagrams that a client sends at `now`.
 fn sent(client: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     let mut buffer = [0; 1_500];
     let mut datagrams = Vec::new();
@@ -17,9 +17,9 @@ fn sent(client: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// A server that blocks addresses after a request with another version never sees one, in any attempt.
+/// A server that blocks an address after a request with another version never receives one, in any attempt.
 #[test]
-fn a_client_asks_for_the_version_before_its_first_request() {
+fn a_client_queries_the_version_before_its_first_request() {
     let server = SocketAddr::from(([192, 0, 2, 1], 19_132));
     for (data, version) in [(&b"\0\x05MCPE;"[..], 11), (b"another game", 6)] {
         let mut config = Config::new([7; 32]);

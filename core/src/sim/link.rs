@@ -1,4 +1,4 @@
-//! One direction of a path, and what it does to datagrams.
+//! One direction of a path and its effect on datagrams.
 
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
@@ -11,14 +11,14 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use crate::time::Instant;
 use crate::wire::IP_UDP_OVERHEAD;
 
-/// What happened to the datagrams that a link was given.
+/// Counters of the datagrams sent over a link.
 ///
 /// ```
 /// use core::time::Duration;
 /// use rakwire::Instant;
 /// use rakwire::sim::{Bottleneck, Conditions, Link};
 ///
-/// // A thousand bytes a second, and two datagrams of that much at once: the second waits for the first.
+/// // 1,000 bytes per second, and two datagrams of that size at once: the second waits for the first.
 /// let bottleneck = Some(Bottleneck::with_queue_of(8_000, Duration::from_secs(5)));
 /// let mut link = Link::new(Conditions { bottleneck, ..Conditions::default() }, 1);
 /// link.send(Instant::ZERO, &[0; 972]);
@@ -30,22 +30,22 @@ use crate::wire::IP_UDP_OVERHEAD;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Datagrams put on their way, doubled ones twice.
+    /// Datagrams sent on their way; duplicated ones count twice.
     pub carried: u64,
-    /// Bytes of them, without IP and UDP headers.
+    /// Bytes of these, without IP and UDP headers.
     pub bytes: u64,
-    /// Datagrams lost by chance.
+    /// Datagrams lost at random.
     pub lost: u64,
-    /// Datagrams that found the queue of the bottleneck full.
+    /// Datagrams dropped because the bottleneck's queue was full.
     pub overflowed: u64,
-    /// The time that all carried datagrams together stood in the queue.
+    /// The sum of the queueing delays of all carried datagrams.
     pub queueing: Duration,
-    /// The longest time that one of them stood there.
+    /// The longest queueing delay.
     pub longest_queueing: Duration,
 }
 
 impl LinkStats {
-    /// The time that a carried datagram stood in the queue, on average.
+    /// Returns the mean queueing delay of the carried datagrams.
     #[must_use]
     pub fn mean_queueing(&self) -> Duration {
         let nanos = self.queueing.as_nanos() / u128::from(self.carried.max(1));
@@ -67,15 +67,16 @@ impl LinkStats {
 pub struct Link {
     conditions: Conditions,
     random: Pcg32,
-    /// Whether a burst of losses is under way.
+    /// True during a burst of losses.
     in_burst: bool,
     transit: BinaryHeap<Reverse<Datagram>>,
-    /// When the bottleneck is idle again, in nanoseconds: a datagram takes less than a microsecond at some speeds.
+    /// The end of the bottleneck's current transmission, in nanoseconds: a datagram takes less than a microsecond
+    /// at some rates.
     busy_until: u128,
     stats: LinkStats,
 }
 
-/// A datagram under way; the earliest arrival comes first, and of two at once the one sent first.
+/// A datagram in flight, ordered by arrival time, then by the order of sending.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Datagram {
     arrival: Instant,
@@ -85,7 +86,7 @@ struct Datagram {
 }
 
 impl Link {
-    /// A link with these conditions. The same seed and the same datagrams meet the same fate.
+    /// Creates a link with these conditions. The same seed and the same datagrams have the same results.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -98,13 +99,13 @@ impl Link {
         }
     }
 
-    /// What happened to the datagrams so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// What happened since the last call, and begins to count anew.
+    /// Returns the counters since the last call and resets them.
     pub const fn take_stats(&mut self) -> LinkStats {
         core::mem::replace(
             &mut self.stats,
@@ -119,12 +120,12 @@ impl Link {
         )
     }
 
-    /// Changes the conditions for what is sent from now on.
+    /// Changes the conditions for datagrams sent from now on.
     pub const fn set_conditions(&mut self, conditions: Conditions) {
         self.conditions = conditions;
     }
 
-    /// Takes a datagram at `now`.
+    /// Sends a datagram at `now`.
     pub fn send(&mut self, now: Instant, payload: &[u8]) {
         self.send_of(now, 0, payload);
     }
@@ -155,7 +156,7 @@ impl Link {
         self.transit.push(Reverse(Datagram { arrival, number, flow, payload: payload.into() }));
     }
 
-    /// How long a datagram takes to pass the bottleneck, or that its queue is full.
+    /// Returns the time that a datagram needs to pass the bottleneck, or `None` if its queue is full.
     fn pass(&mut self, now: Instant, length: usize) -> Option<Duration> {
         let Some(Bottleneck { bits_per_second, queue }) = self.conditions.bottleneck else {
             return Some(Duration::ZERO);
@@ -192,13 +193,13 @@ impl Link {
         Duration::from_micros(u64::try_from(share).unwrap_or(micros))
     }
 
-    /// When the next datagram arrives, if any is under way.
+    /// Returns the arrival time of the next datagram in flight, if any.
     #[must_use]
     pub fn next_arrival(&self) -> Option<Instant> {
         self.transit.peek().map(|Reverse(datagram)| datagram.arrival)
     }
 
-    /// The next datagram that has arrived by `now`.
+    /// Returns the next datagram that has arrived by `now`.
     pub fn receive(&mut self, now: Instant) -> Option<Box<[u8]>> {
         self.receive_of(now).map(|(_, payload)| payload)
     }
@@ -211,7 +212,7 @@ impl Link {
     }
 }
 
-/// What a path does to datagrams.
+/// The conditions of a path: losses, delays, duplication, reordering and bandwidth.
 ///
 /// ```
 /// use core::time::Duration;
@@ -232,24 +233,25 @@ impl Link {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
-    /// The share of datagrams that vanish, 0 to 1.
+    /// The fraction of datagrams that are lost, 0 to 1.
     pub loss: f64,
-    /// Losses that come in bursts, beside those of `loss`.
+    /// Losses in bursts, in addition to `loss`.
     pub bursts: Option<GilbertElliott>,
-    /// The share of datagrams that arrive twice, 0 to 1.
+    /// The fraction of datagrams that arrive twice, 0 to 1.
     pub duplication: f64,
-    /// The share of datagrams that are held back for up to twice the latency more, 0 to 1.
+    /// The fraction of datagrams that are delayed by up to twice the latency in addition, 0 to 1.
     pub reordering: f64,
-    /// The time that every datagram takes.
+    /// The delay of every datagram.
     pub latency: Duration,
-    /// The most that is added to it, evenly spread; it may reorder too.
+    /// The largest additional delay, uniformly distributed; it may reorder datagrams too.
     pub jitter: Duration,
-    /// The slowest place of the path, if it has one.
+    /// The slowest hop of the path, if it has one.
     pub bottleneck: Option<Bottleneck>,
 }
 
 impl Conditions {
-    /// A path that is empty but for its bottleneck: with a round trip of so long, and a queue that takes so long to drain.
+    /// Returns an otherwise perfect path with a bottleneck, of this round-trip time; `queue` is the time to drain a
+    /// full queue.
     ///
     /// ```
     /// use core::time::Duration;
@@ -266,14 +268,15 @@ impl Conditions {
     }
 }
 
-/// Losses in bursts: the model of Gilbert and Elliott, a Markov chain of two states, good and bad. In the good state nothing
-/// is lost, in the bad one everything. The state may change before each datagram.
+/// The Gilbert-Elliott model of bursty losses: a Markov chain with a good and a bad state.
+///
+/// The good state loses nothing, the bad state everything. The state may change before each datagram.
 ///
 /// ```
 /// use rakwire::Instant;
 /// use rakwire::sim::{Conditions, GilbertElliott, Link};
 ///
-/// // Bursts of five datagrams on average, every hundred datagrams: about 5 % are lost.
+/// // On average a burst of five datagrams every hundred datagrams: about 5 % are lost.
 /// let bursts = GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 };
 /// assert!((bursts.loss() - 0.048).abs() < 0.001);
 /// let mut link = Link::new(Conditions { bursts: Some(bursts), ..Conditions::default() }, 7);
@@ -282,14 +285,14 @@ impl Conditions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// The probability that the bad state follows the good one, 0 to 1.
+    /// The probability of a transition from good to bad, 0 to 1.
     pub good_to_bad: f64,
-    /// The probability that the good state follows the bad one, 0 to 1. Its reciprocal is the mean length of a burst.
+    /// The probability of a transition from bad to good, 0 to 1. Its reciprocal is the mean length of a burst.
     pub bad_to_good: f64,
 }
 
 impl GilbertElliott {
-    /// The share of datagrams that are lost in the long run, 0 to 1; 0 if the state never changes.
+    /// Returns the long-term loss rate, 0 to 1; 0 if the state never changes.
     #[must_use]
     pub fn loss(self) -> f64 {
         let sum = self.good_to_bad + self.bad_to_good;
@@ -297,8 +300,7 @@ impl GilbertElliott {
     }
 }
 
-/// A place that datagrams pass one after the other, and the queue before it: first in, first out, and what finds it
-/// full is lost. Datagrams count with their IP and UDP headers.
+/// A rate-limited hop with a tail-drop FIFO queue. Datagrams count with their IP and UDP headers.
 ///
 /// ```
 /// use core::time::Duration;
@@ -309,14 +311,14 @@ impl GilbertElliott {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// How fast datagrams pass; 0 is a path that is cut.
+    /// The rate; 0 is an interrupted path.
     pub bits_per_second: u64,
-    /// Bytes that may wait.
+    /// The capacity of the queue in bytes.
     pub queue: u64,
 }
 
 impl Bottleneck {
-    /// A bottleneck whose queue takes `delay` to drain.
+    /// Returns a bottleneck whose full queue takes `delay` to drain.
     #[must_use]
     pub const fn with_queue_of(bits_per_second: u64, delay: Duration) -> Self {
         Self { bits_per_second, queue: bits_per_second / 8 * delay.as_millis() as u64 / 1_000 }
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_link_changes_nothing() {
+    fn a_perfect_link_delivers_datagrams_unchanged() {
         let arrived = received(Conditions::default(), 1);
         assert!(
             arrived
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_decides() {
+    fn equal_seeds_have_equal_results() {
         let conditions = Conditions {
             loss: 0.3,
             duplication: 0.2,
@@ -373,11 +375,11 @@ mod tests {
     }
 
     #[test]
-    fn everything_may_be_lost() {
+    fn a_loss_rate_of_one_loses_everything() {
         assert!(received(Conditions { loss: 1.0, ..Conditions::default() }, 1).is_empty());
     }
 
-    /// 1,000 bytes at 8 Mbit/s take a millisecond; with 3,000 bytes of queue three of them are kept at once.
+    /// At 8 Mbit/s, 1,000 bytes take a millisecond; a queue of 3,000 bytes holds three such datagrams at once.
     #[test]
     fn a_bottleneck_delays_and_drops() {
         let bottleneck = Some(Bottleneck { bits_per_second: 8_000_000, queue: 3_000 });

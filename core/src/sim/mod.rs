@@ -1,9 +1,9 @@
-//! A network in memory that loses, delays, doubles and reorders datagrams, by a seed.
+//! A seeded network in memory that loses, delays, duplicates and reorders datagrams.
 //!
-//! A [`Link`] is one direction of a path. It knows no clock and no socket, so it stands in a test between two machines
-//! under virtual time, or in a real driver between its machine and its socket. A [`Pair`] joins two machines by two
-//! links and moves the time to whatever happens next; a [`Dumbbell`] joins several pairs by one link each way, so that
-//! they share its [`Bottleneck`]. A [`Nat`] translates the addresses of datagrams.
+//! A [`Link`] is one direction of a path. It uses no clock and no socket, so a test can put it between two machines
+//! in virtual time, and a real driver between its machine and its socket. A [`Pair`] connects two machines by two
+//! links and advances the time to the next event. A [`Dumbbell`] connects several pairs by one shared link in each
+//! direction, so that they compete for its [`Bottleneck`]. A [`Nat`] translates the addresses of datagrams.
 
 mod link;
 mod nat;
@@ -17,7 +17,7 @@ use crate::time::Instant;
 pub use link::{Bottleneck, Conditions, GilbertElliott, Link, LinkStats};
 pub use nat::{Filtering, Mapping, Nat, NatBehavior};
 
-/// Two machines, joined by two links, under one virtual clock.
+/// Two machines connected by two links, under one virtual clock.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Event, Peer};
@@ -41,22 +41,22 @@ pub use nat::{Filtering, Mapping, Nat, NatBehavior};
 /// ```
 #[derive(Debug)]
 pub struct Pair<A, B> {
-    /// The time.
+    /// The virtual time.
     pub now: Instant,
     /// One machine.
     pub a: A,
     /// The other machine.
     pub b: B,
-    /// Where `b` sees `a`.
+    /// The address of `a`, as `b` sees it.
     pub a_address: SocketAddr,
-    /// Where `a` sees `b`.
+    /// The address of `b`, as `a` sees it.
     pub b_address: SocketAddr,
     a_to_b: Link,
     b_to_a: Link,
 }
 
 impl<A: Machine, B: Machine> Pair<A, B> {
-    /// Joins two machines by two links with the same conditions and different luck.
+    /// Connects two machines by two links with the same conditions and different seeds.
     #[must_use]
     pub fn new(a: A, b: B, conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -70,14 +70,15 @@ impl<A: Machine, B: Machine> Pair<A, B> {
         }
     }
 
-    /// Puts what both have to send on its way.
+    /// Sends everything that both machines have to send.
     pub fn transmit(&mut self) {
         transmit(self.now, &mut self.a, &mut self.a_to_b, 0, self.b_address);
         transmit(self.now, &mut self.b, &mut self.b_to_a, 0, self.a_address);
     }
 
-    /// Puts what both have to send on its way, moves the clock to what happens next and lets it happen. False when
-    /// nothing ever will.
+    /// Sends everything that both machines have to send, then advances the clock to the next event and handles it.
+    ///
+    /// Returns false when no event is left.
     pub fn step(&mut self) -> bool {
         self.transmit();
         let next = [
@@ -101,18 +102,18 @@ impl<A: Machine, B: Machine> Pair<A, B> {
         true
     }
 
-    /// Changes the conditions of both directions for what is sent from now on.
+    /// Changes the conditions of both directions for datagrams sent from now on.
     pub const fn set_conditions(&mut self, conditions: Conditions) {
         self.a_to_b.set_conditions(conditions);
         self.b_to_a.set_conditions(conditions);
     }
 
-    /// The direction from `a` to `b`.
+    /// Returns the link from `a` to `b`.
     pub const fn forth(&mut self) -> &mut Link {
         &mut self.a_to_b
     }
 
-    /// The direction from `b` to `a`.
+    /// Returns the link from `b` to `a`.
     pub const fn back(&mut self) -> &mut Link {
         &mut self.b_to_a
     }
@@ -125,14 +126,15 @@ pub struct Ends<A, B> {
     pub a: A,
     /// The other machine.
     pub b: B,
-    /// Where `b` sees `a`.
+    /// The address of `a`, as `b` sees it.
     pub a_address: SocketAddr,
-    /// Where `a` sees `b`.
+    /// The address of `b`, as `a` sees it.
     pub b_address: SocketAddr,
 }
 
-/// Any number of pairs of machines that share one link each way, under one virtual clock: how flows get along with each
-/// other.
+/// Any number of pairs of machines that share one link in each direction, under one virtual clock.
+///
+/// Use it to see how competing flows share a bottleneck.
 ///
 /// ```
 /// use core::time::Duration;
@@ -159,7 +161,7 @@ pub struct Ends<A, B> {
 /// ```
 #[derive(Debug)]
 pub struct Dumbbell<A, B> {
-    /// The time.
+    /// The virtual time.
     pub now: Instant,
     pairs: Vec<Ends<A, B>>,
     forth: Link,
@@ -167,7 +169,7 @@ pub struct Dumbbell<A, B> {
 }
 
 impl<A: Machine, B: Machine> Dumbbell<A, B> {
-    /// Two links with the same conditions and different luck, and nobody at their ends.
+    /// Creates two links with the same conditions and different seeds, without any pairs.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -178,7 +180,8 @@ impl<A: Machine, B: Machine> Dumbbell<A, B> {
         }
     }
 
-    /// Adds a pair. All `a` are at one side, all `b` at the other; only the two of a pair reach each other.
+    /// Adds a pair. Every `a` is on one side and every `b` on the other; a machine reaches only the other one of
+    /// its pair.
     pub fn join(&mut self, a: A, b: B) {
         let port = u16::try_from(self.pairs.len() + 1).unwrap_or(u16::MAX);
         let a_address = SocketAddr::from(([192, 0, 2, 1], port));
@@ -186,29 +189,30 @@ impl<A: Machine, B: Machine> Dumbbell<A, B> {
         self.pairs.push(Ends { a, b, a_address, b_address });
     }
 
-    /// The pairs in the order in which they joined.
+    /// Returns the pairs in the order in which they joined.
     #[must_use]
     pub fn pairs(&self) -> &[Ends<A, B>] {
         &self.pairs
     }
 
-    /// The pairs in the order in which they joined.
+    /// Returns the pairs in the order in which they joined.
     pub fn pairs_mut(&mut self) -> &mut [Ends<A, B>] {
         &mut self.pairs
     }
 
-    /// The link from every `a` to its `b`.
+    /// Returns the link from every `a` to its `b`.
     pub const fn forth(&mut self) -> &mut Link {
         &mut self.forth
     }
 
-    /// The link from every `b` to its `a`.
+    /// Returns the link from every `b` to its `a`.
     pub const fn back(&mut self) -> &mut Link {
         &mut self.back
     }
 
-    /// Puts what all have to send on its way, moves the clock to what happens next and lets it happen. False when
-    /// nothing ever will.
+    /// Sends everything that all machines have to send, then advances the clock to the next event and handles it.
+    ///
+    /// Returns false when no event is left.
     pub fn step(&mut self) -> bool {
         let mut next = None;
         for (flow, ends) in self.pairs.iter_mut().enumerate() {
@@ -243,7 +247,7 @@ fn earliest(left: Option<Instant>, right: Option<Instant>) -> Option<Instant> {
     [left, right].into_iter().flatten().min()
 }
 
-/// Datagrams for anywhere else are lost, as on a real path.
+/// Datagrams to any other address are lost, as on a real path.
 fn transmit(now: Instant, machine: &mut impl Machine, link: &mut Link, flow: usize, peer: SocketAddr) {
     let mut buffer = [0; 2048];
     while let Some(transmit) = machine.poll_transmit(now, &mut buffer) {

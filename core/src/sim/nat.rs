@@ -1,4 +1,4 @@
-//! Network address translators, in the words of RFC 4787.
+//! Network address translators, in the terms of RFC 4787.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -9,82 +9,84 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::time::Instant;
 
-/// How long a mapping lasts that nobody uses (RFC 4787 section 4.3).
+/// Lifetime of an unused mapping (RFC 4787, section 4.3).
 const MAPPING_TIME: Duration = Duration::from_secs(120);
-/// The first port that is given out.
+/// The first external port that is assigned.
 const FIRST_PORT: u16 = 20_000;
 
-/// Which port outside stands for a socket inside (RFC 4787 section 4.1).
+/// The mapping of an internal socket to external ports (RFC 4787, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
-    /// One port, whoever the datagrams are for.
+    /// The same port for all destinations.
     EndpointIndependent,
-    /// A port for each address that they are for, each the next after the one before.
+    /// A port for each destination, assigned in sequence.
     Sequential,
-    /// A port for each address that they are for, which nobody can foretell.
+    /// A port for each destination, assigned unpredictably.
     Random,
 }
 
-/// Whose datagrams pass to a socket inside (RFC 4787 section 5).
+/// The filter for datagrams to an internal socket (RFC 4787, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filtering {
-    /// Everybody's.
+    /// Datagrams from any source pass.
     EndpointIndependent,
-    /// Those of an IP address to which the socket has sent.
+    /// Datagrams pass from IP addresses to which the socket has sent.
     AddressDependent,
-    /// Those of an address and port to which the socket has sent.
+    /// Datagrams pass from addresses and ports to which the socket has sent.
     AddressAndPortDependent,
 }
 
-/// What a translator does.
+/// The behavior of a translator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NatBehavior {
-    /// Which port outside stands for a socket inside.
+    /// The mapping of internal sockets to external ports.
     pub mapping: Mapping,
-    /// Whose datagrams pass to it.
+    /// The filter for inbound datagrams.
     pub filtering: Filtering,
-    /// Whether sockets inside reach each other by their addresses outside.
+    /// True if internal sockets reach each other by their external addresses.
     pub hairpinning: bool,
 }
 
 impl NatBehavior {
-    /// A full cone: one port outside, to which everybody can send.
+    /// A full cone NAT: one external port that accepts datagrams from any source.
     pub const FULL_CONE: Self = Self::new(Mapping::EndpointIndependent, Filtering::EndpointIndependent);
-    /// A restricted cone: one port outside, for machines to which something was sent.
+    /// A restricted cone NAT: one external port that accepts datagrams from hosts to which the socket has sent.
     pub const RESTRICTED_CONE: Self = Self::new(Mapping::EndpointIndependent, Filtering::AddressDependent);
-    /// A port-restricted cone: one port outside, for sockets to which something was sent.
+    /// A port-restricted cone NAT: one external port that accepts datagrams from sockets to which the socket has
+    /// sent.
     pub const PORT_RESTRICTED_CONE: Self =
         Self::new(Mapping::EndpointIndependent, Filtering::AddressAndPortDependent);
-    /// A symmetric NAT that gives ports out in order.
+    /// A symmetric NAT that assigns ports in sequence.
     pub const SYMMETRIC: Self = Self::new(Mapping::Sequential, Filtering::AddressAndPortDependent);
-    /// A symmetric NAT whose ports nobody can foretell.
+    /// A symmetric NAT that assigns ports unpredictably.
     pub const SYMMETRIC_RANDOM: Self = Self::new(Mapping::Random, Filtering::AddressAndPortDependent);
 
     const fn new(mapping: Mapping, filtering: Filtering) -> Self {
         Self { mapping, filtering, hairpinning: false }
     }
 
-    /// The same with hairpinning.
+    /// Returns the same behavior with hairpinning.
     #[must_use]
     pub const fn with_hairpinning(self) -> Self {
         Self { hairpinning: true, ..self }
     }
 }
 
-/// A socket inside and its port outside.
+/// An internal socket and its external port.
 #[derive(Debug)]
 struct Entry {
     inside: SocketAddr,
     port: u16,
-    /// For whom the port is, if each has one of their own.
+    /// The destination of the port, if every destination has a port of its own.
     remote: Option<SocketAddr>,
-    /// To whom something was sent.
+    /// Addresses to which the socket has sent.
     contacted: Vec<SocketAddr>,
     used_at: Instant,
 }
 
-/// A translator between a network inside and one outside. It carries nothing: a test asks it for the addresses of each
-/// datagram.
+/// A translator between an internal and an external network.
+///
+/// It carries no datagrams: a test looks up the addresses of each datagram with it.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -107,26 +109,26 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// A translator with this address outside. Random ports are those of the seed.
+    /// Creates a translator with this external address. Random ports depend on the seed.
     #[must_use]
     pub fn new(ip: IpAddr, behavior: NatBehavior, seed: u64) -> Self {
         let random = Pcg32::seed_from_u64(seed);
         Self { ip, behavior, entries: Vec::new(), next_port: FIRST_PORT, random }
     }
 
-    /// Its address outside.
+    /// Returns the external address.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// What it does.
+    /// Returns the behavior.
     #[must_use]
     pub const fn behavior(&self) -> NatBehavior {
         self.behavior
     }
 
-    /// The address that a datagram from inside has outside.
+    /// Returns the external source address of a datagram from inside.
     pub fn outbound(&mut self, now: Instant, from: SocketAddr, to: SocketAddr) -> SocketAddr {
         self.entries.retain(|entry| now < entry.used_at + MAPPING_TIME);
         let remote = (self.behavior.mapping != Mapping::EndpointIndependent).then_some(to);
@@ -145,7 +147,7 @@ impl Nat {
         SocketAddr::new(self.ip, entry.port)
     }
 
-    /// The socket inside that a datagram to this port is for; `None` if it does not pass.
+    /// Returns the internal socket that receives a datagram to this port; `None` if the datagram is filtered.
     #[must_use]
     pub fn inbound(&self, now: Instant, port: u16, from: SocketAddr) -> Option<SocketAddr> {
         let entry =
@@ -180,8 +182,8 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    /// Which of a new port of the same machine, another machine, and the one that was contacted get through.
-    fn who_passes(behavior: NatBehavior) -> [bool; 3] {
+    /// Returns which of these pass: a new port of the contacted machine, another machine, and the contacted socket.
+    fn passing_remotes(behavior: NatBehavior) -> [bool; 3] {
         let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
         let (inside, contacted) = (address("10.0.0.1:5000"), address("198.51.100.1:80"));
         let port = nat.outbound(Instant::ZERO, inside, contacted).port();
@@ -190,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_those_of_their_names() {
-        assert_eq!(who_passes(NatBehavior::FULL_CONE), [true, true, true]);
-        assert_eq!(who_passes(NatBehavior::RESTRICTED_CONE), [true, false, true]);
-        assert_eq!(who_passes(NatBehavior::PORT_RESTRICTED_CONE), [false, false, true]);
-        assert_eq!(who_passes(NatBehavior::SYMMETRIC), [false, false, true]);
+    fn each_filter_passes_the_remotes_it_should() {
+        assert_eq!(passing_remotes(NatBehavior::FULL_CONE), [true, true, true]);
+        assert_eq!(passing_remotes(NatBehavior::RESTRICTED_CONE), [true, false, true]);
+        assert_eq!(passing_remotes(NatBehavior::PORT_RESTRICTED_CONE), [false, false, true]);
+        assert_eq!(passing_remotes(NatBehavior::SYMMETRIC), [false, false, true]);
     }
 
     #[test]
-    fn mappings_are_those_of_their_names() {
+    fn each_mapping_assigns_ports_as_named() {
         let ports = |behavior| {
             let mut nat = Nat::new(address("203.0.113.1:0").ip(), behavior, 1);
             let to = |port| SocketAddr::new(address("198.51.100.1:0").ip(), port);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_ends_when_nobody_uses_it() {
+    fn an_unused_mapping_expires() {
         let mut nat = Nat::new(address("203.0.113.1:0").ip(), NatBehavior::FULL_CONE, 1);
         let (inside, server) = (address("10.0.0.1:5000"), address("198.51.100.1:80"));
         let port = nat.outbound(Instant::ZERO, inside, server).port();

@@ -1,4 +1,4 @@
-//! The derive macro, from outside.
+//! Tests of the derive macros through their public interface.
 
 mod refused;
 mod shapes;

@@ -1,6 +1,6 @@
-//! What cannot be derived is said where it stands.
+//! Unsupported types are compile errors at the place of the cause.
 
 #[test]
-fn what_has_no_encoding_does_not_compile() {
+fn types_without_an_encoding_do_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

@@ -1,4 +1,4 @@
-//! Every shape that can be derived, against the bits that the encoding says.
+//! Every shape that can be derived, compared with the bits of the specified encoding.
 
 use rakwire::codec::rabbit::{ErrorKind, Fingerprint, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
@@ -59,14 +59,14 @@ fn is<T: Pack + for<'a> Unpack<'a> + PartialEq + std::fmt::Debug>(value: T, byte
 }
 
 #[test]
-fn raw_widths_are_the_example_of_the_document() {
+fn raw_widths_match_the_documented_example() {
     is(Fields { a: 15, b: 81, c: 1 }, &[0x2F, 0x1A]);
     let error = to_vec(&Fields { a: 32, b: 0, c: 0 }).unwrap_err();
     assert_eq!((error.kind, error.bit), (ErrorKind::TooWide { width: 5 }, 0));
 }
 
 #[test]
-fn a_struct_is_its_fields() {
+fn a_struct_is_encoded_as_its_fields() {
     is(Unit, &[]);
     is(Id(1), &[0x04, 0x00]);
     is(Pair { a: true, b: Id(1) }, &[0x09, 0x00]);
@@ -74,7 +74,7 @@ fn a_struct_is_its_fields() {
 }
 
 #[test]
-fn an_index_has_the_bits_of_the_last_one() {
+fn a_variant_index_takes_the_bits_of_the_last_index() {
     is(One::Only(true), &[0x01]);
     is(Five::<bool>::A, &[0x00]);
     is(Five::B(true), &[0x09]);
@@ -85,13 +85,13 @@ fn an_index_has_the_bits_of_the_last_one() {
 }
 
 #[test]
-fn an_index_that_nothing_has_is_named() {
+fn an_unknown_variant_index_is_reported() {
     let error = unpack::<(bool, Five<bool>)>(&[0x0A]).unwrap_err();
     assert_eq!((error.kind, error.bit), (ErrorKind::UnknownVariant { of: "Five", index: 5 }, 1));
 }
 
 #[test]
-fn bounds_hold_on_both_sides() {
+fn bounds_are_checked_when_packing_and_unpacking() {
     let good =
         Bounded { ids: vec![Id(7); 2], name: Text::new("abcd"), list: List::new(&[true, false, true]) };
     let bytes = to_vec(&good).unwrap();
@@ -108,7 +108,7 @@ fn bounds_hold_on_both_sides() {
     }
 }
 
-/// What one side only writes, and the other one only reads.
+/// A type that one side only writes, and its counterpart that the other side only reads.
 #[derive(Debug, Pack)]
 struct Sent<'a>(u16, Text<'a>);
 
@@ -119,7 +119,7 @@ struct Received {
 }
 
 #[test]
-fn each_direction_is_derived_by_itself() {
+fn each_direction_can_be_derived_alone() {
     let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("it fits");
     assert_eq!(unpack(&bytes), Ok(Received { number: 7, text: "hey".to_owned() }));
 }
@@ -130,7 +130,7 @@ struct Tree {
     branches: Vec<Self>,
 }
 
-/// Packed by hand.
+/// A type with handwritten implementations.
 struct ByHand;
 
 impl Pack for ByHand {
@@ -142,7 +142,7 @@ impl Pack for ByHand {
     }
 }
 
-/// FNV-1a with 64 bits over a description.
+/// Returns the 64-bit FNV-1a hash of a description.
 fn hash(description: &[u8]) -> Option<u64> {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
     Some(description.iter().fold(0xCBF2_9CE4_8422_2325, step))
