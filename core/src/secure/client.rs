@@ -15,75 +15,77 @@ use crate::cursor::Writer;
 use crate::raknet::wire::Guid;
 use crate::time::Instant;
 
-/// How many challenges an attempt makes at most: whoever forges replies may not have the client compute without end.
+/// The most challenges of one connection attempt, so that forged replies cannot cause unlimited computation.
 const MAX_CHALLENGES: u8 = 16;
 
-/// How many answers an attempt tries to open at most, for the same reason.
+/// The most answers that one connection attempt tries to open, for the same reason.
 const MAX_ANSWERS: u8 = 250;
 
-/// How a client shows who it is.
+/// A client's identity, which it proves to the server.
 #[derive(Clone, Copy)]
 pub struct Identity<'k> {
-    /// Its static key.
+    /// The client's static key.
     pub key: &'k StaticKey,
-    /// Up to [`MAX_IDENTITY_DATA`] bytes of the application's own, which the server gets with the key.
+    /// Up to [`MAX_IDENTITY_DATA`] bytes of application data, which the server receives with the key.
     pub data: &'k [u8],
 }
 
-/// A challenge that was sent, and what its answer is read with.
+/// A challenge that was sent, and the state that reads its answer.
 struct SentChallenge {
-    /// What it answered; the same again gets the same bytes.
+    /// Hash of the prologue and the versions; a reply 1 with the same hash gets the same challenge.
     request: [u8; 32],
     bytes: [u8; CHALLENGE],
     pattern: Pattern,
     state: SymmetricState,
     ephemeral: KeyPair,
     server: KnownServer,
-    /// By what GUID the reply 1 came that it answers.
+    /// The GUID in the reply 1 that it answers.
     guid: Guid,
 }
 
 /// The handshake of one connection attempt.
 ///
-/// It keeps the first challenge and the newest, since a reply 1 that arrives late asks for another one, and one that is forged
-/// may not push out the first.
+/// It keeps the first challenge and the newest one. A late reply 1 requires another challenge, and a forged one
+/// must not displace the first.
 #[derive(Default)]
 pub struct ClientHandshake {
     first: Option<SentChallenge>,
     newest: Option<SentChallenge>,
     /// The number of the next challenge.
     number: u8,
-    /// How many answers were tried.
+    /// The number of answers that were tried.
     answers: u8,
 }
 
-/// What a client has when reply 2 has answered.
+/// The client's result of a handshake, after reply 2.
 pub struct Established {
-    /// The protection of all datagrams from now on.
+    /// The protection of all further datagrams.
     pub protection: DatagramProtection,
     /// The proof for the connection request.
     pub proof: [u8; PROOF],
     /// The identity for the connection request, if the client has one.
     pub identity: Option<[u8; IDENTITY]>,
-    /// The server that has shown that it has this key.
+    /// The server, authenticated by its key.
     pub server: KnownServer,
 }
 
 impl ClientHandshake {
-    /// A handshake at its beginning.
+    /// Creates a handshake without challenges.
     #[must_use]
     pub const fn new() -> Self {
         Self { first: None, newest: None, number: 0, answers: 0 }
     }
 
-    /// The challenge for request 2, which answers a reply 1 with this key. The same reply gets the same bytes.
+    /// Returns the challenge for request 2, which answers a reply 1 with this key. The same reply gets the same
+    /// bytes.
     ///
-    /// `has_identity` tells whether [`accept`](Self::accept) will be given an identity.
+    /// `has_identity` announces whether [`accept`](Self::accept) will be given an identity.
     ///
     /// # Errors
-    /// [`HandshakeError::OtherSuite`] and [`HandshakeError::KeyMismatch`] end the attempt: this server is not wanted.
-    /// [`HandshakeError::Malformed`] for a field of another length, or for a key that no server can have.
-    /// [`HandshakeError::TooMany`] after sixteen different replies.
+    /// - [`HandshakeError::OtherSuite`] and [`HandshakeError::KeyMismatch`] end the attempt: the client does not
+    ///   trust this server.
+    /// - [`HandshakeError::Malformed`] for a field of a wrong length, or for an invalid public key.
+    /// - [`HandshakeError::TooMany`] after sixteen different replies.
     pub fn challenge(
         &mut self,
         trust: &ServerTrust,
@@ -127,12 +129,13 @@ impl ClientHandshake {
         Ok(bytes)
     }
 
-    /// Takes the answer of a reply 2 that has this GUID, this address and this MTU in clear.
+    /// Accepts the answer of a reply 2 with this cleartext GUID, address and MTU.
     ///
     /// # Errors
-    /// [`HandshakeError`]. The answer is then not the server's: it is dropped and counted, and the attempt goes on.
-    /// [`HandshakeError::Malformed`] also for an identity with too much data, or where it is not what
-    /// [`challenge`](Self::challenge) was told. [`HandshakeError::TooMany`] after 250 answers that do not open.
+    /// - [`HandshakeError`]: the answer is not the server's. It is dropped and counted, and the attempt goes on.
+    /// - [`HandshakeError::Malformed`] also for an identity with too much data, or if its presence differs from the
+    ///   `has_identity` of [`challenge`](Self::challenge).
+    /// - [`HandshakeError::TooMany`] after 250 answers that do not open.
     pub fn accept(
         &mut self,
         answer: &[u8],
@@ -186,7 +189,7 @@ impl SentChallenge {
         identity: Option<Identity<'_>>,
         now: Instant,
     ) -> Result<Established, HandshakeError> {
-        // Another answer may come if this one is forged.
+        // The state is kept, since another answer may follow if this one is forged.
         let mut state = self.state.duplicate();
         let server_ephemeral =
             state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DoesNotOpen)?;
@@ -210,7 +213,7 @@ impl SentChallenge {
     }
 }
 
-/// Whether the server said the same as the clear fields of reply 2.
+/// Checks that the payload agrees with the cleartext fields of reply 2.
 fn check_payload(answer: &[u8; ANSWER], client: &SocketAddr, mtu: u16) -> Result<(), HandshakeError> {
     const MEANINGFUL: usize = crate::raknet::wire::address::MAX_ADDRESS + 2;
     let expected: [u8; ANSWER_PAYLOAD] = answer_payload(client, mtu);

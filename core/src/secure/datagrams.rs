@@ -1,46 +1,46 @@
-//! The protection of datagrams: sealing, opening, epochs, and which counters were there before (docs/secure.md#datagrams).
+//! Datagram protection: sealing, opening, epochs and the replay window (docs/secure.md#datagrams).
 
 use core::time::Duration;
 
 use super::primitives::{DatagramCipher, RustCrypto, Secret, TAG, nonce, rekey};
 use crate::time::{Instant, micros};
 
-/// Bytes before the sealed bytes: the first bit, the epoch's low bits and the counter's.
+/// Length of the clear header: the first bit, the low bits of the epoch and the low bits of the counter.
 pub(crate) const HEADER: usize = 3;
-/// By how many bytes a sealed datagram is longer than the plain one.
+/// The bytes that sealing adds to a datagram.
 pub const OVERHEAD: u16 = (HEADER + TAG) as u16;
 
 const FIRST_BIT: u32 = 1 << 23;
 const EPOCH_MASK: u32 = 3;
 
 error_enum! {
-    /// Why a sealed datagram was not opened.
+    /// An error in opening a sealed datagram.
     #[non_exhaustive]
     pub enum OpenError {
-        /// It is too short, or its first bit is not set.
-        Malformed => "the datagram is no sealed one",
-        /// It was opened before, or is too old to know.
+        /// The datagram is too short, or its first bit is not set.
+        Malformed => "the datagram is not sealed",
+        /// The datagram was opened before, or is behind the replay window.
         Replayed => "the datagram was opened before, or is too old",
-        /// Its tag does not fit, or it is of an epoch whose key is not there.
-        Forged => "the datagram was not sealed by the other peer, or was changed on the way",
+        /// The tag is wrong, or the key of the datagram's epoch is not available.
+        Forged => "the datagram was not sealed by the peer, or was changed in transit",
     }
 }
 
-/// When the next epoch begins.
+/// Limits of an epoch: reaching any of the first three begins the next epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RekeyLimits {
-    /// After this many datagrams were sealed in an epoch.
+    /// Datagrams sealed in an epoch.
     pub datagrams: u64,
-    /// When an epoch is this old, 71 minutes at most.
+    /// Age of an epoch, at most 71 minutes.
     pub age: Duration,
-    /// After this many datagrams of an epoch did not open.
+    /// Datagrams of an epoch that failed to open.
     pub forged: u64,
-    /// How long the previous key opens datagrams that were overtaken.
+    /// The time during which the previous key still opens late datagrams.
     pub previous_key: Duration,
 }
 
 impl RekeyLimits {
-    /// Those of the protocol: 2^20 datagrams, 120 s, 2^35 datagrams that did not open; the previous key stays for 5 s.
+    /// The limits of the protocol: 2^20 datagrams, 120 s, 2^35 failed datagrams; the previous key stays for 5 s.
     pub const DEFAULT: Self = Self {
         datagrams: 1 << 20,
         age: Duration::from_secs(120),
@@ -74,9 +74,9 @@ impl Keys {
 struct Sending {
     key: Secret,
     epoch: u32,
-    /// When the epoch began.
+    /// The start of the epoch.
     since: Instant,
-    /// How many datagrams were sealed in it.
+    /// The number of datagrams sealed in the epoch.
     sealed: u64,
     /// The counter of the next datagram.
     counter: u64,
@@ -85,34 +85,34 @@ struct Sending {
 struct Receiving {
     key: Secret,
     epoch: u32,
-    /// The key of the next epoch; none as long as the handshake has not made it.
+    /// The key of the next epoch; `None` until the handshake has derived it.
     next: Option<Secret>,
-    /// The key of the epoch before, and until when it opens.
+    /// The key of the previous epoch and its expiry.
     previous: Option<(Secret, Instant)>,
     window: ReplayWindow,
-    /// How many datagrams of the epoch did not open.
+    /// The number of datagrams of the epoch that failed to open.
     forged: u64,
 }
 
-/// Whose key opens a datagram.
+/// The epoch whose key opens a datagram, relative to the current one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyOf {
     Previous,
     Current,
     Next,
-    /// The epoch after the next: the other peer has followed into the next one, and all that it sent there was lost.
+    /// The epoch after the next: the peer entered the next epoch, and everything that it sent there was lost.
     AfterNext,
 }
 
 /// Seals and opens the datagrams of one connection, in both directions.
 ///
-/// It has no clock: the time comes with each datagram. Keys are erased when their epoch is over and when it is dropped.
+/// It has no clock: the time comes with each datagram. Keys are erased when their epoch is over and on drop.
 ///
 /// ```
 /// use rakwire::Instant;
 /// use rakwire::secure::{DatagramProtection, OVERHEAD, OpenError};
 ///
-/// // A handshake makes the keys in a real program.
+/// // In a real program the keys come from a handshake.
 /// let mut client = DatagramProtection::with_keys([1; 32], [2; 32], Instant::ZERO);
 /// let mut server = DatagramProtection::with_keys([2; 32], [1; 32], Instant::ZERO);
 /// let mut datagram = [0; 64];
@@ -126,38 +126,40 @@ enum KeyOf {
 pub struct DatagramProtection {
     sending: Sending,
     receiving: Receiving,
-    /// The key to send with in epoch 1, as long as epoch 0 is that of an unfinished XK handshake at the client.
+    /// The key to send with in epoch 1, while epoch 0 is that of an unfinished XK handshake at the client.
     next_sending: Option<Secret>,
-    /// Whether epoch 0 ends with the handshake, and not by the limits.
+    /// True if the handshake ends epoch 0, instead of the limits.
     is_early: bool,
     limits: RekeyLimits,
     cipher: &'static dyn DatagramCipher,
 }
 
 impl DatagramProtection {
-    /// The protection with these keys, as another implementation or a key log has them.
+    /// Creates the protection with these keys, such as those of another implementation or a key log.
     #[must_use]
     pub fn with_keys(sending: [u8; 32], receiving: [u8; 32], now: Instant) -> Self {
         Self::new(Keys { sending: Secret::new(sending), receiving: Secret::new(receiving) }, now)
     }
 
-    /// Epoch 0 of NK, after which each epoch is a rekeyed one.
+    /// Creates epoch 0 of NK; each later epoch is derived by rekeying.
     pub(super) fn new(keys: Keys, now: Instant) -> Self {
         let next = Some(rekey(&keys.receiving));
         Self { is_early: false, ..Self::early(keys, next, None, now) }
     }
 
-    /// Epoch 0 of XK at the server, which does not know the keys of epoch 1 yet.
+    /// Creates epoch 0 of XK at the server, which does not know the keys of epoch 1 yet.
     pub(super) fn early_of_server(keys: Keys, now: Instant) -> Self {
         Self::early(keys, None, None, now)
     }
 
-    /// Epoch 0 of XK at the client.
+    /// Creates epoch 0 of XK at the client.
     pub(super) fn early_of_client(keys: Keys, next: Keys, now: Instant) -> Self {
         Self::early(keys, Some(next.receiving), Some(next.sending), now)
     }
 
-    /// What opens the datagrams of one direction, with the key of epoch 0 and, if it does not follow from that, of epoch 1.
+    /// Creates a protection that only opens the datagrams of one direction.
+    ///
+    /// It takes the key of epoch 0 and, unless that follows by rekeying, of epoch 1.
     #[cfg(feature = "key-log")]
     pub(super) fn opening(epoch_0: &[u8; 32], epoch_1: Option<&[u8; 32]>) -> Self {
         let secret = |bytes: &[u8; 32]| Secret::new(*bytes);
@@ -166,8 +168,9 @@ impl DatagramProtection {
         Self::early(keys, Some(next), None, Instant::ZERO)
     }
 
-    /// The keys that the handshake has made until now, those of sending first, of epochs 0 and 1; none of an epoch that is
-    /// over, or whose keys follow from the other.
+    /// Returns the keys that the handshake has derived so far for epochs 0 and 1, the sending key first.
+    ///
+    /// An epoch that is over has no keys, nor one whose keys follow from the other's by rekeying.
     #[cfg(feature = "key-log")]
     pub(super) fn keys_of_handshake(&self) -> [Option<[&Secret; 2]>; 2] {
         let Receiving { key, next, .. } = &self.receiving;
@@ -196,47 +199,48 @@ impl DatagramProtection {
         }
     }
 
-    /// With another implementation of the cipher; the bytes are the same.
+    /// Uses another implementation of the cipher, which must produce the same bytes.
     #[must_use]
     pub const fn with_cipher(mut self, cipher: &'static dyn DatagramCipher) -> Self {
         self.cipher = cipher;
         self
     }
 
-    /// The server has accepted the identity: it sends in epoch 1 from now on.
+    /// Installs the keys of epoch 1 after the server has accepted the identity; it sends in epoch 1 from now on.
     pub(super) fn install(&mut self, next: Keys, now: Instant) {
         self.receiving.next = Some(next.receiving);
         self.next_sending = Some(next.sending);
         self.begin_sending_epoch(now);
     }
 
-    /// Other limits than those of the protocol, for tests; both peers keep to their own.
+    /// Sets limits other than those of the protocol, for tests. Each peer applies its own limits.
     pub const fn set_limits(&mut self, limits: RekeyLimits) {
         self.limits = limits;
     }
 
-    /// The epoch in which datagrams are sealed.
+    /// Returns the epoch in which datagrams are sealed.
     #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.sending.epoch
     }
 
-    /// Whether a datagram of the other peer was ever opened.
+    /// Returns whether a datagram of the peer was ever opened.
     #[must_use]
     pub const fn has_opened(&self) -> bool {
         self.receiving.window.next() > 0
     }
 
-    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus [`OVERHEAD`].
+    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus
+    /// [`OVERHEAD`].
     ///
-    /// None when there is no room, or when no more datagram may be sealed; the datagram is then not sent.
+    /// Returns `None` if there is no room or no further datagram may be sealed; the datagram must not be sent then.
     pub fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         let total = length.checked_add(usize::from(OVERHEAD))?;
         datagram.get_mut(..total)?.copy_within(..length, HEADER);
         self.seal_in_place(now, datagram, length)
     }
 
-    /// As [`seal`](Self::seal), with the `length` bytes behind the place of the header already.
+    /// Works like [`seal`](Self::seal), with the `length` bytes already behind the space for the header.
     pub(crate) fn seal_in_place(
         &mut self,
         now: Instant,
@@ -265,7 +269,7 @@ impl DatagramProtection {
     /// Opens `datagram` in place and returns its plain bytes.
     ///
     /// # Errors
-    /// [`OpenError`]; `datagram` is then worth nothing, and nothing else has changed but a count.
+    /// [`OpenError`]; the contents of `datagram` are then unspecified. Apart from a counter nothing else changes.
     pub fn open<'d>(&mut self, now: Instant, datagram: &'d mut [u8]) -> Result<&'d mut [u8], OpenError> {
         let (header, rest) = datagram.split_first_chunk_mut::<HEADER>().ok_or(OpenError::Malformed)?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(OpenError::Malformed)?;
@@ -273,11 +277,12 @@ impl DatagramProtection {
         Ok(body)
     }
 
-    /// As [`open`](Self::open) for a datagram that cannot be changed: the plain bytes are at the front of `buffer`, which must
-    /// have room for them, and their number is returned.
+    /// Opens a datagram that must not be changed: the plain bytes are written to the front of `buffer`.
+    ///
+    /// `buffer` must have room for them. Returns their number. Otherwise it works like [`open`](Self::open).
     ///
     /// # Errors
-    /// [`OpenError`]; `buffer` is then worth nothing.
+    /// [`OpenError`]; the contents of `buffer` are then unspecified.
     pub fn open_copy(
         &mut self,
         now: Instant,
@@ -322,7 +327,7 @@ impl DatagramProtection {
         };
         for _ in 0..epochs {
             self.receiving.begin_epoch(now, self.limits.previous_key);
-            // Whatever epoch 0 was, it is over.
+            // Epoch 0 is over, so an early one is too.
             self.is_early = false;
         }
         while self.sending.epoch < self.receiving.epoch {
@@ -331,7 +336,8 @@ impl DatagramProtection {
         Ok(())
     }
 
-    /// Whether the next datagram begins an epoch: the other peer is in the present one, and a limit is reached.
+    /// Returns whether the next datagram begins an epoch: the peer has entered the current one, and a limit is
+    /// reached.
     fn is_rekeying_due(&self, now: Instant) -> bool {
         let is_answered = self.has_opened() && self.receiving.epoch == self.sending.epoch;
         let is_over = self.sending.sealed >= self.limits.datagrams
@@ -348,14 +354,14 @@ impl DatagramProtection {
         self.sending.sealed = 0;
     }
 
-    /// Erases the previous key when its time is over.
+    /// Erases the previous key after its expiry.
     fn expire(&mut self, now: Instant) {
         self.receiving.previous.take_if(|(_, until)| now >= *until);
     }
 }
 
 impl Receiving {
-    /// Whose key opens a datagram with these low bits of its epoch.
+    /// Returns which key opens a datagram with these low bits of its epoch.
     fn open(&self, epoch: u32, is_opened_by: impl FnOnce(&Secret) -> bool) -> Option<KeyOf> {
         let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
             0 => KeyOf::Current,
@@ -392,26 +398,27 @@ fn write_header(epoch: u32, counter: u64) -> [u8; HEADER] {
     header
 }
 
-/// The low bits of the epoch and of the counter; none without the first bit.
+/// Returns the low bits of the epoch and of the counter; `None` without the first bit.
 fn read_header([a, b, c]: [u8; HEADER]) -> Option<(u32, u64)> {
     let number = u32::from_be_bytes([0, a, b, c]);
     let epoch = (number >> COUNTER_BITS) & EPOCH_MASK;
     (number & FIRST_BIT != 0).then_some((epoch, u64::from(number) & COUNTER_MASK))
 }
 
-/// Counters behind the newest that are remembered: twice the datagram numbers that a connection remembers for reordering.
+/// Counters behind the newest that are tracked: twice the reordering window of datagram numbers of a connection.
 const WINDOW: u64 = 2048;
-/// The bits of a counter that travel.
+/// The bits of a counter that are transmitted.
 const COUNTER_BITS: u32 = 21;
-/// These bits of a counter.
+/// The mask of these bits.
 const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
-/// No datagram has this counter or a higher one.
+/// The end of the counters; no datagram has this counter or a higher one.
 const COUNTER_END: u64 = 1 << 62;
 
 const WORDS: usize = (WINDOW / 32) as usize;
 
-/// The counter with these low bits that is closest to `expected` (RFC 9000, appendix A.3). `expected` is at most
-/// [`COUNTER_END`].
+/// Returns the counter with these low bits that is closest to `expected` (RFC 9000, appendix A.3).
+///
+/// `expected` is at most [`COUNTER_END`].
 const fn reconstruct(expected: u64, low: u64) -> u64 {
     const SPAN: u64 = 1 << COUNTER_BITS;
     const HALF: u64 = SPAN / 2;
@@ -425,10 +432,10 @@ const fn reconstruct(expected: u64, low: u64) -> u64 {
     }
 }
 
-/// Which counters of the last 2,048 were there.
+/// The replay window: which of the last 2,048 counters were used.
 #[derive(Clone, Debug)]
 struct ReplayWindow {
-    /// One more than the highest counter that was marked.
+    /// The highest marked counter plus one.
     next: u64,
     bits: [u32; WORDS],
 }
@@ -438,7 +445,7 @@ impl ReplayWindow {
         Self { next: 0, bits: [0; WORDS] }
     }
 
-    /// One more than the highest counter that was marked; zero if none was.
+    /// Returns the highest marked counter plus one; zero if none was marked.
     const fn next(&self) -> u64 {
         self.next
     }
@@ -448,7 +455,7 @@ impl ReplayWindow {
         ((bit / 32) as usize, 1 << (bit % 32))
     }
 
-    /// Whether the counter was not marked and is not so old that nobody knows.
+    /// Returns whether the counter is within the window or ahead of it, and not marked.
     fn is_new(&self, counter: u64) -> bool {
         let (word, mask) = Self::place(counter);
         match self.next.checked_sub(counter) {
@@ -457,7 +464,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Marks a counter that is new.
+    /// Marks a new counter.
     fn mark(&mut self, counter: u64) {
         if counter >= self.next {
             if counter - self.next >= WINDOW {

@@ -1,5 +1,4 @@
-//! Sealed datagrams: what opens, what does not, and how epochs follow each other; and counters, held against slow
-//! definitions.
+//! Tests of sealed datagrams and epochs, and of counters against slow reference definitions.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -51,7 +50,7 @@ fn receive(to: &mut DatagramProtection, datagram: &[u8]) -> Result<Vec<u8>, Open
 }
 
 #[test]
-fn a_datagram_has_the_bytes_of_the_document() {
+fn a_datagram_has_the_documented_bytes() {
     let [mut client, _] = both();
     assert_eq!(send(&mut client, b"x")[..3], [0x80, 0, 0]);
     assert_eq!(send(&mut client, b"x")[..3], [0x80, 0, 1]);
@@ -62,7 +61,7 @@ fn a_datagram_has_the_bytes_of_the_document() {
 }
 
 #[test]
-fn every_changed_bit_and_every_length_but_the_right_one_is_noticed() {
+fn every_changed_bit_and_wrong_length_is_detected() {
     let [mut client, mut server] = both();
     let datagram = send(&mut client, b"some plain bytes");
     for bit in 0..datagram.len() * 8 {
@@ -79,7 +78,7 @@ fn every_changed_bit_and_every_length_but_the_right_one_is_noticed() {
 }
 
 #[test]
-fn a_datagram_does_not_open_at_its_sender_or_in_another_connection() {
+fn a_datagram_opens_only_at_its_recipient() {
     let [mut client, mut server] = both();
     let reflected = send(&mut client, b"plain");
     assert_eq!(receive(&mut client, &reflected), Err(OpenError::Forged));
@@ -89,7 +88,7 @@ fn a_datagram_does_not_open_at_its_sender_or_in_another_connection() {
 }
 
 #[test]
-fn what_is_no_sealed_datagram_is_told_apart() {
+fn unsealed_datagrams_are_malformed() {
     let [_, mut server] = both();
     assert_eq!(receive(&mut server, &[0x80; 18]), Err(OpenError::Malformed));
     assert_eq!(receive(&mut server, &[0x80; 19]), Err(OpenError::Forged));
@@ -97,7 +96,7 @@ fn what_is_no_sealed_datagram_is_told_apart() {
 }
 
 #[test]
-fn there_must_be_room_and_a_counter() {
+fn sealing_requires_room_and_a_counter() {
     let [mut client, _] = both();
     assert_eq!(client.seal(START, &mut [0; 18], 0), None);
     assert_eq!(client.seal(START, &mut [0; 19], 0), Some(19));
@@ -108,7 +107,7 @@ fn there_must_be_room_and_a_counter() {
 }
 
 #[test]
-fn the_last_counters_open() {
+fn datagrams_with_the_last_counters_open() {
     let [mut client, mut server] = both();
     for counter in [COUNTER_END - 900_000, COUNTER_END - 2, COUNTER_END - 1] {
         client.sending.counter = counter;
@@ -121,7 +120,7 @@ fn the_last_counters_open() {
 }
 
 #[test]
-fn a_copy_opens_as_in_place_and_does_not_change_what_arrived() {
+fn opening_a_copy_leaves_the_datagram_unchanged() {
     let [mut client, mut server] = both();
     let datagram = send(&mut client, b"plain");
     let mut buffer = [0; 5];
@@ -133,7 +132,7 @@ fn a_copy_opens_as_in_place_and_does_not_change_what_arrived() {
 }
 
 #[test]
-fn reordering_of_any_kind_within_the_window_loses_nothing() {
+fn any_reordering_within_the_window_loses_nothing() {
     let [mut client, mut server] = both();
     let mut sent: Vec<Vec<u8>> =
         (0..2048_u32).map(|number| send(&mut client, &number.to_be_bytes())).collect();
@@ -161,13 +160,13 @@ fn rekeying(limits: RekeyLimits) -> [DatagramProtection; 2] {
 }
 
 #[test]
-fn epochs_follow_each_other_by_number_of_datagrams() {
+fn the_datagram_limit_begins_the_next_epoch() {
     let [mut client, mut server] = rekeying(FEW);
     for _ in 0..10 {
         let datagram = send(&mut client, b"nobody has answered");
         assert!(receive(&mut server, &datagram).is_ok());
     }
-    assert_eq!(client.epoch(), 0, "an epoch waits for the other peer to be in it");
+    assert_eq!(client.epoch(), 0, "the next epoch waits until the peer has entered this one");
     for round in 1..20 {
         let answer = send(&mut server, b"answer");
         assert!(receive(&mut client, &answer).is_ok());
@@ -180,7 +179,7 @@ fn epochs_follow_each_other_by_number_of_datagrams() {
 }
 
 #[test]
-fn epochs_follow_each_other_by_time_and_by_forged_datagrams() {
+fn age_and_forgery_limits_begin_the_next_epoch() {
     let [mut client, mut server] = rekeying(RekeyLimits { datagrams: u64::MAX, ..FEW });
     let answer = send(&mut server, b"answer");
     assert!(receive(&mut client, &answer).is_ok());
@@ -202,7 +201,7 @@ fn epochs_follow_each_other_by_time_and_by_forged_datagrams() {
 }
 
 #[test]
-fn datagrams_of_the_previous_epoch_open_for_a_while() {
+fn datagrams_of_the_previous_epoch_open_until_expiry() {
     for (at, opens) in [(4_999_999, true), (5_000_000, false)] {
         let [mut client, mut server] = rekeying(FEW);
         let [overtaken, twin] = [(); 2].map(|()| send(&mut client, b"overtaken"));
@@ -219,7 +218,7 @@ fn datagrams_of_the_previous_epoch_open_for_a_while() {
 }
 
 #[test]
-fn keys_of_epochs_that_are_over_are_gone() {
+fn keys_of_past_epochs_are_erased() {
     let [mut client, mut server] = rekeying(FEW);
     let first = *client.sending.key.as_bytes();
     let answer = send(&mut server, b"answer");
@@ -235,9 +234,9 @@ fn keys_of_epochs_that_are_over_are_gone() {
     assert_eq!(client.sending.key.as_bytes(), server.receiving.key.as_bytes());
 }
 
-/// The server follows into epoch 1, all that it sends there is lost, and it goes on to epoch 2.
+/// The server enters epoch 1, everything that it sends there is lost, and it enters epoch 2.
 #[test]
-fn an_epoch_of_which_nothing_arrives_is_skipped() {
+fn an_epoch_whose_datagrams_are_all_lost_is_skipped() {
     let [mut client, mut server] = rekeying(FEW);
     let answer = send(&mut server, b"answer");
     assert!(receive(&mut client, &answer).is_ok());
@@ -256,7 +255,7 @@ fn an_epoch_of_which_nothing_arrives_is_skipped() {
 }
 
 #[test]
-fn an_early_epoch_ends_with_the_handshake_and_not_by_its_limits() {
+fn an_early_epoch_ends_with_the_handshake_only() {
     let [mut client, mut server] = early(FEW);
     for _ in 0..10 {
         let request = send(&mut client, b"connection request");
@@ -282,7 +281,7 @@ fn an_early_epoch_ends_with_the_handshake_and_not_by_its_limits() {
 }
 
 #[test]
-fn a_server_opens_nothing_of_epoch_1_before_the_identity() {
+fn a_server_opens_epoch_1_only_after_the_identity() {
     let [mut client, mut server] = early(FEW);
     client.begin_sending_epoch(START);
     let hasty = send(&mut client, b"hasty");
@@ -292,9 +291,10 @@ fn a_server_opens_nothing_of_epoch_1_before_the_identity() {
 }
 
 proptest! {
-    /// Whatever is lost, doubled, reordered within the window and forged: what is opened was sent, and once, and both go on.
+    /// Under loss, duplication, reordering within the window and forgery, both peers open each sent datagram at
+    /// most once and keep working.
     #[test]
-    fn any_history_of_two_peers(
+    fn any_datagram_history_opens_each_datagram_at_most_once(
         is_early in any::<bool>(),
         steps in prop::collection::vec((any::<bool>(), 0..10_u8, any::<u8>()), 1..400),
     ) {
@@ -340,10 +340,10 @@ proptest! {
 
 const SPAN: u64 = 1 << COUNTER_BITS;
 
-/// Around each place where something may go wrong, all low bits of the counters nearby and of those at the edge of what can
-/// be told apart.
+/// Tests all low bits of counters near each critical value, including those at the edge of the reconstructible
+/// range.
 #[test]
-fn counters_come_back_from_their_low_bits() {
+fn counters_are_reconstructed_from_their_low_bits() {
     let places = [0, 1, SPAN / 2, SPAN, 3 * SPAN / 2, 2 * SPAN, 1 << 32, COUNTER_END - SPAN, COUNTER_END - 1];
     for expected in places.into_iter().flat_map(|place: u64| place.saturating_sub(3)..=place + 3) {
         let nearest = expected.saturating_sub(SPAN / 2 - 1)..=(expected + SPAN / 2).min(COUNTER_END - 1);
@@ -355,9 +355,9 @@ fn counters_come_back_from_their_low_bits() {
     }
 }
 
-/// Every value of the low bits, for a few expected counters, against the definition.
+/// Tests every value of the low bits against the definition, for a few expected counters.
 #[test]
-fn the_closest_counter_is_taken_for_all_low_bits() {
+fn all_low_bits_yield_the_closest_counter() {
     for expected in [0, 5, SPAN - 1, SPAN + 7, 9 * SPAN + SPAN / 2] {
         for low in 0..SPAN {
             let found = reconstruct(expected, low);
@@ -370,7 +370,7 @@ fn the_closest_counter_is_taken_for_all_low_bits() {
     }
 }
 
-/// A window that remembers everything.
+/// A reference window that never forgets.
 #[derive(Default)]
 struct Model {
     seen: BTreeSet<u64>,
@@ -396,9 +396,9 @@ fn check(counters: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Every sequence of five counters from a set that has the neighbours and the edges of the window in it.
+/// Tests every sequence of five counters from a set with the neighbours and edges of the window.
 #[test]
-fn every_short_sequence_agrees_with_a_window_that_forgets_nothing() {
+fn every_short_sequence_agrees_with_the_reference_window() {
     let places = [0, 1, 31, 32, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW, 3 * WINDOW + 5];
     let count = places.len();
     for index in 0..count.pow(5) {
@@ -407,7 +407,7 @@ fn every_short_sequence_agrees_with_a_window_that_forgets_nothing() {
 }
 
 #[test]
-fn every_age_is_known_up_to_the_window() {
+fn counters_of_every_age_within_the_window_are_tracked() {
     let top = 5 * WINDOW + 77;
     let mut window = ReplayWindow::new();
     (0..=top).filter(|counter| counter % 3 == 0).for_each(|counter| window.mark(counter));
@@ -420,7 +420,7 @@ fn every_age_is_known_up_to_the_window() {
 
 proptest! {
     #[test]
-    fn any_sequence_agrees_with_a_window_that_forgets_nothing(
+    fn any_sequence_agrees_with_the_reference_window(
         steps in prop::collection::vec((0_u64..3 * WINDOW, any::<bool>()), 1..200),
     ) {
         let mut at = 0_u64;

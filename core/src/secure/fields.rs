@@ -1,5 +1,5 @@
-//! What both sides of the handshake have: the bytes of the fields and of the prologue, the proof, and why something was not
-//! accepted (docs/secure.md#the-handshake).
+//! The fields that both sides of the handshake use: their bytes, the prologue, the proof, and the errors
+//! (docs/secure.md#the-handshake).
 
 use core::net::SocketAddr;
 
@@ -19,24 +19,24 @@ pub const ANSWER: usize = 128;
 pub const PROOF: usize = 32;
 /// Bytes of the client's identity in the connection request.
 pub const IDENTITY: usize = 160;
-/// The most bytes of the application's own that an identity has room for.
+/// The most bytes of application data in an identity.
 pub const MAX_IDENTITY_DATA: usize = 95;
 
 /// The suite: Noise as in `noise.rs`, datagrams as in `datagrams.rs`.
 const SUITE: [u8; 5] = *b"rws01";
 const PROLOGUE_LABEL: &[u8; 16] = b"rakwire secure 1";
 const MAX_PROLOGUE: usize = 16 + 8 + PUBLIC_KEY_FIELD + 4 + CHALLENGE_HEADER + address::MAX_ADDRESS + 2 + 8;
-/// The clear bytes before the ephemeral key of a challenge.
+/// Length of the clear bytes before the ephemeral key of a challenge.
 pub(super) const CHALLENGE_HEADER: usize = 8;
-/// The payload of an answer.
+/// Length of the payload of an answer.
 pub(super) const ANSWER_PAYLOAD: usize = 80;
-/// The payload of an identity.
+/// Length of the payload of an identity.
 pub(super) const IDENTITY_PAYLOAD: usize = 96;
 
 const REQUIRES_SECURITY: u8 = 1;
 const REQUIRES_IDENTITY: u8 = 2;
 
-/// What both peers said in clear before the handshake, and what it protects against changes.
+/// The cleartext that both peers exchanged before the handshake, which the handshake authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// The server's GUID in reply 1.
@@ -45,44 +45,44 @@ pub struct Negotiated {
     pub client: Guid,
     /// The cookie.
     pub cookie: u32,
-    /// The server's address as request 2 has it, which may be the unassigned one.
+    /// The server's address in request 2, which may be the unassigned one.
     pub server_address: SocketAddr,
     /// The MTU of request 2.
     pub mtu: u16,
 }
 
-/// The versions of RakNet's protocol in one attempt of a client.
+/// The versions of RakNet's protocol in one connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The one in the request 1 that was answered.
+    /// The version in the request 1 that was answered.
     pub announced: u8,
-    /// The one in the first request 1 of the attempt.
+    /// The version in the first request 1 of the attempt.
     pub first: u8,
 }
 
 impl Versions {
-    /// Whether a server that accepts these versions would have been spoken to otherwise but for a forged packet 19.
+    /// Returns whether only a forged packet 19 can explain these versions, given those that the server accepts.
     pub(super) fn are_downgraded(self, accepted: &[u8]) -> bool {
         !accepted.contains(&self.announced)
             || (self.first != self.announced && accepted.contains(&self.first))
     }
 }
 
-/// The key of reply 1, in parts.
+/// The fields of the server's key in reply 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerKeyField {
-    /// The MTU of the reply, where peers that do not know keys read it.
+    /// The MTU of the reply, at the place where peers without security read it.
     pub mtu: u16,
-    /// Whether the server refuses clients without security.
+    /// True if the server refuses clients without security.
     pub requires_security: bool,
-    /// Whether the server refuses clients without an identity.
+    /// True if the server refuses clients without an identity.
     pub requires_identity: bool,
-    /// The key, and the one that is announced.
+    /// The server's key and its announced next key.
     pub server: KnownServer,
 }
 
 impl ServerKeyField {
-    /// Reads the key of reply 1; none if it is not one of ours, but of another suite.
+    /// Reads the key of reply 1; returns `None` if it belongs to another suite.
     #[must_use]
     pub fn read(field: &[u8; PUBLIC_KEY_FIELD]) -> Option<Self> {
         Self::read_from(&mut Reader::new(field)).ok().flatten()
@@ -104,7 +104,7 @@ impl ServerKeyField {
         }))
     }
 
-    /// The bytes of the field.
+    /// Returns the bytes of the field.
     #[must_use]
     pub fn write(&self) -> [u8; PUBLIC_KEY_FIELD] {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
@@ -119,15 +119,15 @@ impl ServerKeyField {
     }
 }
 
-/// An array that `write` fills; what it leaves is zero.
+/// Returns an array filled by `write`; bytes that it does not write are zero.
 pub(super) fn fill<const N: usize>(write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) -> [u8; N] {
     let mut bytes = [0; N];
-    // The tests of each field show that it has room.
+    // There is always room, as the tests of each field show.
     let _room = write(&mut Writer::new(&mut bytes));
     bytes
 }
 
-/// The clear bytes of a challenge.
+/// Returns the clear bytes of a challenge.
 pub(super) fn challenge_header(pattern: Pattern) -> [u8; CHALLENGE_HEADER] {
     fill(|writer| {
         writer.u8(match pattern {
@@ -139,17 +139,17 @@ pub(super) fn challenge_header(pattern: Pattern) -> [u8; CHALLENGE_HEADER] {
     })
 }
 
-/// Whether the clear bytes of a challenge are those of our suite, whatever the pattern.
+/// Returns whether the clear bytes of a challenge are those of this suite, with any pattern.
 pub(super) fn is_of_suite(header: &[u8; CHALLENGE_HEADER]) -> bool {
     header.last_chunk() == Some(&SUITE)
 }
 
-/// The payload of a challenge: the versions and the number of the challenge.
+/// Returns the payload of a challenge: the versions and the number of the challenge.
 pub(super) const fn challenge_payload(versions: Versions, number: u8) -> [u8; 8] {
     [versions.announced, versions.first, number, 0, 0, 0, 0, 0]
 }
 
-/// The part of an answer's payload that means something: the client's address and the MTU, as reply 2 has them in clear.
+/// Returns an answer's payload: the client's address and the MTU, as in the cleartext of reply 2; the rest is zero.
 pub(super) fn answer_payload(client: &SocketAddr, mtu: u16) -> [u8; ANSWER_PAYLOAD] {
     fill(|writer| {
         address::write(client, writer)?;
@@ -165,11 +165,12 @@ pub(super) struct Prologue {
 }
 
 impl Prologue {
-    /// `key_field` is the key of reply 1 as it was sent, so that bits without a meaning are protected too.
+    /// Creates the prologue. `key_field` is the key of reply 1 as it was sent, so that reserved bits are
+    /// authenticated too.
     pub(super) fn new(key_field: &[u8; PUBLIC_KEY_FIELD], negotiated: &Negotiated, pattern: Pattern) -> Self {
         let mut prologue = Self { bytes: [0; MAX_PROLOGUE], length: 0 };
         let mut writer = Writer::new(&mut prologue.bytes);
-        // `MAX_PROLOGUE` is the sum of the fields with the longer address.
+        // There is always room: `MAX_PROLOGUE` is the sum of the fields with the longer kind of address.
         let _room = Self::write(&mut writer, key_field, negotiated, pattern);
         prologue.length = writer.written();
         prologue
@@ -196,56 +197,56 @@ impl Prologue {
         self.bytes.get(..self.length).unwrap_or(&[])
     }
 
-    /// What distinguishes one request 2 from another.
+    /// Returns a hash that identifies a request 2.
     pub(super) fn request_hash(&self, challenge: &[u8]) -> [u8; 32] {
         hash(&[self.bytes(), challenge])
     }
 }
 
-/// The label of the keys between the second message of XK and its third.
+/// The label of the keys between the second and the third message of XK.
 pub(super) const EARLY_LABEL: &[u8] = b"rakwire early 1";
 
-/// The client's proof that it has the keys and has heard what the server said.
+/// Returns the client's proof that it has the keys and received the server's message unchanged.
 pub(super) fn proof(state: &SymmetricState) -> [u8; PROOF] {
     let key = hmac(state.chaining_key().as_bytes(), &[b"rakwire proof 1"]);
     *hmac(key.as_bytes(), &[state.handshake_hash()]).as_bytes()
 }
 
 error_enum! {
-    /// Why a step of a handshake was refused (docs/secure.md#the-handshake).
+    /// An error in a step of a handshake (docs/secure.md#the-handshake).
     #[non_exhaustive]
     pub enum HandshakeError {
-        /// The key or the challenge belongs to another suite, as that of the original's own security.
-        OtherSuite => "the other peer has another kind of security",
+        /// The key or the challenge belongs to another suite, such as RakNet's own security.
+        OtherSuite => "the peer uses another kind of security",
         /// The server's key is not the one that the client trusts.
-        KeyMismatch => "the server has another key than the one that is trusted",
-        /// A field has another length than it should, or a value that means nothing.
+        KeyMismatch => "the server's key is not the trusted one",
+        /// A field has a wrong length or an undefined value.
         Malformed => "a field of the handshake is malformed",
-        /// The tag does not fit: something was changed on the way, or the other peer has another key.
-        DoesNotOpen => "a message of the handshake does not open",
-        /// Somebody on the path made the client use another version of the protocol than it would have.
-        Downgrade => "the version of the protocol was changed on the way",
-        /// One attempt has made or tried as many of them as it may.
-        TooMany => "the connection attempt has got too many different answers",
-        /// What reply 2 says in clear is not what the server said.
-        Contradiction => "reply 2 was changed on the way",
+        /// The tag is wrong: the message was changed in transit, or the peer has another key.
+        DoesNotOpen => "a handshake message cannot be decrypted",
+        /// An attacker on the path made the client use another version of the protocol.
+        Downgrade => "the protocol version was changed in transit",
+        /// The attempt has reached its limit of challenges or answers.
+        TooMany => "the connection attempt received too many different answers",
+        /// The cleartext of reply 2 differs from the server's authenticated payload.
+        Contradiction => "reply 2 was changed in transit",
     }
 }
 
 error_enum! {
-    /// What is wrong with the client's part of the connection request; the value is the type of packet 0A.
+    /// An error in the client's part of the connection request; the value is the type of packet 0A.
     #[non_exhaustive]
     pub enum IdentityError {
-        /// The server requires an identity, and there is none.
-        Missing => "the client did not show its identity",
-        /// The identity does not open, or the proof does not fit.
-        Invalid => "the client's identity or proof is not right",
+        /// The server requires an identity, and the request has none.
+        Missing => "the client did not present an identity",
+        /// The identity does not open, or the proof is wrong.
+        Invalid => "the client's identity or proof is invalid",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! The bytes of the fields.
+    //! Tests of the bytes of the fields.
 
     use std::vec::Vec;
 
@@ -267,7 +268,7 @@ mod tests {
     };
 
     #[test]
-    fn a_key_field_has_the_bytes_of_the_document() {
+    fn a_key_field_has_the_documented_bytes() {
         let bytes = FIELD.write();
         let expected: [&[u8]; 5] = [&[0x05, 0xD4], &[1], b"rws01", &[0xAA; 32], &[0xBB; 24]];
         assert_eq!(bytes[..], expected.concat());
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prologue_has_the_bytes_of_the_document() {
+    fn the_prologue_has_the_documented_bytes() {
         let prologue = Prologue::new(&FIELD.write(), &NEGOTIATED, Pattern::Xk);
         let mut field = FIELD.write();
         field[..2].fill(0);
@@ -354,12 +355,15 @@ mod tests {
     }
 
     #[test]
-    fn downgrades_are_told_from_other_servers() {
+    fn downgrades_are_distinguished_from_other_servers() {
         let versions = |first, announced| Versions { announced, first };
         let accepted = [6, 10, 11];
         assert!(!versions(11, 11).are_downgraded(&accepted));
-        assert!(!versions(9, 10).are_downgraded(&accepted), "the server has said that it does not know 9");
-        assert!(versions(11, 10).are_downgraded(&accepted), "it knows 11 well");
+        assert!(
+            !versions(9, 10).are_downgraded(&accepted),
+            "the server announced that it does not support 9"
+        );
+        assert!(versions(11, 10).are_downgraded(&accepted), "the server does support 11");
         assert!(versions(9, 9).are_downgraded(&accepted));
     }
 }

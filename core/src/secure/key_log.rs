@@ -1,4 +1,4 @@
-//! The keys of datagrams, for whoever has to read captures of its own connections (docs/secure.md#key-log).
+//! Export of datagram keys, to decrypt captures of one's own connections (docs/secure.md#key-log).
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,15 +7,15 @@ use super::datagrams::DatagramProtection;
 use super::primitives::{KEY, Secret};
 
 error_enum! {
-    /// Why a line is none of a key log (docs/secure.md#key-log).
+    /// An error in parsing a line of a key log (docs/secure.md#key-log).
     #[non_exhaustive]
     pub enum KeyLogError {
-        /// The line has other parts than a label and two groups of digits.
-        OtherParts => "not a label, the name of a connection and a key, with a space between them",
-        /// The label is none of a key log.
-        OtherLabel => "the label is none of a key log of rakwire",
-        /// The name of the connection or the key is no 64 hexadecimal digits.
-        BadDigits => "the name of the connection and the key have 64 hexadecimal digits each",
+        /// The line is not a label and two groups of digits.
+        OtherParts => "the line must have a label, a connection name and a key, separated by single spaces",
+        /// The label is unknown.
+        OtherLabel => "the label is not one of rakwire's key log",
+        /// The connection name or the key does not have 64 hexadecimal digits.
+        BadDigits => "the connection name and the key must have 64 hexadecimal digits each",
     }
 }
 
@@ -36,8 +36,9 @@ const LABELS: [(&str, KeyDirection, u8); 4] = [
     ("RAKWIRE_TO_CLIENT_1", KeyDirection::ToClient, 1),
 ];
 
-/// A key of a connection, as a line of a key log: `Display` writes the line, and it is parsed again. The key is erased when it
-/// is dropped.
+/// A key of a connection, in the form of a key log line: `Display` writes the line and `FromStr` parses it.
+///
+/// The key is erased on drop.
 ///
 /// ```
 /// use rakwire::secure::{KeyDirection, LoggedKey};
@@ -56,33 +57,38 @@ pub struct LoggedKey {
 }
 
 impl LoggedKey {
-    /// Whose datagrams it opens.
+    /// Returns the direction of the datagrams that it opens.
     #[must_use]
     pub const fn direction(&self) -> KeyDirection {
         self.direction
     }
 
-    /// Its epoch: 0, or 1 in a connection whose client has an identity. The keys of all others follow from these.
+    /// Returns its epoch: 0, or 1 for a connection whose client has an identity.
+    ///
+    /// The keys of all other epochs follow by rekeying.
     #[must_use]
     pub const fn epoch(&self) -> u8 {
         self.epoch
     }
 
-    /// The first 32 bytes of the answer in reply 2, which no other connection has.
+    /// Returns the first 32 bytes of the answer in reply 2, which are unique to the connection.
     #[must_use]
     pub const fn connection(&self) -> &[u8; KEY] {
         &self.connection
     }
 }
 
-/// Takes the keys of the connections of a peer, which hands them out to nobody else. It must not block for long.
+/// A receiver of the keys of a peer's connections.
+///
+/// The peer passes its keys only to this log. The log must not block for long.
 pub trait KeyLog: Send + Sync {
-    /// Takes a key. Those of both directions come when the handshake of a connection has made them.
+    /// Receives a key. The keys of both directions arrive as soon as the handshake of a connection has derived
+    /// them.
     fn log(&self, key: &LoggedKey);
 }
 
 impl DatagramProtection {
-    /// Hands out the keys that the handshake has made.
+    /// Passes the keys that the handshake has derived to the log.
     pub(crate) fn log_keys(&self, is_client: bool, answer: &[u8], log: &dyn KeyLog) {
         let Some(connection) = answer.first_chunk() else { return };
         let directions = match is_client {
@@ -101,8 +107,10 @@ impl DatagramProtection {
         }
     }
 
-    /// What opens the datagrams of one direction, in all epochs: with the key of epoch 0, and that of epoch 1 where the client
-    /// has an identity. It seals nothing that anybody would open.
+    /// Creates a protection that opens the datagrams of one direction in all epochs.
+    ///
+    /// It takes the key of epoch 0, and that of epoch 1 if the client has an identity. Datagrams sealed with it are
+    /// invalid.
     #[must_use]
     pub fn of_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
         Self::opening(epoch_0.key.as_bytes(), epoch_1.map(|logged| logged.key.as_bytes()))
@@ -138,7 +146,7 @@ impl FromStr for LoggedKey {
     }
 }
 
-/// The bytes of 64 hexadecimal digits.
+/// Parses 64 hexadecimal digits.
 fn digits(text: &str) -> Result<[u8; KEY], KeyLogError> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let mut bytes = [0; KEY];
@@ -167,7 +175,7 @@ mod tests {
     use crate::secure::RekeyLimits;
     use crate::time::Instant;
 
-    /// What a log has of the connection of these keys.
+    /// The log of one connection.
     struct Log(Mutex<Vec<String>>);
 
     impl KeyLog for Log {
@@ -210,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_a_key_log_is_told_apart() {
+    fn malformed_key_log_lines_have_distinct_errors() {
         let digits = "0123456789abcdef".repeat(4);
         for (label, direction, epoch) in LABELS {
             let line = format!("{label} {digits} {digits}");

@@ -1,5 +1,6 @@
-//! The keys that outlive a connection, whom a client trusts by them, and their text: a prefix that says what it is, and
-//! base64url (docs/secure.md#keys, docs/secure.md#whom-a-client-trusts).
+//! Long-lived keys, the trust in them, and their text: a prefix that names the kind, and base64url.
+//!
+//! See docs/secure.md#keys and docs/secure.md#whom-a-client-trusts.
 
 use core::fmt;
 use core::str::FromStr;
@@ -25,7 +26,7 @@ const HASH_PREFIX: &str = "rakwire-key-hash-1:";
 pub struct PublicKey(pub [u8; 32]);
 
 impl PublicKey {
-    /// Its hash, which fits a URL.
+    /// Returns the key's hash, which fits a URL.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
         let hash = hash(&[b"rakwire key hash 1", &self.0]);
@@ -41,7 +42,7 @@ impl PublicKey {
 /// let hash = StaticKey::from_bytes([7; 32]).public().hash();
 /// let text = hash.to_string();
 /// assert_eq!(text.parse::<KeyHash>()?, hash);
-/// // In a URL its 32 characters stand alone.
+/// // A URL contains only its 32 characters, without the prefix.
 /// let in_url = text.trim_start_matches("rakwire-key-hash-1:");
 /// assert_eq!((in_url.len(), in_url.parse::<KeyHash>()?), (32, hash));
 /// # Ok::<(), rakwire::secure::KeyTextError>(())
@@ -49,7 +50,7 @@ impl PublicKey {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHash(pub [u8; 24]);
 
-/// Public keys print as the text that is read back.
+/// Implements `Display` and `FromStr` for public keys and hashes.
 macro_rules! text_of_public_bytes {
     ($name:ident, $prefix:expr) => {
         impl fmt::Display for $name {
@@ -86,7 +87,7 @@ impl FromStr for KeyHash {
     }
 }
 
-/// A static key: the private one of a server or of a client, and its public one. Its bytes are erased when it is dropped.
+/// A static key pair of a server or of a client. The private key is erased on drop.
 ///
 /// ```
 /// use rakwire::secure::StaticKey;
@@ -100,19 +101,21 @@ impl FromStr for KeyHash {
 pub struct StaticKey(KeyPair);
 
 impl StaticKey {
-    /// A new key.
+    /// Generates a key.
     #[must_use]
     pub fn generate(random: &mut impl SecureRandom) -> Self {
         Self(KeyPair::new(&secret(random)))
     }
 
-    /// The key of these 32 private bytes.
+    /// Creates the key from its 32 private bytes.
     #[must_use]
     pub fn from_bytes(private: [u8; 32]) -> Self {
         Self(KeyPair::new(&Secret::new(private)))
     }
 
-    /// The key in the text of a key file: one line with the key; empty lines and lines that begin with `#` do not count.
+    /// Reads the key from the text of a key file.
+    ///
+    /// The file has one line with the key; empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
     /// [`KeyTextError`].
@@ -121,19 +124,20 @@ impl StaticKey {
         Ok(Self(KeyPair::new(&Secret::new(*bytes))))
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn public(&self) -> PublicKey {
         PublicKey(*self.0.public())
     }
 
-    /// The line of a key file. Whoever has it can pretend to be the owner of the key.
+    /// Returns the line of a key file. Anyone who has it can impersonate the owner of the key.
     #[must_use]
     pub const fn private_text(&self) -> PrivateText<'_> {
         PrivateText { prefix: PRIVATE_PREFIX, key: PrivateBytes::Pair(&self.0) }
     }
 
-    /// A second copy, for a copy of a configuration. There is no `Clone`, so that each one can be found by this name.
+    /// Returns a copy, for copies of a configuration. There is no `Clone`, so that every copy can be found by this
+    /// name.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self(KeyPair::new(&Secret::new(*self.0.private())))
@@ -144,7 +148,7 @@ impl StaticKey {
     }
 }
 
-/// Shows the public key alone.
+/// Shows only the public key.
 impl fmt::Debug for StaticKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StaticKey").field(&self.public()).finish()
@@ -159,7 +163,7 @@ impl PartialEq for StaticKey {
 
 impl Eq for StaticKey {}
 
-/// What prints a private key, for a key file.
+/// Displays a private key, for a key file.
 pub struct PrivateText<'k> {
     prefix: &'static str,
     key: PrivateBytes<'k>,
@@ -189,16 +193,16 @@ impl fmt::Display for PrivateText<'_> {
     }
 }
 
-/// What a client stores of a server after a connection, to trust it the next time.
+/// The facts that a client stores about a server after a connection, to trust it the next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownServer {
-    /// The key that the server has.
+    /// The server's key.
     pub key: PublicKey,
-    /// The hash of the key that it will have next, if it has announced one.
+    /// The hash of the server's next key, if it has announced one.
     pub next: Option<KeyHash>,
 }
 
-/// Which key a client takes for the server's.
+/// The trust of a client in a server's key.
 ///
 /// ```
 /// use rakwire::secure::{KnownServer, ServerTrust, StaticKey};
@@ -212,18 +216,19 @@ pub struct KnownServer {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTrust {
-    /// This one.
+    /// Trusts this key.
     Key(PublicKey),
-    /// The one with this hash.
+    /// Trusts the key with this hash.
     KeyHash(KeyHash),
-    /// The one that was stored, or the one that the server had announced with it.
+    /// Trusts the stored key, and the next one that the server had announced with it.
     Known(KnownServer),
-    /// Any: protects against who only listens. Store the [`KnownServer`] of the connection, and trust that the next time.
+    /// Trusts any key, which protects only against passive attackers. Store the [`KnownServer`] of the connection
+    /// and trust that the next time.
     Any,
 }
 
 impl ServerTrust {
-    /// Whether the key is trusted.
+    /// Returns whether the key is trusted.
     #[must_use]
     pub fn accepts(&self, key: &PublicKey) -> bool {
         let has_hash = |hash: &KeyHash| is_equal(&key.hash().0, &hash.0);
@@ -237,21 +242,21 @@ impl ServerTrust {
 }
 
 error_enum! {
-    /// Why a text is no key (docs/secure.md#keys).
+    /// An error in reading a key from text (docs/secure.md#keys).
     #[non_exhaustive]
     pub enum KeyTextError {
-        /// It begins with the prefix of something else or with none.
-        OtherPrefix => "this is no key of the kind that is wanted here: it begins with another prefix",
-        /// It is too short, too long, or has a character that base64url has not.
-        BadCharacters => "the characters behind the prefix are no base64url of the right length; was the key copied as a whole?",
-        /// There is no key in the file.
+        /// The text begins with the prefix of another kind of key, or with none.
+        OtherPrefix => "this is not the expected kind of key: it begins with another prefix",
+        /// The text is too short, too long, or has a character outside base64url.
+        BadCharacters => "the text after the prefix is not base64url of the right length; was the key copied completely?",
+        /// The file has no key.
         NoKey => "the key file has no line with a key",
-        /// There are several keys in the file.
+        /// The file has several keys.
         SeveralKeys => "the key file has more than one line with a key",
     }
 }
 
-/// Keys and tokens as text: a prefix that says what it is, and base64url.
+/// Keys and tokens as text: a prefix that names the kind, and base64url.
 pub(super) mod text {
     use core::fmt;
 
@@ -260,10 +265,11 @@ pub(super) mod text {
 
     use super::KeyTextError;
 
-    /// Bytes that are written at once: a multiple of three, so that the texts of all make the text of the whole.
+    /// Bytes encoded at once: a multiple of three, so that the encoded chunks concatenate to the encoding of the
+    /// whole.
     const CHUNK: usize = 30;
 
-    /// Writes the prefix and the bytes.
+    /// Writes the prefix and the encoded bytes.
     pub(in crate::secure) fn write(f: &mut fmt::Formatter<'_>, prefix: &str, bytes: &[u8]) -> fmt::Result {
         let mut buffer = Zeroizing::new([0; CHUNK / 3 * 4]);
         f.write_str(prefix)?;
@@ -272,7 +278,7 @@ pub(super) mod text {
         })
     }
 
-    /// The bytes behind the prefix.
+    /// Returns the bytes after the prefix.
     pub(in crate::secure) fn read<const N: usize>(
         text: &str,
         prefix: &str,
@@ -285,7 +291,7 @@ pub(super) mod text {
         }
     }
 
-    /// The bytes behind the prefix, in a buffer that may be longer.
+    /// Returns the bytes after the prefix, decoded into a buffer that may be longer.
     pub(in crate::secure) fn read_into<'b>(
         text: &str,
         prefix: &str,
@@ -295,7 +301,7 @@ pub(super) mod text {
         Base64UrlUnpadded::decode(characters, buffer).map_err(|_| KeyTextError::BadCharacters)
     }
 
-    /// The one line of a key file that is neither empty nor a comment.
+    /// Returns the only line of a key file that is neither empty nor a comment.
     pub(in crate::secure) fn only_line(file: &str) -> Result<&str, KeyTextError> {
         let mut lines = file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let line = lines.next().ok_or(KeyTextError::NoKey)?;
@@ -311,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_key_file_is_told_apart() {
+    fn malformed_key_files_have_distinct_errors() {
         let line = StaticKey::from_bytes([3; 32]).private_text().to_string();
         let error = |file: &str| StaticKey::from_key_file(file).err();
         assert_eq!(error(&format!("\n# mine\n  {line}  \n\n")), None);
@@ -327,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn public_text_comes_back_and_one_character_less_does_not() {
+    fn public_text_round_trips_and_a_shorter_one_is_refused() {
         let key = StaticKey::from_bytes([3; 32]).public();
         let (text, hash) = (key.to_string(), key.hash().to_string());
         assert_eq!((text.parse(), hash.parse()), (Ok(key), Ok(key.hash())));

@@ -1,7 +1,7 @@
-//! Secure connections: the handshake, the protection of datagrams, keys and connect tokens (docs/secure.md).
+//! Secure connections: the handshake, datagram protection, keys and connect tokens (docs/secure.md).
 //!
-//! These are the parts, without a connection around them: bytes of fields and of datagrams go in and out, and random bytes
-//! and the time come from the caller. No allocator is needed.
+//! These are the building blocks without a connection: bytes of fields and datagrams go in and out, and the caller
+//! provides random bytes and the time. No allocator is needed.
 //!
 //! ```
 //! use rakwire::Instant;
@@ -16,7 +16,7 @@
 //! let server = ServerIdentity::new(StaticKey::generate(&mut random));
 //! let player = StaticKey::generate(&mut random);
 //!
-//! // Reply 1 has brought the key, and request 2 will say the rest.
+//! // Reply 1 has brought the key; request 2 carries the other fields.
 //! let negotiated = Negotiated {
 //!     server: Guid(1),
 //!     client: Guid(2),
@@ -56,7 +56,7 @@
 //! )?;
 //! assert_eq!(shown.map(|shown| shown.key), Some(player.public()));
 //!
-//! // Everything else is sealed.
+//! // All further datagrams are sealed.
 //! let mut datagram = [0; 64];
 //! datagram[..7].copy_from_slice(b"welcome");
 //! let length = at_server.seal(now, &mut datagram, 7).ok_or("no room")?;
@@ -100,11 +100,12 @@ pub use token::{
     TokenServers, TokenVerifier, UsedTokenStore, UsedTokens,
 };
 
-// What the compiler checks of the types that hold secrets: nobody copies or prints one by accident, and each is dropped by
-// code of its own or of its fields, where secrets are overwritten. That it does so is not for the
-// compiler to check.
+// Compile-time checks of the types that hold secrets.
+//
+// They can be neither copied nor printed by accident, and each has drop code of its own or in its fields, where
+// secrets are erased. The compiler cannot check the erasure itself.
 
-/// Does not compile if a type has one of the traits: then it would not be clear which `UNIT` is meant.
+/// Fails to compile if a type implements one of the traits, because `UNIT` is then ambiguous.
 macro_rules! assert_without {
     ($type:ty: $($trait:path),+) => {
         $(const _: () = {
@@ -129,9 +130,9 @@ assert_without!(DatagramProtection: Clone, Copy, Debug, Display);
 assert_without!(ClientHandshake: Clone, Copy, Debug, Display);
 assert_without!(ServerHandshake: Clone, Copy, Debug, Display);
 assert_without!(Established: Clone, Copy, Debug, Display);
-// As `Debug` it prints its public key.
+// Its `Debug` prints the public key.
 assert_without!(StaticKey: Clone, Copy, Display);
-// As `Display` it is a line of a key log, with the key.
+// Its `Display` writes a line of a key log, with the key.
 #[cfg(feature = "key-log")]
 assert_without!(LoggedKey: Clone, Copy, Debug);
 

@@ -1,6 +1,7 @@
-//! The Noise protocol (revision 34) as far as connections need it: NK and XK with 25519, ChaChaPoly and BLAKE2s.
+//! The parts of the Noise protocol framework (revision 34) that connections need: NK and XK with 25519, ChaChaPoly
+//! and BLAKE2s.
 //!
-//! Both patterns have `<- s` before them, and the same first two messages; XK has a third one:
+//! Both patterns have the pre-message `<- s` and the same first two messages; XK has a third one:
 //!
 //! ```text
 //! -> e, es
@@ -8,8 +9,8 @@
 //! -> s, se        (XK)
 //! ```
 //!
-//! Every message is read and written in place. Payloads are encrypted in all of them, since each has a DH before its payload.
-//! A state that a message was refused by is worth nothing, so whoever may get another one reads with a
+//! Every message is read and written in place. All payloads are encrypted, since each follows a DH token. A state
+//! that has refused a message must not be used again, so a reader that may get another message works on a
 //! [`duplicate`](SymmetricState::duplicate).
 
 use super::primitives::{KEY, KeyPair, Secret, TAG, hash, hkdf, open_message, seal_message};
@@ -17,9 +18,9 @@ use super::primitives::{KEY, KeyPair, Secret, TAG, hash, hkdf, open_message, sea
 /// The pattern of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// The client has no identity.
+    /// NK: the client has no identity.
     Nk,
-    /// The client has one.
+    /// XK: the client has an identity.
     Xk,
 }
 
@@ -32,9 +33,9 @@ impl Pattern {
     }
 }
 
-/// `SymmetricState`, and the `CipherState` within it. Every key of Noise is used from nonce zero on.
+/// `SymmetricState` and its `CipherState`. Every key of Noise is used from nonce zero on.
 ///
-/// Its steps are never inlined: handshakes are rare, and their code is to be small in pages and on boards.
+/// Its steps are never inlined: handshakes are rare, and their code should be small in web pages and on boards.
 pub(super) struct SymmetricState {
     chaining_key: Secret,
     hash: [u8; KEY],
@@ -43,9 +44,9 @@ pub(super) struct SymmetricState {
 }
 
 impl SymmetricState {
-    /// A handshake before its first message.
+    /// Starts a handshake, before its first message.
     pub(super) fn start(pattern: Pattern, prologue: &[u8], server: &[u8; KEY]) -> Self {
-        // The names are longer than a hash, so they are hashed.
+        // The names are longer than a hash, so Noise hashes them.
         let name = hash(&[pattern.name()]);
         let mut state =
             Self { chaining_key: Secret::new(name), hash: name, key: Secret::new([0; KEY]), nonce: 0 };
@@ -63,17 +64,17 @@ impl SymmetricState {
         }
     }
 
-    /// The hash of all that was said: equal at both peers if their messages were.
+    /// Returns the handshake hash, which is equal at both peers if their messages were.
     pub(super) const fn handshake_hash(&self) -> &[u8; KEY] {
         &self.hash
     }
 
-    /// `Split`: the key from client to server, and the one back.
+    /// Performs `Split`: returns the key from client to server, then the key from server to client.
     pub(super) fn split(&self) -> [Secret; 2] {
         self.derive(&[])
     }
 
-    /// Two keys for what Noise does not name. The label must be neither empty nor as long as a point.
+    /// Derives two keys for purposes outside Noise. The label must be neither empty nor as long as a point.
     pub(super) fn derive(&self, label: &[u8]) -> [Secret; 2] {
         hkdf(self.chaining_key.as_bytes(), label)
     }
@@ -116,7 +117,7 @@ impl SymmetricState {
         Some(())
     }
 
-    /// `-> e, es`. `message` has room for `e`, the payload, and room for a tag.
+    /// Writes `-> e, es`. `message` has space for `e`, then the payload, then space for a tag.
     pub(super) fn write_first(
         &mut self,
         ephemeral: &KeyPair,
@@ -130,7 +131,9 @@ impl SymmetricState {
         self.encrypt_and_hash(payload)
     }
 
-    /// The server's side of [`write_first`](Self::write_first): the client's ephemeral key. The payload is in its place.
+    /// Reads a message of [`write_first`](Self::write_first) at the server and returns the client's ephemeral key.
+    ///
+    /// The payload is decrypted in place.
     pub(super) fn read_first(&mut self, server: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
         let (e, payload) = message.split_first_chunk_mut::<KEY>()?;
         self.mix_hash(e);
@@ -139,23 +142,24 @@ impl SymmetricState {
         Some(*e)
     }
 
-    /// `<- e, ee`, with room as in [`write_first`](Self::write_first).
+    /// Writes `<- e, ee`, with space as in [`write_first`](Self::write_first).
     pub(super) fn write_second(
         &mut self,
         ephemeral: &KeyPair,
         client: &[u8; KEY],
         message: &mut [u8],
     ) -> Option<()> {
-        // The same tokens, with `ee` in place of `es`.
+        // The tokens are the same, with `ee` in place of `es`.
         self.write_first(ephemeral, client, message)
     }
 
-    /// The client's side of [`write_second`](Self::write_second): the server's ephemeral key.
+    /// Reads a message of [`write_second`](Self::write_second) at the client and returns the server's ephemeral
+    /// key.
     pub(super) fn read_second(&mut self, ephemeral: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
         self.read_first(ephemeral, message)
     }
 
-    /// `-> s, se`. `message` has room for `s` and a tag, the payload, and room for a tag.
+    /// Writes `-> s, se`. `message` has space for `s` and a tag, then the payload, then space for a tag.
     pub(super) fn write_third(
         &mut self,
         client: &KeyPair,
@@ -170,7 +174,7 @@ impl SymmetricState {
         self.encrypt_and_hash(payload)
     }
 
-    /// The server's side of [`write_third`](Self::write_third): the client's static key.
+    /// Reads a message of [`write_third`](Self::write_third) at the server and returns the client's static key.
     pub(super) fn read_third(&mut self, ephemeral: &KeyPair, message: &mut [u8]) -> Option<[u8; KEY]> {
         let (s, payload) = message.split_first_chunk_mut::<{ KEY + TAG }>()?;
         self.decrypt_and_hash(s)?;
@@ -183,7 +187,7 @@ impl SymmetricState {
 
 #[cfg(test)]
 mod tests {
-    //! Noise against the vectors of two other implementations.
+    //! Tests of Noise against the vectors of two other implementations.
 
     use std::format;
     use std::vec::Vec;
@@ -204,13 +208,13 @@ mod tests {
         KeyPair::new(&Secret::new(bytes(vector, name).try_into().expect("32 bytes")))
     }
 
-    /// A message as the writers take it: room, the payload, room for the tag.
+    /// Returns a message as the writers take it: space, the payload, space for the tag.
     fn room(before: usize, payload: &[u8]) -> Vec<u8> {
         [&std::vec![0; before][..], payload, &[0; TAG]].concat()
     }
 
     #[test]
-    fn vectors_of_other_implementations() {
+    fn vectors_of_other_implementations_match() {
         let file: Value = serde_json::from_str(VECTORS).expect("JSON");
         let vectors = ["cacophony", "snow"].map(|source| file[source].as_array().expect("a list"));
         for vector in vectors.into_iter().flatten() {
@@ -260,7 +264,7 @@ mod tests {
 
         assert_eq!(client.handshake_hash()[..], bytes(vector, "handshake_hash"));
         assert_eq!(client.handshake_hash(), server.handshake_hash());
-        // What follows is sealed with the keys of both directions in turns; after XK the server begins.
+        // Transport messages use the keys of both directions in turn; after XK the server begins.
         let keys = client.split();
         let mut from_client = pattern == Pattern::Nk;
         let mut nonces = [0, 0];
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_of_a_message_is_noticed() {
+    fn every_changed_bit_of_a_message_is_detected() {
         let [e, s] = [1, 2].map(|seed| KeyPair::new(&Secret::new([seed; 32])));
         let start = || SymmetricState::start(Pattern::Nk, b"prologue", s.public());
         let mut message = room(KEY, b"payload");

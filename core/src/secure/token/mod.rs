@@ -1,9 +1,10 @@
-//! Connect tokens: what a web backend gives to its players, and game servers accept (docs/secure.md#connect-tokens).
+//! Connect tokens, which a web backend issues to its players and game servers accept
+//! (docs/secure.md#connect-tokens).
 //!
-//! - [`sealed`]: the part that only backend and game servers can read, which a client sends in the password's place.
-//! - [`ConnectToken`]: what the client gets: the servers, and the sealed part.
-//! - [`TokenVerifier`]: what a server checks tokens with.
-//! - [`UsedTokens`]: which tokens were used already.
+//! - [`sealed`]: the part that only backend and game servers can read. A client sends it in the password's place.
+//! - [`ConnectToken`]: the token of a client: the servers and the sealed part.
+//! - [`TokenVerifier`]: verification at a server.
+//! - [`UsedTokens`]: the record of used tokens.
 
 mod sealed;
 
@@ -20,18 +21,18 @@ pub use sealed::{
     AcceptedToken, MAX_SEALED_TOKEN, MAX_TOKEN_SERVERS, MAX_USER_DATA, TokenClaims, TokenError, TokenKey,
 };
 
-/// The most bytes of a connect token.
+/// The maximum length of a connect token.
 pub const MAX_CONNECT_TOKEN: usize = 4 + 8 + 1 + MAX_TOKEN_SERVERS * (32 + 1 + 255) + 1 + MAX_SEALED_TOKEN;
 
 const PREFIX: &[u8; 4] = b"rwc1";
 const TEXT_PREFIX: &str = "rakwire-connect-token-1:";
 
 error_enum! {
-    /// Why bytes are no connect token.
+    /// An error in reading or writing a connect token.
     #[non_exhaustive]
     pub enum ConnectTokenError {
-        /// They are none, or were cut off.
-        Malformed => "this is no connect token; was it copied as a whole?",
+        /// The bytes are not a connect token, or are truncated.
+        Malformed => "this is not a connect token; was it copied completely?",
         /// The buffer is too small, a name is longer than 255 bytes, or there are not 1 to 4 servers.
         TooLong => "a connect token has 1 to 4 servers, with names of up to 255 bytes",
     }
@@ -40,16 +41,16 @@ error_enum! {
 /// A server of a connect token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenServer<'t> {
-    /// Its key, which the client pins.
+    /// The server's key, which the client pins.
     pub key: PublicKey,
-    /// Its name: `host:port`, or a target of a relay.
+    /// The server's name: `host:port`, or a target of a relay.
     pub name: &'t str,
 }
 
 /// The servers of a connect token, in the order in which a client should try them.
 pub type TokenServers<'t> = Vec<TokenServer<'t>, MAX_TOKEN_SERVERS>;
 
-/// What a client gets from a backend: where to connect to, whom to trust there, and the sealed part to show.
+/// The token that a client gets from a backend: the servers, their trusted keys, and the sealed part.
 ///
 /// ```
 /// use rakwire::secure::{ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, StaticKey, TokenServer};
@@ -70,16 +71,16 @@ pub type TokenServers<'t> = Vec<TokenServer<'t>, MAX_TOKEN_SERVERS>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectToken<'t> {
-    /// When it is over, in seconds since 1970.
+    /// The expiry, in seconds since 1970.
     pub expires: u64,
     /// The servers.
     pub servers: TokenServers<'t>,
-    /// What the client sends in the password's place.
+    /// The sealed part, which the client sends in the password's place.
     pub sealed: &'t [u8],
 }
 
 impl<'t> ConnectToken<'t> {
-    /// Reads the bytes that a backend gave.
+    /// Reads the bytes of a backend's token.
     ///
     /// # Errors
     /// [`ConnectTokenError::Malformed`].
@@ -87,7 +88,9 @@ impl<'t> ConnectToken<'t> {
         Self::read_from(&mut Reader::new(bytes)).map_err(|_| ConnectTokenError::Malformed)
     }
 
-    /// Reads the text that a backend gave. Its bytes come into a buffer, for which [`MAX_CONNECT_TOKEN`] is always enough.
+    /// Reads the text of a backend's token.
+    ///
+    /// Its bytes are decoded into `buffer`, for which [`MAX_CONNECT_TOKEN`] is always enough.
     ///
     /// # Errors
     /// [`ConnectTokenError::Malformed`].
@@ -148,29 +151,28 @@ impl fmt::Display for ConnectToken<'_> {
     }
 }
 
-/// A length of one byte, and the bytes.
+/// Writes a length of one byte and the bytes.
 fn write_short(bytes: &[u8], writer: &mut Writer<'_>) -> Result<(), WireError> {
     writer.u8(u8::try_from(bytes.len()).map_err(|_| WireError::BadLength)?)?;
     writer.bytes(bytes)
 }
 
-/// The most token keys of a server: while it gets a new one, tokens of the one before are still under way.
+/// The most token keys of a server. During a key change, tokens of the previous key are still in use.
 pub const MAX_TOKEN_KEYS: usize = 4;
 
 /// The token keys of a server.
 pub type TokenKeys = Vec<TokenKey, MAX_TOKEN_KEYS>;
 
-/// Remembers which tokens were used. All peers of one server share one, so that no token is used at two of them.
+/// A record of used tokens. All peers of one server share one, so that a token can be used only once.
 pub trait UsedTokenStore: fmt::Debug + Send + Sync {
-    /// Uses a token, at `now` seconds since 1970, while nobody else uses one: as
-    /// [`UsedTokens::take`] does. It must not block.
+    /// Marks a token as used at `now` seconds since 1970, atomically, like [`UsedTokens::take`]. It must not block.
     ///
     /// # Errors
-    /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`], with which the client does not come in.
+    /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`]; the client is refused.
     fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError>;
 }
 
-/// What a server checks connect tokens with: its token keys, and the tokens that were used.
+/// Verifies connect tokens at a server: its token keys and the record of used tokens.
 ///
 /// ```
 /// use std::sync::{Mutex, PoisonError};
@@ -198,7 +200,7 @@ pub struct TokenVerifier {
     used: Used,
 }
 
-/// Where used tokens are remembered.
+/// The record of used tokens.
 #[derive(Clone)]
 enum Used {
     Lent(&'static dyn UsedTokenStore),
@@ -217,26 +219,28 @@ impl Used {
 }
 
 impl TokenVerifier {
-    /// Accepts tokens of these keys that the store does not know. Without a key none is accepted.
+    /// Creates a verifier for tokens of these keys. Without a key no token is accepted.
     #[must_use]
     pub fn new(keys: TokenKeys, used: &'static dyn UsedTokenStore) -> Self {
         Self { keys, used: Used::Lent(used) }
     }
 
-    /// As [`new`](Self::new), with a store that is dropped with the last configuration that has it.
+    /// Works like [`new`](Self::new), with a store that is dropped with the last configuration that uses it.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub fn shared(keys: TokenKeys, used: alloc::sync::Arc<dyn UsedTokenStore>) -> Self {
         Self { keys, used: Used::Shared(used) }
     }
 
-    /// A second copy with the same store, for a copy of a configuration.
+    /// Returns a copy with the same store, for copies of a configuration.
     pub(crate) fn duplicate(&self) -> Self {
         Self { keys: self.keys.iter().map(TokenKey::duplicate).collect(), used: self.used.clone() }
     }
 
-    /// Uses a token at the server with this key, for a client that has identified itself with that one, at `now` seconds
-    /// since 1970.
+    /// Verifies a token and marks it as used.
+    ///
+    /// `server` and `client` are the keys of the server and of the authenticated client; `now` is in seconds since
+    /// 1970.
     ///
     /// # Errors
     /// [`TokenError`].
@@ -255,10 +259,10 @@ impl TokenVerifier {
     }
 }
 
-/// The tokens that were used and have not expired, at most `N` (docs/secure.md#connect-tokens).
+/// Up to `N` tokens that were used and have not expired (docs/secure.md#connect-tokens).
 ///
-/// Only tokens that opened and whose client has shown its key get here, so nobody else can fill it. A server that accepts `n`
-/// connections a second with tokens of `t` seconds needs room for `n * t`.
+/// Only decrypted tokens of authenticated clients are recorded, so outsiders cannot fill it. A server that accepts
+/// `n` connections a second with tokens of `t` seconds needs room for `n * t`.
 ///
 /// ```
 /// use rakwire::secure::UsedTokens;
@@ -269,7 +273,7 @@ impl TokenVerifier {
 #[derive(Debug)]
 pub struct UsedTokens<const N: usize> {
     used: Vec<([u8; SALT], u64), N>,
-    /// The latest expiry of a token that was forgotten. A clock that goes back must not make it valid again.
+    /// The latest expiry of a token that was forgotten. A clock that steps back must not make it valid again.
     forgotten: u64,
 }
 
@@ -280,29 +284,28 @@ impl<const N: usize> Default for UsedTokens<N> {
 }
 
 impl<const N: usize> UsedTokens<N> {
-    /// No token was used.
+    /// Creates an empty record.
     #[must_use]
     pub const fn new() -> Self {
         Self { used: Vec::new(), forgotten: 0 }
     }
 
-    /// Whether none is remembered.
+    /// Returns whether the record is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used.is_empty()
     }
 
-    /// How many are remembered.
+    /// Returns the number of recorded tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.used.len()
     }
 
-    /// Uses a token, at `now` seconds since 1970.
+    /// Marks a token as used at `now` seconds since 1970.
     ///
     /// # Errors
-    /// [`TokenError::Used`] and [`TokenError::NoRoom`], with which the client must not come in; and [`TokenError::Expired`] for a
-    /// token that would have been forgotten by now if it was used, because the clock was ahead for a while.
+    /// [`TokenError::Used`] and [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also for a token that might have been used and forgotten while the clock was ahead.
     pub fn take(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);
@@ -321,7 +324,7 @@ impl<const N: usize> UsedTokens<N> {
 
 #[cfg(test)]
 mod tests {
-    //! Connect tokens: what is accepted, and every way in which one is not.
+    //! Tests of accepted connect tokens and of every reason for refusal.
 
     use std::string::ToString;
     use std::vec::Vec;
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_accepted_by_its_servers_for_its_client_in_its_time() {
+    fn a_token_is_bound_to_servers_client_and_time() {
         let accepted = accept(&sealed(0)).expect("a good token");
         assert_eq!((accepted.user_id, accepted.expires, accepted.user_data()), (42, EXPIRES, &b"data"[..]));
         let token = sealed(0);
@@ -361,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_and_every_length_but_the_right_one_is_noticed() {
+    fn every_changed_bit_and_wrong_length_is_detected() {
         let token = sealed(0);
         for bit in 0..token.len() * 8 {
             let mut changed = token.clone();
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_that_of_the_document() {
+    fn the_capacity_is_the_documented_one() {
         for (servers, longest) in [(1, 128), (2, 113), (3, 89), (4, 65)] {
             let names = std::vec![SERVER; servers];
             let data = std::vec![5; longest + 1];
@@ -393,21 +396,21 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_used_once() {
+    fn a_token_can_be_used_only_once() {
         let mut used = UsedTokens::<2>::new();
         let [a, b, c] = [0, 1, 2].map(|salt| accept(&sealed(salt)).expect("a good token"));
         assert_eq!(used.take(&a, NOW), Ok(()));
         assert_eq!(used.take(&a, NOW), Err(TokenError::Used));
         assert_eq!(used.take(&b, NOW), Ok(()));
-        assert_eq!(used.take(&c, NOW), Err(TokenError::NoRoom), "what cannot be remembered does not come in");
+        assert_eq!(used.take(&c, NOW), Err(TokenError::NoRoom), "a token that cannot be recorded is refused");
         assert_eq!(used.take(&b, NOW), Err(TokenError::Used));
         assert_eq!(used.take(&c, EXPIRES), Ok(()), "expired tokens make room");
         assert_eq!(used.len(), 1);
     }
 
-    /// A clock that was ahead for a while makes no used token valid again, and costs the others nothing.
+    /// A clock that was ahead for a while makes no used token valid again and does not affect other tokens.
     #[test]
-    fn a_clock_that_goes_back_makes_no_used_token_valid_again() {
+    fn a_clock_stepping_back_revives_no_used_token() {
         let until = |expires, salt| {
             let mut token = accept(&sealed(salt)).expect("a good token");
             token.expires = expires;
@@ -416,27 +419,27 @@ mod tests {
         let (first, second) = (until(EXPIRES, 0), until(EXPIRES + 5, 1));
         let mut used = UsedTokens::<2>::new();
         assert_eq!((used.take(&first, NOW), used.take(&second, NOW)), (Ok(()), Ok(())));
-        // The clock is ahead: the first one is forgotten, then the clock is right again.
+        // The clock is ahead and the first token is forgotten; then the clock is corrected.
         assert_eq!(used.take(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
         assert_eq!(used.take(&first, NOW), Err(TokenError::Expired));
         assert_eq!(used.take(&second, NOW), Err(TokenError::Used));
         assert_eq!(
             used.take(&until(EXPIRES + 1, 3), EXPIRES + 7),
             Ok(()),
-            "it is younger than what was forgotten"
+            "it expires after the forgotten tokens"
         );
         assert_eq!(used.take(&until(EXPIRES + 5, 4), NOW), Err(TokenError::Expired));
     }
 
     #[test]
-    fn salts_differ() {
+    fn each_token_has_its_own_salt() {
         let mut random = crate::secure::SeededRandom::new([1; 32]);
         let tokens = [(); 2].map(|()| claims(&[SERVER], b"").seal(&KEY, &mut random).expect("it fits"));
         assert_ne!(tokens[0][4..28], tokens[1][4..28]);
     }
 
     #[test]
-    fn a_token_key_has_a_file_of_its_own() {
+    fn a_token_key_round_trips_through_a_key_file() {
         let file = KEY.private_text().to_string();
         let token = sealed(0);
         let read = TokenKey::from_key_file(&file).expect("a key");
@@ -446,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_token_comes_back_and_nothing_shorter_or_longer_does() {
+    fn a_connect_token_round_trips_only_at_full_length() {
         let server = |name| TokenServer { key: PublicKey([3; 32]), name };
         let (sealed, long) = (sealed(0), "x".repeat(256));
         let token = ConnectToken {
@@ -472,9 +475,9 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_token_comes_back_from_its_text_and_from_no_other() {
+    fn a_connect_token_round_trips_only_through_its_text() {
         let server = TokenServer { key: PublicKey([3; 32]), name: "a.example:1" };
-        // The texts of all lengths within a group of three bytes.
+        // Text lengths of every remainder within a group of three bytes.
         for length in 0..6 {
             let sealed = sealed(0)[..length].to_vec();
             let servers = [server].into_iter().collect();

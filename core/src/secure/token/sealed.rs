@@ -8,44 +8,45 @@ use crate::secure::primitives::{
     KEY, Secret, SecureRandom, TAG, hmac, is_equal, open_message, seal_message, secret,
 };
 
-/// The most bytes of a sealed token: those of a password.
+/// The maximum length of a sealed token, which is that of a password.
 pub const MAX_SEALED_TOKEN: usize = 255;
-/// The most servers that one token is for.
+/// The most servers of one token.
 pub const MAX_TOKEN_SERVERS: usize = 4;
-/// The most bytes of user data in a token for one server; each further server takes 24 of them beyond the first 9.
+/// The most bytes of user data in a token for one server. Each further server reduces the room by 24 bytes, of
+/// which the first 9 come from spare room.
 pub const MAX_USER_DATA: usize = 128;
 
-/// Bytes of the salt of a token, which is its name too.
+/// Length of the salt of a token, which also identifies the token.
 pub(super) const SALT: usize = 24;
 
 const PREFIX: &[u8; 4] = b"rwt1";
-/// The bytes before the ciphertext: prefix and salt.
+/// Length of the bytes before the ciphertext: prefix and salt.
 const HEAD: usize = PREFIX.len() + SALT;
 const LABEL: &[u8] = b"rakwire token 1";
 const KEY_PREFIX: &str = "rakwire-token-key-1:";
 
 error_enum! {
-    /// Why a token was not made, or not accepted.
+    /// An error in sealing or accepting a token.
     #[non_exhaustive]
     pub enum TokenError {
         /// The claims do not fit.
         TooLong => "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers",
-        /// It does not open under any of the keys, or is no token.
-        DoesNotOpen => "this is no token of this backend",
-        /// Its time is over.
+        /// The token does not open under any of the keys, or is not a token.
+        DoesNotOpen => "this is not a token of this backend",
+        /// The token has expired.
         Expired => "the token has expired",
-        /// It is for other servers.
+        /// The token is for other servers.
         OtherServer => "the token is for another server",
-        /// The client has not identified itself with the key that the token is for.
+        /// The client is not authenticated with the key that the token is for.
         OtherClient => "the token belongs to another client",
-        /// It was used before.
+        /// The token was used before.
         Used => "the token was used before",
-        /// There is no room to remember that it was used.
+        /// There is no room to record the token as used.
         NoRoom => "too many tokens are in use at once",
     }
 }
 
-/// What a backend says of a player.
+/// The claims of a backend about a player.
 ///
 /// ```
 /// use rakwire::secure::{SeededRandom, StaticKey, TokenClaims, TokenError, TokenKey};
@@ -53,7 +54,7 @@ error_enum! {
 /// let mut random = SeededRandom::new([7; 32]); // 32 random bytes in a real program
 /// let [server, client] = [1, 2].map(|byte| StaticKey::from_bytes([byte; 32]).public());
 ///
-/// // At the backend, when the client has logged in and given its public key:
+/// // At the backend, after the client has logged in and sent its public key:
 /// let key = TokenKey::generate(&mut random);
 /// let claims = TokenClaims {
 ///     user_id: 42,
@@ -64,7 +65,7 @@ error_enum! {
 /// };
 /// let token = claims.seal(&key, &mut random)?;
 ///
-/// // At the game server, which knows the client's key from its identity:
+/// // At the game server, which has authenticated the client's key:
 /// let accepted = key.open(&token, &server.hash(), &client, 1_800_000_000)?;
 /// assert_eq!((accepted.user_id, accepted.user_data()), (42, &b"level 3"[..]));
 /// assert_eq!(key.open(&token, &server.hash(), &client, 1_800_000_060).err(), Some(TokenError::Expired));
@@ -73,20 +74,20 @@ error_enum! {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TokenClaims<'a> {
-    /// Who the player is, for the backend.
+    /// The backend's ID of the player.
     pub user_id: u64,
-    /// When it is over, in seconds since 1970.
+    /// The expiry, in seconds since 1970.
     pub expires: u64,
-    /// The key with which the client will identify itself.
+    /// The key with which the client will authenticate itself.
     pub client: PublicKey,
     /// The servers that may accept it, 1 to 4.
     pub servers: &'a [KeyHash],
-    /// Up to [`MAX_USER_DATA`] bytes of the application's own.
+    /// Up to [`MAX_USER_DATA`] bytes of application data.
     pub user_data: &'a [u8],
 }
 
 impl TokenClaims<'_> {
-    /// The sealed token.
+    /// Seals the claims and returns the token.
     ///
     /// # Errors
     /// [`TokenError::TooLong`].
@@ -135,23 +136,24 @@ impl TokenClaims<'_> {
     }
 }
 
-/// The key that a backend shares with its game servers. Its bytes are erased when it is dropped.
+/// The key that a backend shares with its game servers. Its bytes are erased on drop.
 pub struct TokenKey(Secret);
 
 impl TokenKey {
-    /// A new key.
+    /// Generates a key.
     #[must_use]
     pub fn generate(random: &mut impl SecureRandom) -> Self {
         Self(secret(random))
     }
 
-    /// The key of these 32 bytes.
+    /// Creates the key from 32 bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Secret::new(bytes))
     }
 
-    /// The key in the text of a key file, as [`StaticKey::from_key_file`](crate::secure::StaticKey::from_key_file).
+    /// Reads the key from the text of a key file, like
+    /// [`StaticKey::from_key_file`](crate::secure::StaticKey::from_key_file).
     ///
     /// # Errors
     /// [`KeyTextError`].
@@ -159,13 +161,14 @@ impl TokenKey {
         text::read::<KEY>(text::only_line(file)?, KEY_PREFIX).map(|bytes| Self::from_bytes(*bytes))
     }
 
-    /// The line of a key file. Whoever has it can make tokens.
+    /// Returns the line of a key file. Anyone who has it can issue tokens.
     #[must_use]
     pub const fn private_text(&self) -> PrivateText<'_> {
         PrivateText::of_secret(KEY_PREFIX, &self.0)
     }
 
-    /// A second copy, for a copy of a configuration. There is no `Clone`, so that each one can be found by this name.
+    /// Returns a copy, for copies of a configuration. There is no `Clone`, so that every copy can be found by this
+    /// name.
     pub(super) const fn duplicate(&self) -> Self {
         Self(self.0.duplicate())
     }
@@ -174,10 +177,10 @@ impl TokenKey {
         hmac(self.0.as_bytes(), &[LABEL, salt])
     }
 
-    /// Opens a token at a server with this key, for a client that has identified itself with that one, at `now` seconds since
-    /// 1970. Whether it was used before is for [`UsedTokens`](super::UsedTokens) to say.
+    /// Opens a token at a server with this key, for an authenticated client, at `now` seconds since 1970.
     ///
-    /// A server with several token keys tries each of them.
+    /// [`UsedTokens`](super::UsedTokens) checks whether it was used before. A server with several token keys tries
+    /// each of them.
     ///
     /// # Errors
     /// [`TokenError`], in this order: `DoesNotOpen`, `Expired`, `OtherServer`, `OtherClient`.
@@ -200,7 +203,7 @@ impl TokenKey {
     }
 }
 
-/// A token that opened and was not looked at.
+/// A token that was decrypted but not validated.
 struct Opened {
     accepted: AcceptedToken,
     client: PublicKey,
@@ -238,25 +241,25 @@ impl Opened {
     }
 }
 
-/// What a server learns from a token.
+/// The contents of an accepted token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedToken {
-    /// Who the player is, for the backend.
+    /// The backend's ID of the player.
     pub user_id: u64,
-    /// When it is over, in seconds since 1970.
+    /// The expiry, in seconds since 1970.
     pub expires: u64,
     pub(super) salt: [u8; SALT],
     user_data: Vec<u8, MAX_USER_DATA>,
 }
 
 impl AcceptedToken {
-    /// The random bytes that name this token.
+    /// Returns the random bytes that identify this token.
     #[must_use]
     pub const fn salt(&self) -> &[u8; SALT] {
         &self.salt
     }
 
-    /// The bytes of the application's own.
+    /// Returns the application data.
     #[must_use]
     pub fn user_data(&self) -> &[u8] {
         &self.user_data
