@@ -1,11 +1,14 @@
-//! The Game Protocol: messages in chunks over UDP, reliable or not one by one, as the game "snow-fight" speaks it.
+//! The Game Protocol, the transport of the game "snow-fight": messages in chunks over UDP, each reliable or
+//! unreliable.
 //!
-//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks it; the endpoint says how it is run.
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for this protocol; the endpoint documents how to run
+//! it.
 //!
-//! There is no order among messages: each is delivered when it is complete. There is no congestion control: what is
-//! sent leaves at once. `docs/game-protocol.md` states the wire and where it differs from the original.
+//! Messages are not ordered: each is delivered when it is complete. There is no congestion control: everything is
+//! sent at once. docs/game-protocol.md specifies the wire format and the differences from the original
+//! implementation.
 //!
-//! Two peers in memory, whole:
+//! A complete example with two peers in memory:
 //!
 //! ```
 //! use rakwire::Instant;
@@ -66,20 +69,20 @@ pub use crate::endpoint::{
     Receipt, SendError, Side, Verdict,
 };
 
-/// A peer that speaks the Game Protocol.
+/// A peer of the Game Protocol.
 pub type Peer<'a> = crate::endpoint::Peer<'a, GameProtocol>;
 /// The memory of a [`Peer`].
 pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> =
     crate::endpoint::Resources<GameProtocol, CONNECTIONS, BLOCKS, BLOCK_SIZE>;
-/// Something that happened at a [`Peer`].
+/// An event of a [`Peer`].
 pub type Event<'p> = crate::endpoint::Event<'p, GameProtocol>;
 /// The bytes of a message.
 pub type Message<'p> = crate::endpoint::Message<'p, GameProtocol>;
-/// What is known of a connection.
+/// Information about a connection.
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<GameProtocol>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] whose datagrams and events pass a hook.
+/// A [`Peer`] whose datagrams and events pass through a hook.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, GameProtocol, H>;
-/// A log of datagrams in lines that people read.
+/// A readable log of datagrams, one line each.
 pub type LineWriter<W> = crate::endpoint::LineWriter<GameProtocol, W>;

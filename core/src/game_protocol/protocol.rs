@@ -1,5 +1,5 @@
-//! The Game Protocol as the endpoint knows it: which connection a datagram is for, and what peers without a connection are
-//! answered (docs/game-protocol.md#handshake).
+//! The Game Protocol's implementation of the endpoint's traits: routing of datagrams, and answers to unconnected
+//! peers (docs/game-protocol.md#handshake).
 
 use core::convert::Infallible;
 use core::fmt;
@@ -42,7 +42,7 @@ impl Protocol for GameProtocol {
         matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
     }
 
-    /// Salts and the answers to challenges look alike.
+    /// Salts and answers to challenges have the same form.
     fn is_request(datagram: &[u8]) -> bool {
         datagram.len() == HEADER
             && !HandshakeWord::read(datagram).is_ok_and(|word| word.looks_like_a_header())
@@ -83,13 +83,13 @@ impl Protocol for GameProtocol {
     }
 }
 
-/// Of four bytes only those that take part know what they are for sure.
+/// Returns whether four bytes look like a handshake message; only the two peers can be certain.
 fn looks_like_a_handshake(datagram: &[u8]) -> bool {
     datagram.len() == HEADER && datagram.first().is_some_and(|flags| *flags > 0x0F)
 }
 
 impl Internals for GameProtocol {
-    /// A whole snapshot of the game.
+    /// A complete snapshot of the game.
     const BURST: u8 = 16;
 
     type Connection = Connection;
@@ -98,7 +98,7 @@ impl Internals for GameProtocol {
     type StateTables<'a> = Ring<'a, Acknowledgement>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
 
-    #[inline(always)] // or it is copied
+    #[inline(always)] // avoids a copy of the value
     fn state<'a>(acknowledgements: Self::StateTables<'a>, _config: &mut Config) -> Self::State<'a> {
         State::new(acknowledgements)
     }
@@ -115,9 +115,9 @@ impl Internals for GameProtocol {
         peer.route(from, datagram);
     }
 
-    /// Acknowledgements go before everything else.
+    /// Acknowledgements are sent before everything else.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        // All that is written here has this length. Without room for it nothing is taken out of its queue.
+        // Every datagram written here has this length. Without room for it, nothing is taken out of its queue.
         let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
         let to = peer.state.poll_acknowledgement(&peer.tables.connections, &mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
@@ -130,26 +130,29 @@ impl Internals for GameProtocol {
 }
 
 impl Peer<'_, GameProtocol> {
-    /// Lets the sequences of connections made from now on start at `sequence` instead of 0, to test what happens when
-    /// they wrap. The other peer need not know.
+    /// Makes the sequences of future connections start at `sequence` instead of 0, to test wrapping.
+    ///
+    /// The peer does not need to be configured.
     #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;
     }
 
-    /// Says what carries the datagrams from now on, for all connections: whoever moves from one carrier to another, as a page
-    /// does whose network begins to block UDP, says so.
+    /// Changes the carrier of the datagrams of all connections from now on.
+    ///
+    /// Call it on every change, for example when a web page falls back because its network begins to block UDP.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
         self.with_all(|connection, cx| connection.on_new_carrier(cx));
     }
 }
 
-/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
+/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with these salts get no
+/// answer.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 impl Peer<'_, GameProtocol> {
-    /// Decides what a datagram is for.
+    /// Routes a datagram to its connection or to the stateless responder.
     pub(super) fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         if datagram.len() < HEADER {
             self.stats.drop(DropReason::TooShort);
@@ -163,14 +166,15 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Whether a datagram from the address of a connection that is over begins a new one: four bytes that are no header.
+    /// Returns whether a datagram from the address of an ended connection opens a new one: four bytes that are not
+    /// a header.
     fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
         let is_over = self.tables.connections.slot(slot).is_some_and(|slot| slot.connection.is_over());
         let word = HandshakeWord::read(datagram);
         is_over && datagram.len() == HEADER && word.is_ok_and(|word| !word.looks_like_a_header())
     }
 
-    /// Takes a datagram of a peer without a connection: four bytes are the right answer to a challenge, or else ask for one.
+    /// Handles a datagram of an unconnected peer: four bytes are the right answer to a challenge, or request one.
     fn handle_unconnected(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(word) = HandshakeWord::read(datagram) else { return };
         let is_late_end = LATE_ENDS.contains(&word);
@@ -194,7 +198,7 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// The connection with `address` that is over and lingers, if there is one.
+    /// Returns the ended, lingering connection with `address`, if there is one.
     fn ended_at(&mut self, address: &SocketAddr) -> Option<&mut Connection> {
         let slot = self.tables.connections.find(address)?;
         self.tables
@@ -204,17 +208,17 @@ impl Peer<'_, GameProtocol> {
             .filter(|connection| connection.is_over())
     }
 
-    /// Gives a client that has proved its address a slot, or tells it that there is none.
+    /// Assigns a slot to a client that has proved its address, or refuses it.
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
-        // A connection with this address that is over is evicted.
+        // Evicts an ended connection with this address.
         self.find_or_evict(&from);
-        // The cheap question first: the other one looks at all connections.
+        // The cheap check comes first: the other one looks at all connections.
         if self.admission.incoming() >= self.config.max_incoming {
-            return self.turn_away(from, DropReason::Full);
+            return self.refuse(from, DropReason::Full);
         }
         let limits = self.config.client_limits();
         if !self.admission.has_place_for(&self.tables.connections, from.ip(), limits, true) {
-            return self.turn_away(from, DropReason::AddressLimit);
+            return self.refuse(from, DropReason::AddressLimit);
         }
         let slot = self.vacant_slot();
         let reserved = slot.map(|slot| {
@@ -232,19 +236,19 @@ impl Peer<'_, GameProtocol> {
                 });
             }
             Some(Err(Rejection::Ignored)) => {}
-            Some(Err(Rejection::Crowded)) => self.turn_away(from, DropReason::AddressLimit),
-            Some(Err(_)) | None => self.turn_away(from, DropReason::Full),
+            Some(Err(Rejection::Crowded)) => self.refuse(from, DropReason::AddressLimit),
+            Some(Err(_)) | None => self.refuse(from, DropReason::Full),
         }
     }
 
-    /// Tells a client that there is no place for it.
-    fn turn_away(&mut self, from: SocketAddr, reason: DropReason) {
+    /// Refuses a client because there is no place for it.
+    fn refuse(&mut self, from: SocketAddr, reason: DropReason) {
         self.stats.drop(reason);
         self.state.responder.reject(&mut self.stats, from);
     }
 }
 
-/// The question to the peers that decide together with this one.
+/// Returns the reservation request for the peers that share admission with this one.
 fn reservation(config: &Config, from: SocketAddr) -> Request {
     let (identity, interval, half_open) = (None, None, None);
     let (max_incoming, limits) = (config.max_incoming, config.client_limits());

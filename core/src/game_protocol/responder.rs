@@ -1,5 +1,6 @@
-//! What a peer of the Game Protocol keeps beside its connections, and the answers to those that are not connected. Nothing is
-//! kept of a source before its address is proved.
+//! The state of a peer besides its connections, and the answers to unconnected peers.
+//!
+//! No state is kept for a source address before it is proved.
 
 use core::hash::Hasher;
 use core::net::SocketAddr;
@@ -25,18 +26,18 @@ pub(crate) struct Acknowledgement {
     pub(crate) chunk: u8,
 }
 
-/// What a peer keeps beside its connections.
+/// The state of a peer besides its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,
     pub(super) acknowledgements: Ring<'a, Acknowledgement>,
-    /// Where the sequences of new connections start.
+    /// The first sequence of new connections.
     pub(super) first_sequence: u16,
 }
 
 impl<'a> State<'a> {
-    /// The state of a new peer.
-    #[inline(always)] // or it is copied
+    /// Creates the state of a new peer.
+    #[inline(always)] // avoids a copy of the value
     pub(super) fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
         Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
     }
@@ -84,29 +85,29 @@ impl<const BLOCKS: usize> endpoint::Storage<GameProtocol> for Storage<BLOCKS> {
     }
 }
 
-/// Others may connect to this peer (feature `server`).
+/// True if incoming connections are supported (feature `server`).
 pub(super) const SERVER: bool = cfg!(feature = "server");
-/// Answers that wait to be sent; a further one pushes the oldest out.
+/// Capacity of the queue of answers; when it is full, a new answer displaces the oldest.
 const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
     (true, true) => 256,
     (true, false) => 16,
     (false, _) => 1,
 };
-/// The bits of a salt that are fixed, and their value: no header looks like such a salt, and the pepper that a server
-/// of this crate makes of it looks like no header either.
+/// The fixed bits of a salt, and their value below. Neither such a salt nor the pepper that a server of this crate
+/// derives from it looks like a header.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
-/// An answer to a peer without a connection.
+/// An answer to an unconnected peer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// The peer must prove its address.
+    /// A challenge: the peer must prove its address.
     Challenge(HandshakeWord),
-    /// There is no place for it.
+    /// A refusal: there is no place for the peer.
     End,
 }
 
-/// What the stateless side of a peer keeps: a few answers, whoever they are for.
+/// The stateless side of a peer: a short queue of answers.
 #[derive(Debug, Default)]
 pub(super) struct StatelessResponder {
     answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
@@ -114,26 +115,30 @@ pub(super) struct StatelessResponder {
     salts: u64,
 }
 
-/// The seasonings that prove an address at a time: the pepper is made such that the right answer depends on nothing but
-/// these, so no salt is kept (docs/game-protocol.md#stateless-handshake).
+/// Returns the seasonings that prove an address at `now`.
+///
+/// The pepper is chosen such that the right answer depends on nothing else, so no salt is stored
+/// (docs/game-protocol.md#stateless-handshake).
 fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
     cookie::live(&config.secret, address, now).map(HandshakeWord::repeatable)
 }
 
-/// Whether `answer` is what a client at `address` finds out from a challenge of this peer.
+/// Returns whether `answer` is what a client at `address` computes from a challenge of this peer.
 pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answer: HandshakeWord) -> bool {
     let [current, previous] = seasonings(config, address, now);
     (answer == current) | (answer == previous)
 }
 
-/// How many challenges a second there are.
+/// Returns the rate limits of challenges.
 pub(super) const fn challenge_rates(config: &Config) -> Rates {
     Rates { all: config.challenges_per_second, network: config.challenges_per_network, address: 0 }
 }
 
 impl StatelessResponder {
-    /// Challenges a peer without a connection that sent `salt`, unless the limit of its network or of all is reached.
-    /// `is_admitted` says so if this peer does not decide that alone.
+    /// Challenges an unconnected peer that sent `salt`, unless the limit of its network or of all networks is
+    /// reached.
+    ///
+    /// `is_admitted` is the decision of the peers that share admission, if this peer does not decide alone.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
@@ -152,7 +157,7 @@ impl StatelessResponder {
         self.answer(stats, to, Answer::Challenge(salt.season(seasoning)));
     }
 
-    /// Tells a client that there is no place for it.
+    /// Queues a refusal for a client.
     pub(super) fn reject(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr) {
         self.answer(stats, to, Answer::End);
     }
@@ -169,7 +174,7 @@ impl StatelessResponder {
         self.answers.is_empty()
     }
 
-    /// Writes the next answer and returns where it goes.
+    /// Writes the next answer and returns its destination.
     pub(super) fn poll_transmit(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         let (to, answer) = self.answers.pop()?;
         let written = match answer {
@@ -179,7 +184,7 @@ impl StatelessResponder {
         written.ok().map(|()| to)
     }
 
-    /// A salt that nobody can guess.
+    /// Returns an unpredictable salt.
     pub(super) fn salt(&mut self, config: &Config) -> u32 {
         self.salts += 1;
         let mut hasher = SipHasher24::new_with_key(&config.salt_key);

@@ -1,4 +1,4 @@
-//! The bytes of the transport: the header of a packet, and the bare numbers of the handshake.
+//! The wire format of the transport: packet headers and the bare numbers of the handshake.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -11,15 +11,15 @@
 
 use crate::cursor::{Reader, Source, WireError, Writer};
 
-/// Bytes of a header.
+/// Length of a header.
 pub const HEADER: usize = 4;
-/// Bytes of every chunk but the last one.
+/// Length of every chunk except the last one.
 pub const CHUNK: usize = 504;
-/// Chunks of the longest payload.
+/// The most chunks of a payload.
 pub const MAX_CHUNKS: usize = 256;
-/// Bytes of the longest payload.
+/// The maximum length of a payload.
 pub const MAX_PAYLOAD: usize = CHUNK * MAX_CHUNKS;
-/// Bytes of the longest packet, without IP and UDP headers.
+/// The maximum length of a packet, without IP and UDP headers.
 pub const MAX_PACKET: usize = HEADER + CHUNK;
 
 const RELIABLE: u8 = 0x01;
@@ -27,12 +27,14 @@ const ACKNOWLEDGE: u8 = 0x02;
 const FINAL: u8 = 0x04;
 const END: u8 = 0x08;
 const KNOWN: u8 = 0x0F;
-/// The bits of the first byte by which a seasoning may come twice, and their value: no header has the first one set, and who
-/// ignores that takes the seasoning for an acknowledgement of nothing.
+/// The bits of the first byte that mark a repeatable seasoning, and their value below.
+///
+/// No header has the first of these bits set. An implementation that ignores this bit takes the seasoning for an
+/// acknowledgement of nothing.
 const REPEATABLE_MASK: u32 = ((0x80 | END | ACKNOWLEDGE) as u32) << 24;
 const REPEATABLE: u32 = ((0x80 | ACKNOWLEDGE) as u32) << 24;
 
-/// How a message is sent.
+/// The delivery guarantee of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
@@ -44,24 +46,26 @@ pub enum Reliability {
 }
 
 impl Reliability {
-    /// Whether a message is resent until it is acknowledged.
+    /// Returns whether a message is resent until it is acknowledged.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::Reliable)
     }
 }
 
-/// Whether a chunk is the last one of its payload.
+/// The position of a chunk in its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// More chunks follow; this one is full.
+    /// An inner chunk: it is full, and more chunks follow.
     Inner,
-    /// The last one (FIN): its index tells how many there are.
+    /// The last chunk (FIN): its index determines the number of chunks.
     Last,
 }
 
-/// What the header of a packet says. The high half of the flags is ignored, as the original does, and so are flags
-/// that mean nothing beside stronger ones: END before ACK before the rest.
+/// The contents of a packet header.
+///
+/// Like the original, reading ignores the high half of the flags, and flags without a meaning next to stronger
+/// ones: END before ACK before the rest.
 ///
 /// ```
 /// use rakwire::game_protocol::Reliability;
@@ -82,17 +86,17 @@ pub enum Header {
         position: Position,
         /// Its index in the payload.
         chunk: u8,
-        /// Which payload it belongs to.
+        /// The sequence of its payload.
         sequence: u16,
     },
-    /// A reliable chunk has arrived (ACK; written with FIN, as the original does).
+    /// The acknowledgement of a reliable chunk (ACK; written with FIN, as by the original).
     Acknowledgement {
         /// The index of the chunk.
         chunk: u8,
-        /// The payload it belongs to.
+        /// The sequence of its payload.
         sequence: u16,
     },
-    /// The connection is over (END; written with FIN, as the original does).
+    /// The end of the connection (END; written with FIN, as by the original).
     End,
 }
 
@@ -139,8 +143,9 @@ impl Header {
     }
 }
 
-/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without any header
-/// (docs/game-protocol.md#handshake). The seasoning is the salt XOR the pepper.
+/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without a header.
+///
+/// The seasoning is the salt XOR the pepper (docs/game-protocol.md#handshake).
 ///
 /// ```
 /// use rakwire::game_protocol::wire::HandshakeWord;
@@ -154,7 +159,7 @@ impl Header {
 pub struct HandshakeWord(pub u32);
 
 impl HandshakeWord {
-    /// Reads the first four bytes; the original ignores what follows them, and so does this.
+    /// Reads the first four bytes and ignores the rest, like the original.
     ///
     /// # Errors
     /// [`WireError::Truncated`] when there are fewer.
@@ -170,30 +175,31 @@ impl HandshakeWord {
         writer.u32(self.0)
     }
 
-    /// The answer to a challenge.
+    /// Returns the answer to a challenge.
     #[must_use]
     pub const fn season(self, other: Self) -> Self {
         Self(self.0 ^ other.0)
     }
 
-    /// A seasoning that may come twice, with 29 bits of these.
+    /// Returns a repeatable seasoning with 29 bits of `random`.
     pub(crate) const fn repeatable(random: u32) -> Self {
         Self(random & !REPEATABLE_MASK | REPEATABLE)
     }
 
-    /// Whether a seasoning does no harm to a server, not even to an original one, if it comes once more
+    /// Returns whether a repetition of the seasoning is harmless to every server, including the original
     /// (docs/game-protocol.md#repeated-seasoning).
     pub(crate) const fn is_repeatable(self) -> bool {
         self.0 & REPEATABLE_MASK == REPEATABLE
     }
 
-    /// Whether a header that anybody writes could look the same: its reserved bits are zero.
+    /// Returns whether an existing implementation could write a header with these bytes: the reserved bits are
+    /// zero.
     pub(crate) const fn looks_like_a_header(self) -> bool {
         self.0 >> 24 & !(KNOWN as u32) == 0
     }
 }
 
-/// How many chunks a payload is cut into; an empty one into none.
+/// Returns the number of chunks of a payload; an empty one has none.
 ///
 /// ```
 /// use rakwire::game_protocol::wire::chunks_of;

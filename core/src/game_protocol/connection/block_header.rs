@@ -1,5 +1,4 @@
-//! What the parts of a connection share: the headers of its blocks in the pool, what it borrows from its peer, how it ended, and
-//! the bits of a window over sequences.
+//! Types shared by the parts of a connection: block headers, the context of a call, the ending, and window bits.
 
 use crate::endpoint;
 use crate::game_protocol::config::GameProtocol;
@@ -7,27 +6,27 @@ use crate::game_protocol::wire::Reliability;
 use crate::storage::BlockLink;
 use crate::time::Instant;
 
-/// The header of the first block of a chunk or a message: one variant for each role that it can have.
+/// The header of the first block of a chunk or a message, with one variant for each role.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum BlockHeader {
     /// The block is free, or continues a chunk or a message.
     #[default]
     Raw,
-    /// A chunk that waits to be sent for the first time, and since when.
+    /// A chunk that waits for its first transmission, and the time since when.
     Queued(OutgoingChunk, Instant),
-    /// A reliable chunk that is not acknowledged, and when it was sent last.
+    /// An unacknowledged reliable chunk, and the time of its last transmission.
     InFlight(OutgoingChunk, Instant),
     /// The record of a reliable message that is sent in several chunks.
     SplitSend(SplitSend),
-    /// A message that arrived, for the application.
+    /// A received message for the application.
     Received(Reliability),
-    /// A chunk that arrived of a message that lacks others.
+    /// A received chunk of an incomplete message.
     Chunk(ReceivedChunk),
-    /// The record of a message that arrives in several chunks.
+    /// The record of a message that is received in several chunks.
     Partial(Partial),
 }
 
-/// A chunk to send.
+/// An outgoing chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutgoingChunk {
     /// The slot of the connection.
@@ -36,7 +35,7 @@ pub(crate) struct OutgoingChunk {
     pub(crate) index: u8,
     /// The index of the last chunk of the message.
     pub(crate) last: u8,
-    /// How often it was sent.
+    /// The number of transmissions.
     pub(crate) transmissions: u8,
     pub(crate) reliability: Reliability,
 }
@@ -47,11 +46,11 @@ pub(crate) struct SplitSend {
     /// The slot of the connection.
     pub(crate) owner: u16,
     pub(crate) sequence: u16,
-    /// Chunks that are not acknowledged.
+    /// The number of unacknowledged chunks.
     pub(crate) unacknowledged: u16,
 }
 
-/// A chunk that arrived.
+/// A received chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceivedChunk {
     /// The slot of the connection.
@@ -60,21 +59,21 @@ pub(crate) struct ReceivedChunk {
     pub(crate) index: u8,
 }
 
-/// The record of a message that arrives in several chunks.
+/// The record of a message that is received in several chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partial {
-    /// When a chunk of it arrived last.
+    /// The arrival time of its newest chunk.
     pub(crate) updated_at: Instant,
-    /// The chunks that are there, linked by `after`.
+    /// The received chunks, linked by `after`.
     pub(crate) chunks: BlockLink,
-    /// Blocks that the pool promised for chunks that are still to come.
+    /// Blocks that the pool has promised for the missing chunks.
     pub(crate) promised: u16,
-    /// How many chunks are there.
+    /// The number of received chunks.
     pub(crate) received: u16,
     /// The slot of the connection.
     pub(crate) owner: u16,
     pub(crate) sequence: u16,
-    /// The highest index of the chunks that are there.
+    /// The highest index of the received chunks.
     pub(crate) highest: u8,
     /// The index of the last chunk, once it is known.
     pub(crate) last: Option<u8>,
@@ -82,7 +81,7 @@ pub(crate) struct Partial {
 }
 
 impl BlockHeader {
-    /// The key under which the index finds the block, if it is in the index.
+    /// Returns the key of the block in the index, if it is indexed.
     pub(super) const fn key(&self) -> Option<u64> {
         match self {
             Self::InFlight(chunk, _) => Some(key::in_flight(chunk.owner, chunk.sequence, chunk.index)),
@@ -93,7 +92,7 @@ impl BlockHeader {
         }
     }
 
-    /// The chunk to send that this block begins.
+    /// Returns the outgoing chunk that begins in this block.
     pub(super) fn outgoing(&self) -> &OutgoingChunk {
         const NONE: &OutgoingChunk = &OutgoingChunk {
             owner: 0,
@@ -112,7 +111,7 @@ impl BlockHeader {
         }
     }
 
-    /// When the chunk in flight that this block begins was sent last.
+    /// Returns the time of the last transmission of the chunk in flight that begins in this block.
     pub(super) fn sent_at(&self) -> Instant {
         let Self::InFlight(_, sent_at) = self else {
             debug_assert!(false, "not a chunk in flight: {self:?}");
@@ -121,7 +120,7 @@ impl BlockHeader {
         *sent_at
     }
 
-    /// The record of a message that arrives in several chunks.
+    /// Returns the record of a message that is received in several chunks.
     pub(super) fn partial(&self) -> &Partial {
         let Self::Partial(partial) = self else {
             debug_assert!(false, "not the record of a message that arrives in several chunks: {self:?}");
@@ -130,7 +129,7 @@ impl BlockHeader {
         partial
     }
 
-    /// How a message that arrived was sent.
+    /// Returns the reliability of a received message.
     pub(crate) fn delivery(&self) -> Reliability {
         let Self::Received(reliability) = self else {
             debug_assert!(false, "not a message that arrived: {self:?}");
@@ -141,7 +140,7 @@ impl BlockHeader {
 }
 
 impl Partial {
-    /// Stands in for a record where a block has another role, which would be a bug.
+    /// A placeholder record for a block in another role, which would be a bug.
     const NONE: &Self = &Self {
         updated_at: Instant::ZERO,
         chunks: None,
@@ -155,12 +154,12 @@ impl Partial {
     };
 }
 
-/// The block that the index finds under `key`.
+/// Returns the block with `key` in the index.
 pub(super) fn find(cx: &mut Context<'_, '_>, key: u64) -> BlockLink {
     cx.index.find(cx.pool, key, |header| header.key() == Some(key))
 }
 
-/// The keys of the index. Each says all about a block: its role, its connection, the sequence and the chunk.
+/// The keys of the index. A key identifies a block by its role, connection, sequence and chunk.
 pub(super) mod key {
     const fn of(role: u64, owner: u16, sequence: u16, index: u8) -> u64 {
         role << 40 | (owner as u64) << 24 | (sequence as u64) << 8 | index as u64
@@ -183,16 +182,16 @@ pub(super) mod key {
     }
 }
 
-/// Each block of a peer has a header, so one that is larger takes memory from everything.
+/// Each block of a peer has a header, so a larger header would cost memory everywhere.
 const _: () = assert!(size_of::<BlockHeader>() <= if cfg!(target_pointer_width = "64") { 32 } else { 24 });
 
-/// What a connection borrows from its peer for the time of one call.
+/// The parts of a peer that a connection borrows for one call.
 pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, GameProtocol>;
 
-/// What the application is told at the end.
+/// The reason of the end, as the application receives it.
 pub(super) type Ending = endpoint::Ending<GameProtocol>;
 
-/// Sequences that both windows span, as the original's (docs/game-protocol.md#window).
+/// Sequences in each of the two windows, as in the original (docs/game-protocol.md#window).
 pub(super) const WINDOW: u16 = 1_024;
 const WORDS: usize = WINDOW as usize / 64;
 

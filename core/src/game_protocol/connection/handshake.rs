@@ -1,4 +1,4 @@
-//! The states of a connection, and the messages that open it: the salt of a client, the challenge, and the answer.
+//! The states of a connection and the messages that open it: the client's salt, the challenge, and the answer.
 
 use core::time::Duration;
 
@@ -8,13 +8,14 @@ use crate::game_protocol::config::{DropReason, Redial};
 use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 
-/// How long a client repeats its answer to a challenge: the shortest time for which the server takes it.
+/// The time during which a client repeats its answer to a challenge: the shortest time for which the server accepts
+/// it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// After what time a client repeats an answer that does no harm, where it repeats nothing else.
+/// The interval at which a client repeats a harmless answer if it repeats nothing else.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The state of a connection; the module of the connection draws how they follow each other.
+/// The state of a connection. The module of the connection shows the transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     #[default]
@@ -25,27 +26,27 @@ pub(super) enum State {
     Closed,
 }
 
-/// The state of a connection, and the messages of its handshake.
+/// The state of a connection and the messages of its handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
-    /// When the connection came into its state.
+    /// The time at which the connection entered its state.
     since: Instant,
     /// The salt of a client.
     salt: HandshakeWord,
-    /// What the other peer sent last in the handshake: a repetition of it is recognised.
+    /// The peer's last message of the handshake, kept to recognise repetitions.
     token: HandshakeWord,
-    /// The connection opened, and the application was not told yet.
+    /// True if the application has not been notified yet that the connection opened.
     opened: bool,
-    /// The connection ended, and the application was not told yet.
+    /// The reason of the end, until the application is notified.
     ending: Option<Ending>,
-    /// Whether a client has to send its salt or its answer.
+    /// True if a client has to send its salt or its answer.
     is_due: bool,
-    /// When the salt or the answer was sent last.
+    /// The time at which the salt or the answer was last sent.
     sent_at: Instant,
-    /// Whether it is certain that the server has the answer of a client: something came back after it.
+    /// True if the server certainly has the client's answer: a packet arrived after it.
     is_confirmed: bool,
-    /// Whether the other peer was challenged again after the connection ended.
+    /// True if the peer was challenged again after the connection ended.
     is_challenged_again: bool,
 }
 
@@ -69,7 +70,7 @@ impl Handshake {
         self.state
     }
 
-    /// When the connection came into its state.
+    /// Returns the time at which the connection entered its state.
     pub(super) const fn since(&self) -> Instant {
         self.since
     }
@@ -83,12 +84,12 @@ impl Handshake {
         }
     }
 
-    /// Whether the connection was open and has not ended.
+    /// Returns whether the connection was opened and has not ended.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.state, State::Connected | State::Closing)
     }
 
-    /// Whether there is something to tell the application.
+    /// Returns whether an event is pending for the application.
     pub(super) const fn has_events(&self) -> bool {
         self.opened || self.ending.is_some()
     }
@@ -118,14 +119,15 @@ impl Handshake {
         self.is_due = false;
     }
 
-    /// Takes what a server sends to a client that waits for a challenge. True if it is one: the connection is open.
+    /// Handles a datagram to a client that waits for a challenge. Returns true if it is one: the connection is then
+    /// open.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         let Ok(challenge) = HandshakeWord::read(datagram) else {
             cx.stats.drop(DropReason::TooShort);
             return false;
         };
-        // From a port that was used before, a packet of an older connection may still come. Peppers of servers that
-        // keep no state do not look like one.
+        // On a port that was used before, a packet of an older connection may still arrive. Peppers of stateless
+        // servers do not look like one.
         let is_stale = matches!(cx.config.redial, Redial::SamePort(_)) && challenge.looks_like_a_header();
         if datagram.len() != HEADER || is_stale {
             cx.stats.drop(DropReason::Unexpected);
@@ -138,15 +140,18 @@ impl Handshake {
         true
     }
 
-    /// Whether four bytes are a late or repeated message of the handshake: no header that anybody writes has reserved
-    /// bits, and a pepper of the original without them is known until something else comes.
+    /// Returns whether four bytes are a late or repeated message of the handshake.
+    ///
+    /// No implementation writes headers with reserved bits. A pepper of the original without such bits is
+    /// recognised until another packet arrives.
     pub(super) fn is_repeated(&self, datagram: &[u8]) -> bool {
         let Ok(word) = HandshakeWord::read(datagram) else { return false };
         !word.looks_like_a_header() || !self.is_confirmed && word == self.token
     }
 
-    /// Answers again if `datagram` is the challenge once more: its server lacks the answer. Where both peers dialled, other
-    /// words of the handshake arrive too, and answers to those would go back and forth.
+    /// Repeats the answer if `datagram` repeats the challenge, because its server lacks the answer.
+    ///
+    /// If both peers connected to each other, other handshake words arrive too; answering those would cause a loop.
     pub(super) fn on_repetition(&mut self, cx: &Context<'_, '_>, datagram: &[u8]) {
         let is_challenge = HandshakeWord::read(datagram) == Ok(self.token);
         if is_challenge && self.answer_interval(cx).is_some() {
@@ -154,12 +159,12 @@ impl Handshake {
         }
     }
 
-    /// Notes that a packet of the open connection arrived.
+    /// Records that a packet of the open connection arrived.
     pub(super) const fn confirm(&mut self) {
         self.is_confirmed = true;
     }
 
-    /// After what time a client repeats its answer, while nothing came back.
+    /// Returns the interval at which a client repeats its answer while no packet has arrived.
     fn answer_interval(&self, cx: &Context<'_, '_>) -> Option<Duration> {
         let interval = match cx.config.redial {
             Redial::SamePort(interval) => interval,
@@ -170,7 +175,7 @@ impl Handshake {
         (self.state == State::Connected && !self.is_confirmed && is_in_time).then_some(interval)
     }
 
-    /// When a message of the handshake is repeated.
+    /// Returns the time at which a message of the handshake is repeated.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let interval = match (self.state, cx.config.redial) {
             (State::Opening, Redial::SamePort(interval)) => interval,
@@ -180,14 +185,14 @@ impl Handshake {
         Some(self.sent_at + interval.max(Duration::from_millis(1)))
     }
 
-    /// Does what is due.
+    /// Performs the work that is due.
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) {
         if self.deadline(cx).is_some_and(|at| at <= cx.now) {
             self.is_due = true;
         }
     }
 
-    /// Takes the message of the handshake that is to be sent.
+    /// Returns the message of the handshake that is due, and clears it.
     pub(super) const fn poll_transmit(&mut self, now: Instant) -> Option<HandshakeWord> {
         if !core::mem::replace(&mut self.is_due, false) {
             return None;
@@ -197,17 +202,17 @@ impl Handshake {
         Some(if is_salt { self.salt } else { self.answer() })
     }
 
-    /// The answer to the challenge.
+    /// Returns the answer to the challenge.
     const fn answer(&self) -> HandshakeWord {
         self.salt.season(self.token)
     }
 
-    /// Notes that the other peer, whose connection is over, was challenged again.
+    /// Records that the peer was challenged again after the connection ended.
     pub(super) const fn on_challenged_again(&mut self) {
         self.is_challenged_again = true;
     }
 
-    /// Whether `token`, which opened this connection, only arrived once more after its end.
+    /// Returns whether `token`, which opened this connection, arrived once more after its end.
     pub(super) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.token == token && !self.is_challenged_again
     }

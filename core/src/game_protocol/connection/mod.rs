@@ -1,21 +1,21 @@
-//! One other peer: everything between its address and the application.
+//! One connection: everything between the peer's address and the application.
 //!
 //! ```text
 //!              challenge                disconnect            delivered, or 1 s
 //! Opening ────────────────> Connected ──────────────> Closing ────────────────> Closed ──> (free)
 //!    │                        ^  │                      │        END sent         ^  lingers and
-//!    │ too late, cancelled    │  └── END, silence ──────┴─────────────────────────┤  repeats END
+//!    │ timeout, cancelled     │  └── END, silence ──────┴─────────────────────────┤  repeats END
 //!    └──────────────────────────────────────────────────────────────────────────>─┘
 //!                 right answer to a challenge of ours (server)
 //! ```
 //!
-//! The parts know nothing of each other but what stands below them, and meet here alone:
+//! Each part depends only on the parts listed below it, and they meet only here:
 //!
 //! ```text
 //!   handshake            state, opening
-//!   sender   receiver    what is sent, what is received
-//!   rtt                  when a chunk is sent again
-//!   block_header         what they share; which sequences are known
+//!   sender   receiver    outgoing and incoming messages
+//!   rtt                  the resend interval
+//!   block_header         shared types; window bits
 //! ```
 
 mod block_header;
@@ -44,20 +44,20 @@ use crate::time::Instant;
 
 pub(crate) use block_header::BlockHeader;
 
-/// One other peer.
+/// One connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     side: Side,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// When something of the other peer arrived last.
+    /// The time at which the last packet of the peer arrived.
     last_received: Instant,
-    /// Whether END is to be sent.
+    /// True if END has to be sent.
     end_is_due: bool,
-    /// Until when a connection that ended repeats END.
+    /// The time until which an ended connection repeats END.
     lingers_until: Instant,
-    /// Whether chunks are dropped until the application has room for them.
+    /// True if chunks are dropped because the application has no room for them.
     refuses_data: bool,
 }
 
@@ -68,7 +68,7 @@ impl Connection {
         self.sender.start_sequences_at(cx.state.first_sequence);
     }
 
-    /// Takes a client that has answered its challenge with `token`.
+    /// Opens the connection of a client that answered its challenge with `token`.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: HandshakeWord) {
         self.begin(cx, Side::Server);
         self.handshake.accept(cx.now, token);
@@ -76,8 +76,7 @@ impl Connection {
 
     /// Ends a connection that its application has closed, once everything is delivered or `close_timeout` is over.
     ///
-    /// `poll_transmit` must not call this: an event would come after the application has polled
-    /// for events.
+    /// `poll_transmit` must not call this: the event would come after the application has polled for events.
     fn end_if_delivered(&mut self, cx: &mut Context<'_, '_>) {
         let is_late = self.handshake.since() + cx.config.close_timeout <= cx.now;
         if self.handshake.state() == State::Closing && (self.sender.is_delivered() || is_late) {
@@ -85,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Takes a datagram of the other peer.
+    /// Handles a datagram of the peer.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         match self.handshake.state() {
             State::Free => {}
@@ -131,7 +130,7 @@ impl Connection {
     }
 
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) {
-        // As if it had not arrived: the other peer sends a reliable one again.
+        // Dropped as if lost: the peer resends a reliable chunk.
         if self.refuses_data {
             cx.stats.on_refused();
             return;
@@ -156,7 +155,7 @@ impl Connection {
         }
         if is_reliable {
             let (slot, generation) = (cx.slot, cx.generation);
-            // There is room, as was just seen.
+            // There is room, as checked above.
             cx.state.acknowledgements.push(Acknowledgement {
                 slot,
                 generation,
@@ -166,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// A peer that still sends packets has not received END.
+    /// Answers a late packet, since the peer has not received END.
     fn on_late_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         cx.stats.drop(DropReason::Ended);
         let is_packet = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
@@ -175,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection. If it was open, the other peer is sent END.
+    /// Ends the connection. If it was open, END is sent to the peer.
     fn end(&mut self, cx: &mut Context<'_, '_>, ending: Ending) {
         let was_open = matches!(ending, Ending::Disconnected(_));
         self.handshake.end(cx.now, ending);
@@ -185,18 +184,19 @@ impl Connection {
         self.receiver.clear_partial(cx);
     }
 
-    /// Something else carries the datagrams from now on.
+    /// Notes that the carrier of the datagrams has changed.
     pub(crate) const fn on_new_carrier(&mut self, cx: &Context<'_, '_>) {
         self.sender.on_new_carrier(cx.now);
     }
 
-    /// Notes that the other peer, whose connection is over, was challenged again.
+    /// Records that the peer was challenged again after the connection ended.
     pub(crate) const fn on_challenged_again(&mut self) {
         self.handshake.on_challenged_again();
     }
 
-    /// Whether the answer that opened this connection, which is over, only arrived once more. A new connection for it
-    /// would deliver duplicates of messages that were delivered before.
+    /// Returns whether the answer that opened this ended connection arrived once more.
+    ///
+    /// A new connection for it would deliver messages for a second time.
     pub(crate) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.handshake.is_duplicate(token)
     }

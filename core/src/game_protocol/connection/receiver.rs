@@ -1,4 +1,4 @@
-//! What one connection receives: chunks that become messages.
+//! The receiving half of a connection: chunks are assembled to messages.
 
 use super::block_header::{Bits, BlockHeader, Context, Partial, ReceivedChunk, WINDOW, find, key};
 use crate::game_protocol::config::{ConnectionStats, DropReason};
@@ -6,7 +6,7 @@ use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
 use crate::storage::{Block, BlockLink, List, Purpose, Queue, Share};
 use crate::time::Instant;
 
-/// A chunk that arrived.
+/// A received chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrivedChunk<'d> {
     pub(super) reliability: Reliability,
@@ -17,7 +17,7 @@ pub(super) struct ArrivedChunk<'d> {
 }
 
 impl ArrivedChunk<'_> {
-    /// Whether its length and index can be right (docs/game-protocol.md#chunks).
+    /// Returns whether its length and index are valid (docs/game-protocol.md#chunks).
     const fn is_well_formed(&self) -> bool {
         match self.position {
             Position::Inner => self.body.len() == CHUNK && self.index as usize + 1 < MAX_CHUNKS,
@@ -25,7 +25,7 @@ impl ArrivedChunk<'_> {
         }
     }
 
-    /// Whether it agrees with what the other chunks tell of the message.
+    /// Returns whether it is consistent with the other chunks of the message.
     const fn agrees(&self, partial: &Partial) -> bool {
         match (partial.last, self.position) {
             _ if partial.received == 0 => true,
@@ -37,11 +37,11 @@ impl ArrivedChunk<'_> {
     }
 }
 
-/// Why a chunk was not taken.
+/// The reason why a chunk was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveError {
     Dropped(DropReason),
-    /// Its message can never fit.
+    /// The message can never fit.
     MessageTooLarge,
 }
 
@@ -55,16 +55,18 @@ impl From<DropReason> for ReceiveError {
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     window: ReceiveWindow,
-    /// Records of reliable messages that lack chunks, in the order in which chunks of them arrived last.
+    /// Records of incomplete reliable messages, in the order of the last arrival of a chunk.
     reliable: List,
-    /// The same of unreliable messages.
+    /// Records of incomplete unreliable messages, in the same order.
     unreliable: List,
     /// Messages for the application.
     receive_queue: Queue,
-    /// Blocks of all these, and those that were promised for chunks that are missing.
+    /// The blocks of all these, and those promised for missing chunks.
     share: Share,
-    /// The one reliable message for whose missing chunks nothing was promised. While there is one, no other
-    /// reliable message of several chunks is begun: two that do not fit together would wait for each other for ever.
+    /// The one reliable message without promised blocks for its missing chunks.
+    ///
+    /// While there is one, no other reliable message of several chunks is begun: two messages that do not fit
+    /// together would wait for each other forever.
     without_promise: BlockLink,
     messages_received: u64,
     chunks_received: u64,
@@ -72,7 +74,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Takes a chunk.
+    /// Handles a chunk.
     pub(super) fn on_chunk(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -106,7 +108,7 @@ impl Receiver {
         if is_empty { None } else { find(cx, key::partial(cx.slot, sequence)) }
     }
 
-    /// A message of one chunk.
+    /// Accepts a message of one chunk.
     fn take_whole(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let blocks = cx.pool.blocks_for(chunk.body.len());
         if !self.make_room(cx, blocks, None) {
@@ -123,14 +125,14 @@ impl Receiver {
         Ok(())
     }
 
-    /// The first chunk that arrives of a message of several.
+    /// Begins a message of several chunks with the first one that arrives.
     fn begin(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let is_reliable = chunk.reliability.is_reliable();
         let blocks = cx.pool.blocks_for(chunk.body.len());
         if is_reliable && self.without_promise.is_some() || !self.make_room(cx, 1 + blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        // There is room for the chunk, too; it is charged where it is stored.
+        // The chunk fits too; its blocks are charged when it is stored.
         cx.pool.shares.release(&mut self.share, blocks);
         let (owner, sequence) = (cx.slot, chunk.sequence);
         let header = BlockHeader::Partial(Partial {
@@ -199,7 +201,7 @@ impl Receiver {
         self.promise_missing(cx, record)
     }
 
-    /// Stores a chunk in the room that was promised to its message, or else in what is left.
+    /// Stores a chunk in the blocks promised to its message, or else in free ones.
     fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: ArrivedChunk<'_>) -> BlockLink {
         let (owner, sequence, index) = (cx.slot, chunk.sequence, chunk.index);
         let header = BlockHeader::Chunk(ReceivedChunk { owner, sequence, index });
@@ -219,7 +221,7 @@ impl Receiver {
         Some(block)
     }
 
-    /// Moves a record behind all others of its list. One chunk that is reliable makes the message so.
+    /// Moves a record to the end of its list. One reliable chunk makes the whole message reliable.
     fn move_to_newest(&mut self, cx: &mut Context<'_, '_>, record: Block, reliability: Reliability) {
         let Some(partial) = partial_mut(cx, record) else { return };
         let before = partial.reliability;
@@ -229,8 +231,7 @@ impl Receiver {
         self.list(after).push(cx.pool, record);
     }
 
-    /// Has the pool promise blocks for the chunks of a reliable message that are missing, as far as their number is
-    /// known.
+    /// Reserves promised blocks for the missing chunks of a reliable message, as far as their number is known.
     fn promise_missing(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Result<(), ReceiveError> {
         let Partial { reliability, last, received, promised, .. } = *cx.pool.header(record).partial();
         if !reliability.is_reliable() {
@@ -256,19 +257,19 @@ impl Receiver {
         Ok(())
     }
 
-    /// Gives back `blocks` blocks, or what is left, of the promise for a message.
+    /// Releases up to `blocks` blocks of the promise for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
         let released = take_promise(cx, record, blocks);
         cx.pool.shares.release(&mut self.share, released.into());
     }
 
-    /// Frees the blocks of something, and gives them back.
+    /// Frees the blocks of a message, chunk or record, and returns them to the share.
     fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
         cx.pool.shares.release(&mut self.share, freed);
     }
 
-    /// Puts the chunks of a complete message together and removes its record.
+    /// Assembles the chunks of a complete message and removes its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let Partial { sequence, last, reliability, .. } = *cx.pool.header(record).partial();
         let mut message: BlockLink = None;
@@ -291,7 +292,7 @@ impl Receiver {
         }
     }
 
-    /// Moves the window on, and drops the messages that fall out of it, as the original does.
+    /// Advances the window and drops the messages that fall out of it, as in the original.
     fn advance(&mut self, cx: &mut Context<'_, '_>, sequence: u16) {
         self.window.advance(sequence);
         for reliability in [Reliability::Unreliable, Reliability::Reliable] {
@@ -304,8 +305,10 @@ impl Receiver {
         }
     }
 
-    /// Charges `blocks` blocks to this connection, if need be instead of unreliable messages that lack chunks; but not of
-    /// `spared`. False if it may not hold them.
+    /// Charges `blocks` blocks to this connection, if need be by dropping incomplete unreliable messages except
+    /// `spared`.
+    ///
+    /// Returns false if the connection may not hold that many.
     fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: BlockLink) -> bool {
         loop {
             let fits = cx.pool.shares.charge(&mut self.share, blocks, Purpose::Receive).is_ok();
@@ -324,7 +327,7 @@ impl Receiver {
         }
     }
 
-    /// Gives up a message that lacks chunks.
+    /// Discards an incomplete message.
     fn discard(&mut self, cx: &mut Context<'_, '_>, record: Block, reason: DropReason) {
         cx.stats.drop(reason);
         self.remove(cx, record);
@@ -349,7 +352,7 @@ impl Receiver {
         self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
-    /// Drops unreliable messages that lacked chunks for too long; false if a reliable one did.
+    /// Drops unreliable messages that lacked chunks for too long; returns false if a reliable one did.
     pub(super) fn expire(&mut self, cx: &mut Context<'_, '_>) -> bool {
         while let Some(oldest) = self.unreliable.oldest() {
             if cx.pool.header(oldest).partial().updated_at + cx.config.unreliable_timeout > cx.now {
@@ -361,7 +364,7 @@ impl Receiver {
         oldest.is_none_or(|oldest| cx.pool.header(oldest).partial().updated_at + cx.config.timeout > cx.now)
     }
 
-    /// When [`expire`](Self::expire) has something to do.
+    /// Returns the time at which [`expire`](Self::expire) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let at = |list: &List, timeout| {
             list.oldest().map(|oldest| cx.pool.header(oldest).partial().updated_at + timeout)
@@ -381,19 +384,19 @@ impl Receiver {
         stats.partial = self.partial_messages;
     }
 
-    /// The next message for the application, which stays counted until it was read.
+    /// Returns the next message for the application. It stays charged until it has been read.
     pub(super) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> BlockLink {
         let message = self.receive_queue.pop(cx.pool)?;
         self.messages_received += 1;
         Some(message)
     }
 
-    /// The application has read a message of so many blocks.
+    /// Records that the application has read a message of `blocks` blocks.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.share, blocks);
     }
 
-    /// Frees messages that lack chunks.
+    /// Frees incomplete messages.
     pub(super) fn clear_partial(&mut self, cx: &mut Context<'_, '_>) {
         for reliability in [Reliability::Unreliable, Reliability::Reliable] {
             while let Some(record) = self.list(reliability).oldest() {
@@ -402,7 +405,7 @@ impl Receiver {
         }
     }
 
-    /// Frees everything, also what the application has not read.
+    /// Frees everything, including messages that the application has not read.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_partial(cx);
         self.receive_queue.free_all(cx.pool);
@@ -419,7 +422,7 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
     Some(partial)
 }
 
-/// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.
+/// Takes up to `blocks` blocks off the promise for a message and returns their number.
 fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
     let Some(partial) = partial_mut(cx, record) else { return 0 };
     let taken = partial.promised.min(blocks);
@@ -434,23 +437,23 @@ fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> BlockLink {
     Some(chunk)
 }
 
-/// From here on a number counts as older.
+/// From this distance on a number counts as older.
 const HALF: u16 = 0x8000;
 
-/// The state of a sequence of which something arrived.
+/// The state of a received sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SequenceStatus {
     New,
     /// Its message was delivered.
     Duplicate,
-    /// Too far behind the newest to tell.
+    /// It is too far behind the newest to know.
     OutsideWindow,
 }
 
-/// The sequences that were delivered, among the newest.
+/// The window of delivered sequences up to the newest.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceiveWindow {
-    /// The newest sequence of which anything arrived, once anything did.
+    /// The newest sequence received so far, if any.
     newest: Option<u16>,
     delivered: Bits,
 }
@@ -465,20 +468,20 @@ impl ReceiveWindow {
         }
     }
 
-    /// How far a sequence is behind the newest; nothing if it is newer.
+    /// Returns how far a sequence is behind the newest; `None` if it is newer.
     fn behind(&self, sequence: u16) -> Option<u16> {
         let newest = self.newest?;
         let behind = newest.wrapping_sub(sequence);
-        // Half round the circle is as far behind as ahead. It counts as behind.
+        // The opposite point of the circle is as far behind as ahead, and counts as behind.
         (behind <= HALF).then_some(behind)
     }
 
-    /// Whether the window has passed a sequence.
+    /// Returns whether the window has moved past a sequence.
     fn has_passed(&self, sequence: u16) -> bool {
         self.check(sequence) == SequenceStatus::OutsideWindow
     }
 
-    /// Moves the window on so that it contains `sequence`.
+    /// Advances the window so that it contains `sequence`.
     fn advance(&mut self, sequence: u16) {
         if self.behind(sequence).is_some() {
             return;
@@ -505,7 +508,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequence_is_delivered_once_wherever_the_numbers_start() {
+    fn a_sequence_is_delivered_once_from_any_start() {
         for start in [0, 1, 1_023, 32_767, 32_768, 65_000, 65_535] {
             let mut window = ReceiveWindow::default();
             for step in (0..4_000_u16).map(|step| step ^ 3) {
@@ -519,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_reaches_1_023_back() {
+    fn the_window_reaches_back_1_023_sequences() {
         let mut window = ReceiveWindow::default();
         window.advance(65_000);
         window.mark(65_000);
@@ -532,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_leaves_nothing_of_the_old_window() {
+    fn a_jump_clears_the_old_window() {
         let mut window = ReceiveWindow::default();
         for sequence in 0..1_024 {
             window.advance(sequence);

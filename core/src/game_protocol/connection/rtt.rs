@@ -1,4 +1,4 @@
-//! The round-trip time, the interval after which a chunk is sent again that follows from it, and how many are.
+//! The round-trip time estimator, the resend interval that follows from it, and the limit of resends.
 
 use core::time::Duration;
 
@@ -6,15 +6,17 @@ use crate::endpoint::MIN_STREAM_TIMEOUT;
 use crate::game_protocol::config::ResendInterval;
 use crate::time::{Instant, micros};
 
-/// How often the interval doubles at most while no acknowledgement arrives. RFC 6298 section 5.5 doubles it without such a
-/// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
+/// The most doublings of the interval while no acknowledgement arrives.
+///
+/// RFC 6298, section 5.5 has no such bound. With it, a chunk is still sent a few times before the connection counts
+/// as lost.
 const MAX_BACKOFF: u8 = 4;
 
-/// The longest timeout over a stream, in microseconds, if the interval itself is not longer. The protocol has no other sign of
-/// life than what is sent again, so some have to come within `Config::timeout`.
+/// The longest timeout over a stream, in microseconds, unless the interval itself is longer. Resends are the
+/// protocol's only keep-alive, so several must fit into `Config::timeout`.
 const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
 
-/// The round-trip time in microseconds: the averages of RFC 6298 section 2.
+/// The smoothed round-trip time and its variation in microseconds (RFC 6298, section 2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RttEstimator {
     srtt: u32,
@@ -34,12 +36,12 @@ impl RttEstimator {
         self.srtt = self.srtt - self.srtt / 8 + sample / 8;
     }
 
-    /// An acknowledgement arrived: the interval is no longer doubled.
+    /// Resets the backoff after an acknowledgement.
     pub(super) const fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// A whole interval went by without an acknowledgement: the next one is twice as long.
+    /// Doubles the next interval after one without an acknowledgement.
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
@@ -48,55 +50,56 @@ impl RttEstimator {
         Duration::from_micros(self.srtt as u64)
     }
 
-    /// After how many microseconds a chunk is sent again.
+    /// Returns the resend interval in microseconds.
     pub(super) fn interval(&self, resend: ResendInterval) -> u32 {
         self.interval_after(resend, self.backoff)
     }
 
-    /// After how many microseconds a chunk is sent again, if that was doubled `backoff` times.
+    /// Returns the resend interval in microseconds after `backoff` doublings.
     fn interval_after(&self, resend: ResendInterval, backoff: u8) -> u32 {
         match resend {
             ResendInterval::Fixed(interval) => micros(interval).max(1),
             ResendInterval::Measured { min, max } => {
                 let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
                 let waited = plain.saturating_mul(1 << backoff);
-                // Bounds that contradict each other are no reason to panic: the shortest time counts.
+                // Contradictory bounds must not panic: the shortest time takes precedence.
                 waited.min(micros(max)).max(micros(min)).max(1)
             }
         }
     }
 
-    /// The timeout of RFC 6298 section 2, without its bounds.
+    /// Returns the retransmission timeout of RFC 6298, section 2, without its bounds.
     const fn variable(&self) -> u32 {
         self.srtt.saturating_add(self.rttvar.saturating_mul(4))
     }
 
-    /// How many microseconds without an acknowledgement tell that a stream that moves brings nothing more: those after which an
-    /// acknowledgement of what was in it would have come.
+    /// Returns the microseconds without an acknowledgement after which a moving stream delivers nothing more.
+    ///
+    /// Within this time an acknowledgement of the data in the stream would have arrived.
     pub(super) fn stream_pause(&self, resend: ResendInterval) -> u32 {
-        // Samples of what a stream has held back make it long.
+        // The bound is needed because samples of data that the stream held back are long.
         self.interval_after(resend, 0).max(self.variable().min(MIN_STREAM_TIMEOUT))
     }
 
-    /// After how many microseconds without an acknowledgement a chunk is sent again over a stream.
+    /// Returns the microseconds without an acknowledgement after which a chunk is resent over a stream.
     pub(super) fn stream_timeout(&self, resend: ResendInterval) -> u32 {
         let shortest = self.interval_after(resend, 0).max(MIN_STREAM_TIMEOUT);
         shortest.saturating_mul(1 << self.backoff).min(MAX_STREAM_TIMEOUT.max(shortest))
     }
 }
 
-/// The fewest chunks that may be sent again in an interval: enough to find out that the peer answers again.
+/// The fewest resends allowed in an interval: enough to detect that the peer answers again.
 const MIN_RESENDS: u16 = 16;
 
-/// Limits how many chunks are sent again in an interval.
+/// A limit of the chunks that are resent in an interval.
 ///
-/// The interval is fixed by default, so a full window would be repeated ten times a second to a peer that has vanished or has no
-/// room. As long as nothing is acknowledged, the limit halves with each interval; each acknowledgement raises it again, as in a
-/// slow start (RFC 5681 section 3.1).
+/// The interval is fixed by default, so a full window would be repeated ten times a second to a peer that has
+/// vanished or has no room. Without acknowledgements, the limit halves with each interval; each acknowledgement
+/// raises it again, as in slow start (RFC 5681, section 3.1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResendLimit {
     limit: u16,
-    /// How many may still be sent again before `ends_at`.
+    /// The number of chunks that may still be resent before `ends_at`.
     left: u16,
     resent: u16,
     started_at: Instant,
@@ -118,12 +121,12 @@ impl ResendLimit {
         ends_at: Instant::ZERO,
     };
 
-    /// The earliest time at which the limit allows another chunk to be sent again.
+    /// Returns the earliest time at which the limit allows another resend.
     pub(super) const fn earliest(&self) -> Instant {
         if self.left == 0 { self.ends_at } else { Instant::ZERO }
     }
 
-    /// Counts a chunk that is sent again `now`, and begins another interval if the last one is over.
+    /// Counts a chunk that is resent `now`, and begins another interval if the last one is over.
     pub(super) fn count(&mut self, now: Instant, interval_micros: u32, last_acked_at: Instant) {
         if now >= self.ends_at {
             if self.resent > 0 && last_acked_at < self.started_at {
@@ -138,7 +141,7 @@ impl ResendLimit {
         self.resent = self.resent.saturating_add(1);
     }
 
-    /// Makes room for two more chunks after an acknowledgement, so that the number doubles with each round trip.
+    /// Adds room for two more chunks after an acknowledgement, so that the number doubles with each round trip.
     pub(super) const fn on_ack(&mut self) {
         self.limit = self.limit.saturating_add(1);
         self.left = self.left.saturating_add(2);
@@ -151,7 +154,7 @@ mod tests {
 
     const INTERVAL: u32 = 100_000;
 
-    /// Sends as many of `due` chunks again as the limit allows in the interval that begins at `now`.
+    /// Resends as many of `due` chunks as the limit allows in the interval that begins at `now`.
     fn resend(limit: &mut ResendLimit, now: Instant, due: u16, last_acked_at: Instant) -> u16 {
         let mut resent = 0;
         while resent < due && limit.earliest() <= now {
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn resends_halve_while_nothing_is_acknowledged_and_double_afterwards() {
+    fn resends_halve_without_acknowledgements_and_double_with_them() {
         let mut limit = ResendLimit::default();
         let at = |round: u32| Instant::ZERO.plus_micros(1 + round * INTERVAL);
         let silent =
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn resends_are_not_limited_while_anything_is_acknowledged() {
+    fn resends_are_unlimited_while_acknowledgements_arrive() {
         let mut limit = ResendLimit::default();
         for round in 0..8 {
             let now = Instant::ZERO.plus_micros(1 + round * INTERVAL);
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_contradict_each_other_give_the_shortest_time() {
+    fn contradictory_bounds_yield_the_shortest_time() {
         let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
         assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }), 20_000);
         let never = ResendInterval::Measured { min: Duration::ZERO, max: Duration::ZERO };
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_interval_stays_what_it_is() {
+    fn a_fixed_interval_never_changes() {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         rtt.back_off();
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_of_a_stream_is_a_round_trip_and_a_second_at_most() {
+    fn the_pause_of_a_stream_is_bounded_by_a_second() {
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.stream_pause(ResendInterval::default()), 100_000);
         for _ in 0..200 {
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_interval_follows_the_samples_within_its_bounds() {
+    fn a_measured_interval_follows_the_samples_within_bounds() {
         let mut rtt = RttEstimator::default();
         assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
         for _ in 0..200 {

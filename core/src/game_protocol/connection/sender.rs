@@ -1,4 +1,4 @@
-//! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
+//! The sending half of a connection: messages are cut into chunks, and unacknowledged chunks are resent.
 
 use super::block_header::{Bits, BlockHeader, Context, OutgoingChunk, SplitSend, WINDOW, find, key};
 use super::rtt::{ResendLimit, RttEstimator};
@@ -14,44 +14,45 @@ use crate::time::Instant;
 pub(super) struct Sender {
     /// The sequence of the next message.
     next: u16,
-    /// Chunks that wait to be sent for the first time, in the order of their sequences.
+    /// Chunks that wait for their first transmission, in the order of their sequences.
     waiting: Queue,
-    /// Reliable chunks that are not acknowledged, in the order in which they were sent last.
+    /// Unacknowledged reliable chunks, in the order of their last transmission.
     in_flight: List,
-    /// Records of reliable messages of several chunks that are not acknowledged.
+    /// Records of unacknowledged reliable messages of several chunks.
     split_sends: List,
     window: SendWindow,
-    /// Blocks of all these.
+    /// The blocks of all these.
     share: Share,
     rtt: RttEstimator,
     resend_limit: ResendLimit,
-    /// When something was acknowledged last.
+    /// The time of the last acknowledgement.
     last_acked_at: Instant,
-    /// When the newest chunk was sent that was sent once and is acknowledged.
+    /// The newest send time of an acknowledged chunk that was sent once.
     newest_acked_sent_at: Instant,
-    /// The same of chunks that were sent more than once, if the acknowledgement is of the last transmission.
+    /// The newest send time of an acknowledged chunk that was resent, if the acknowledgement is of its last
+    /// transmission.
     newest_acked_resent_at: Instant,
-    /// Since when something else carries the datagrams: what was sent before does not travel there.
+    /// The time of the last change of carrier; chunks sent before do not travel over the new one.
     carrier_since: Instant,
-    /// When a chunk that a stream may hold back was sent again last.
+    /// The time at which a chunk that a stream may hold back was last resent.
     probed_at: Instant,
-    /// Whether nothing waits for a stream any more: the connection is closing, and has little time.
+    /// True once the connection is closing: there is little time, so a stream is no longer waited for.
     is_closing: bool,
     counts: Counts,
 }
 
-/// What is to be thought of a chunk that is not acknowledged.
+/// The presumed state of an unacknowledged chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossState {
-    /// It is sent again after the interval of resends.
+    /// The chunk is resent after the resend interval.
     Plain,
-    /// It was lost behind a stream, unless the stream brings acknowledgements of what was sent with it.
+    /// The chunk was lost behind a stream, unless acknowledgements of chunks sent with it arrive.
     Presumed,
-    /// A stream may hold it back.
+    /// A stream may hold the chunk back.
     HeldBack,
 }
 
-/// What the sending half counts.
+/// Counters of the sending half.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     messages: u64,
@@ -64,7 +65,7 @@ struct Counts {
 }
 
 impl Sender {
-    /// Lets the sequences of a new sender start at `sequence`.
+    /// Makes the sequences of a new sender start at `sequence`.
     pub(super) const fn start_sequences_at(&mut self, sequence: u16) {
         self.next = sequence;
     }
@@ -80,12 +81,12 @@ impl Sender {
         stats.round_trip = self.rtt.srtt();
     }
 
-    /// Whether nothing waits and everything reliable was acknowledged.
+    /// Returns whether nothing waits and every reliable chunk was acknowledged.
     pub(super) const fn is_delivered(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_empty()
     }
 
-    /// Cuts a message into chunks and queues them; all or none.
+    /// Cuts a message into chunks and queues all of them or none.
     pub(super) fn push(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -114,7 +115,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Charges the blocks that a message takes, if there is room for it.
+    /// Charges the blocks of a message, if there is room for it.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -126,7 +127,7 @@ impl Sender {
         charged.map_err(|no_room| self.refusal(cx, blocks, no_room))
     }
 
-    /// Whether a message of so many bytes would be accepted now.
+    /// Returns whether a message of this length would be accepted now.
     pub(super) fn can_push(
         &self,
         cx: &Context<'_, '_>,
@@ -138,7 +139,7 @@ impl Sender {
         checked.map_err(|no_room| self.refusal(cx, blocks, no_room))
     }
 
-    /// How many blocks a message takes.
+    /// Returns the number of blocks of a message.
     fn blocks_for(
         &self,
         cx: &Context<'_, '_>,
@@ -160,8 +161,9 @@ impl Sender {
         if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
     }
 
-    /// The longest message that is taken and that an equal peer can receive: that promises blocks for all chunks, and one for
-    /// the record of them.
+    /// Returns the longest message that is accepted and that an identically configured peer can receive.
+    ///
+    /// The receiver promises blocks for all chunks and one for their record.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
         let shares = &cx.pool.shares;
         let blocks = shares.most(&self.share, Purpose::Send).min(shares.most(&self.share, Purpose::Receive));
@@ -170,7 +172,7 @@ impl Sender {
         chunks.saturating_mul(CHUNK).max(in_one).min(MAX_PAYLOAD)
     }
 
-    /// Why a message of so many blocks is not accepted.
+    /// Returns why a message of `blocks` blocks is not accepted.
     fn refusal(&self, cx: &Context<'_, '_>, blocks: usize, no_room: NoRoom) -> SendError {
         match no_room {
             _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Purpose::Send) => SendError::NeverFits,
@@ -179,13 +181,14 @@ impl Sender {
         }
     }
 
-    /// Whether so many messages wait that the sequence of another one would count as older than the first of them.
+    /// Returns whether so many messages wait that the sequence of another would count as older than the first
+    /// one's.
     fn would_wrap(&self, cx: &Context<'_, '_>) -> bool {
         let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).outgoing().sequence);
         first.is_some_and(|first| self.next.wrapping_sub(first) >= u16::MAX / 2)
     }
 
-    /// Writes the next packet: a chunk that is due again, or a new one.
+    /// Writes the next packet: a chunk that is due to be resent, or a new one.
     pub(super) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
         match self.resend_at(cx) {
             Some((at, chunk)) if at <= cx.now => self.resend(cx, chunk, writer),
@@ -193,7 +196,7 @@ impl Sender {
         }
     }
 
-    /// When the chunk that was sent longest ago is sent again.
+    /// Returns the time at which the chunk with the oldest transmission is resent.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
         let sent_at = cx.pool.header(oldest).sent_at();
@@ -203,7 +206,7 @@ impl Sender {
                 sent_at.plus_micros(self.rtt.interval(resend)).max(self.resend_limit.earliest())
             }
             LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
-            // As long as acknowledgements arrive the stream moves (RFC 6298 section 5.3).
+            // While acknowledgements arrive, the stream moves (RFC 6298, section 5.3).
             LossState::HeldBack => {
                 let since = sent_at.max(self.last_acked_at).max(self.probed_at);
                 since.plus_micros(self.rtt.stream_timeout(resend))
@@ -212,8 +215,10 @@ impl Sender {
         Some((at, oldest))
     }
 
-    /// What is to be thought of a chunk sent at that time that is not acknowledged. What a stream carries keeps its order, so a
-    /// later chunk that is acknowledged tells that this one was lost behind it.
+    /// Returns the presumed state of an unacknowledged chunk sent at `sent_at`.
+    ///
+    /// A stream keeps its order, so the acknowledgement of a later chunk shows that this one was lost behind the
+    /// stream.
     fn loss_state(&self, cx: &Context<'_, '_>, sent_at: Instant) -> LossState {
         if cx.config.carrier == Carrier::Datagrams || self.is_closing || sent_at < self.newest_acked_sent_at {
             LossState::Plain
@@ -226,24 +231,24 @@ impl Sender {
         }
     }
 
-    /// The connection is closing: what is not acknowledged is sent again as over datagrams.
+    /// Notes that the connection is closing: unacknowledged chunks are resent as over datagrams.
     pub(super) const fn close(&mut self) {
         self.rtt.reset_backoff();
         self.is_closing = true;
     }
 
-    /// Something else carries the datagrams from now on.
+    /// Notes that the carrier of the datagrams has changed.
     pub(super) const fn on_new_carrier(&mut self, now: Instant) {
         self.rtt.reset_backoff();
         self.resend_limit = ResendLimit::NONE;
         self.carrier_since = now;
     }
 
-    /// Notes what the acknowledgement of a chunk tells about a stream.
+    /// Notes the evidence that the acknowledgement of a chunk gives about a stream.
     ///
-    /// After a timeout it may be of either transmission (RFC 5682): if it is of the first one, the stream moves again and
-    /// acknowledgements of what was sent with it follow; if none does, it is of the last one, and the rest was lost behind
-    /// the stream.
+    /// After a timeout it may be of either transmission (RFC 5682). If it is of the first one, the stream moves
+    /// again, and acknowledgements of chunks sent with it follow. If none follows, it is of the last one, and the
+    /// rest was lost behind the stream.
     fn note_order(&mut self, sent_at: Instant, transmissions: u8) {
         if transmissions > 1 {
             self.newest_acked_resent_at = self.newest_acked_resent_at.max(sent_at);
@@ -258,7 +263,7 @@ impl Sender {
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
         let header = cx.pool.header(chunk);
         let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
-        // Over a stream each timeout counts, so that what waits in it is probed and not sent again as a whole.
+        // Over a stream every timeout counts, so that data waiting in it is probed instead of resent as a whole.
         let is_probe = self.loss_state(cx, header.sent_at()) == LossState::HeldBack;
         if is_again || is_probe {
             self.rtt.back_off();
@@ -298,7 +303,7 @@ impl Sender {
         written.ok()
     }
 
-    /// The next chunk that may be sent. Unreliable messages that have waited too long are dropped on the way to it.
+    /// Returns the next chunk that may be sent, and drops unreliable messages before it that have waited too long.
     fn next_waiting(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
         loop {
             let block = self.waiting.front()?;
@@ -317,7 +322,7 @@ impl Sender {
         }
     }
 
-    /// Drops the chunks of the message that waits at the front.
+    /// Drops the chunks of the message at the front of the queue.
     fn drop_waiting(&mut self, cx: &mut Context<'_, '_>, sequence: u16) {
         let is_of_it = |cx: &Context<'_, '_>, chunk| cx.pool.header(chunk).outgoing().sequence == sequence;
         while let Some(chunk) = self.waiting.front().filter(|chunk| is_of_it(cx, *chunk)) {
@@ -327,13 +332,15 @@ impl Sender {
         }
     }
 
-    /// Notes the acknowledgement of a chunk that is not in flight: another transmission of it was acknowledged before. Not more are
-    /// counted than were sent again, whatever the other peer says.
+    /// Notes the acknowledgement of a chunk that is not in flight, because another transmission was acknowledged
+    /// before.
+    ///
+    /// The count never exceeds the number of resends, whatever the peer sends.
     fn note_repeated_ack(&mut self) {
         self.counts.late = self.counts.resent.min(self.counts.late + 1);
     }
 
-    /// The other peer has acknowledged a chunk; false if none such is in flight.
+    /// Handles the acknowledgement of a chunk; returns false if no such chunk is in flight.
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> bool {
         let key = key::in_flight(cx.slot, sequence, index);
         let Some(block) = find(cx, key) else {
@@ -342,7 +349,7 @@ impl Sender {
         };
         let header = *cx.pool.header(block);
         let OutgoingChunk { last, transmissions, .. } = *header.outgoing();
-        // The acknowledgement of a chunk that was sent again may be for any of its transmissions (RFC 6298 section 3).
+        // The acknowledgement of a resent chunk may be of any transmission (RFC 6298, section 3).
         if transmissions == 1 {
             self.rtt.sample(cx.now.micros_since(header.sent_at()));
         }
@@ -361,7 +368,7 @@ impl Sender {
         true
     }
 
-    /// Notes that a chunk of a message of several was acknowledged; whether it was the last one.
+    /// Notes that a chunk of a message of several was acknowledged; returns whether it was the last one.
     fn was_last_unacknowledged(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
         let Some(record) = find(cx, key::split_send(cx.slot, sequence)) else { return false };
         let BlockHeader::SplitSend(split_send) = cx.pool.header_mut(record) else { return false };
@@ -379,13 +386,13 @@ impl Sender {
         self.free(cx, record);
     }
 
-    /// Frees a chunk or a record, and gives its blocks back.
+    /// Frees a chunk or a record and returns its blocks to the share.
     fn free(&mut self, cx: &mut Context<'_, '_>, block: Block) {
         let freed = cx.pool.free(block);
         cx.pool.shares.release(&mut self.share, freed);
     }
 
-    /// Blocks of what waits or is in flight.
+    /// Returns the share of the chunks that wait or are in flight.
     pub(super) const fn share(&self) -> &Share {
         &self.share
     }
@@ -427,8 +434,10 @@ fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<
     Ok(())
 }
 
-/// The reliable sequences that are under way. A sender stays within one window of the oldest, or the receiver could not
-/// tell a late chunk of it from an old one.
+/// The reliable sequences in flight.
+///
+/// A sender stays within one window of the oldest; otherwise the receiver could not distinguish a late chunk of it
+/// from an old one.
 #[derive(Clone, Copy, Debug, Default)]
 struct SendWindow {
     oldest: u16,
@@ -437,12 +446,12 @@ struct SendWindow {
 }
 
 impl SendWindow {
-    /// Whether `sequence`, the next to be sent, is within the window.
+    /// Returns whether `sequence`, the next to be sent, is within the window.
     const fn admits(&self, sequence: u16) -> bool {
         self.count == 0 || sequence.wrapping_sub(self.oldest) < WINDOW
     }
 
-    /// A reliable sequence, which was admitted, leaves.
+    /// Opens a reliable sequence, which must be within the window.
     fn open(&mut self, sequence: u16) {
         if self.count == 0 {
             self.oldest = sequence;
@@ -453,14 +462,14 @@ impl SendWindow {
         }
     }
 
-    /// Every chunk of a sequence was acknowledged.
+    /// Closes a sequence whose chunks were all acknowledged.
     fn close(&mut self, sequence: u16) {
         if !self.open.get(sequence) {
             return;
         }
         self.open.clear(sequence);
         self.count = self.count.saturating_sub(1);
-        // Bits outside of the window are clear, so each step leaves a sequence behind for good.
+        // Each step passes a sequence for good, since bits outside of the window are clear.
         for _ in 0..WINDOW {
             if self.count == 0 || self.open.get(self.oldest) {
                 return;
@@ -477,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_stays_within_a_window_of_the_oldest() {
+    fn a_sender_stays_within_one_window_of_the_oldest_sequence() {
         let mut window = SendWindow::default();
         assert!(window.admits(7));
         window.open(65_500);
