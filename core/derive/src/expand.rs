@@ -16,7 +16,7 @@ pub(crate) enum Direction {
 
 pub(crate) fn expand(input: &DeriveInput, direction: Direction) -> Result<TokenStream> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("pack")) {
-        return Err(Error::new(attribute.span(), "`pack` is an attribute of fields"));
+        return Err(Error::new(attribute.span(), "`pack` applies only to fields"));
     }
     let body = match &input.data {
         Data::Struct(data) => of_struct(&data.fields)?,
@@ -113,7 +113,10 @@ fn lifetime(generics: &Generics) -> Result<Lifetime> {
     let mut lifetimes = generics.lifetimes();
     let own = lifetimes.next().map(|parameter| parameter.lifetime.clone());
     if let Some(second) = lifetimes.next() {
-        return Err(Error::new(second.span(), "a value borrows from one input, so it has one lifetime"));
+        return Err(Error::new(
+            second.span(),
+            "a value borrows from one input, so it can have only one lifetime",
+        ));
     }
     Ok(own.unwrap_or_else(|| parse_quote!('rabbit)))
 }

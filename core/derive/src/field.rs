@@ -96,7 +96,7 @@ fn form(field: &Field) -> Result<Form> {
     let mut form = Form::Plain;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("pack")) {
         if !matches!(form, Form::Plain) {
-            return Err(Error::new(attribute.span(), "a field has one width or one bound"));
+            return Err(Error::new(attribute.span(), "a field takes one width or one bound"));
         }
         form = parse(attribute)?;
     }
@@ -107,20 +107,20 @@ fn parse(attribute: &Attribute) -> Result<Form> {
     let mut form = None;
     attribute.parse_nested_meta(|meta| {
         if form.is_some() {
-            return Err(meta.error("a field has one width or one bound"));
+            return Err(meta.error("a field takes one width or one bound"));
         }
         if meta.path.is_ident("bits") {
             let width: LitInt = meta.value()?.parse()?;
             if !(1..=MAX_WIDTH).contains(&width.base10_parse()?) {
-                return Err(Error::new(width.span(), "a width is 1 to 64 bits"));
+                return Err(Error::new(width.span(), "a width must be 1 to 64 bits"));
             }
             form = Some(Form::Raw(width));
         } else if meta.path.is_ident("max") {
             form = Some(Form::Bounded(meta.value()?.parse()?));
         } else {
-            return Err(meta.error("there are `bits = …` and `max = …`"));
+            return Err(meta.error("expected `bits = …` or `max = …`"));
         }
         Ok(())
     })?;
-    form.ok_or_else(|| Error::new(attribute.span(), "there are `bits = …` and `max = …`"))
+    form.ok_or_else(|| Error::new(attribute.span(), "expected `bits = …` or `max = …`"))
 }

@@ -1,18 +1,18 @@
 //! The advertisement in a pong of a Minecraft Bedrock server (docs/raknet.md#advertisements).
 //!
-//! RakNet carries the data of a pong as it is. Bedrock puts text there, fields that end with a semicolon:
+//! RakNet carries the data of a pong unchanged. Bedrock sends text there, in fields that end with a semicolon:
 //!
 //! ```text
 //! MCPE;motd;game protocol;version;players;max players;GUID;second line;game mode;mode number;IPv4 port;IPv6 port;
 //! ```
 //!
-//! The first six have always been there; older servers end early, newer ones go on. Before the text stands its length
-//! as a `u16`, or nothing ([`PongFraming`]). All of it must fit into a pong, which is 399 bytes
-//! ([`MAX_PONG_DATA`]).
+//! The first six fields have always existed; older servers omit the later ones, newer servers append more. The text
+//! is preceded by its length as a `u16`, or by nothing ([`PongFraming`]). All of it must fit into a pong, which
+//! holds 399 bytes ([`MAX_PONG_DATA`]).
 //!
-//! **Semicolons in names.** The format has no rule for them. Servers write `\;`, and this module reads that back, so
-//! `\;` is the only escape; any other backslash is itself. A text that ends with a backslash would swallow the end of
-//! its field and cannot be written.
+//! **Semicolons in names.** The format has no rule for them. Servers write `\;`, and this module reads that back.
+//! `\;` is the only escape; any other backslash is literal. A text that ends with a backslash would escape the end
+//! of its field and cannot be written.
 
 use core::fmt::{self, Write};
 use core::str::FromStr;
@@ -34,10 +34,10 @@ pub use crate::raknet::wire::PongFraming;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Edition {
-    /// `MCPE`: the game on all systems but Java.
+    /// `MCPE`: the game on all systems except Java.
     #[default]
     Bedrock,
-    /// `MCEE`: the one for schools.
+    /// `MCEE`: the edition for schools.
     Education,
 }
 
@@ -62,19 +62,19 @@ pub enum Edition {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advertisement<'a> {
-    /// Which game.
+    /// The edition of the game.
     pub edition: Edition,
     /// The first line of the list entry; colours are `§` and a letter.
     pub motd: Text<'a>,
     /// The version of the game's protocol, not of RakNet's.
     pub protocol: u32,
-    /// The version of the game, for people.
+    /// The version of the game, for display.
     pub version: Text<'a>,
-    /// How many players are in it.
+    /// The number of players in the game.
     pub players: u32,
-    /// How many may be in it.
+    /// The maximum number of players.
     pub max_players: u32,
-    /// The server; decimal in the text, read with a sign too.
+    /// The server's GUID; decimal in the text, and also read with a sign.
     pub server: Option<Guid>,
     /// The second line of the list entry: often the name of the world.
     pub second_line: Text<'a>,
@@ -88,17 +88,19 @@ pub struct Advertisement<'a> {
     pub port_v6: Option<u16>,
 }
 
-/// The fields that a server may leave away.
+/// The fields that a server may omit.
 const OPTIONAL: usize = 6;
 
 impl<'a> Advertisement<'a> {
-    /// Reads the text, without its length ([`PongFraming::unframe`]) and without copying it. Fields after the twelfth
-    /// are ignored.
+    /// Parses the text, without its length ([`PongFraming::unframe`]) and without copying it.
+    ///
+    /// Fields after the twelfth are ignored.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when it is not UTF-8, begins with no known edition, or has something other than a number
-    /// where one belongs; [`WireError::Truncated`] when it has fewer than six fields; [`WireError::BadLength`] when it
-    /// is longer than a pong may be.
+    /// - [`WireError::BadValue`] when it is not UTF-8, begins with an unknown edition, or has a field that should
+    ///   be a number but is not.
+    /// - [`WireError::Truncated`] when it has fewer than six fields.
+    /// - [`WireError::BadLength`] when it is longer than a pong may be.
     pub fn parse(text: &'a [u8]) -> Result<Self, WireError> {
         if text.len() > MAX_PONG_DATA {
             return Err(WireError::BadLength);
@@ -126,10 +128,10 @@ impl<'a> Advertisement<'a> {
         })
     }
 
-    /// Writes the data of a pong. Fields after the last that is there are left away.
+    /// Writes the data of a pong. Fields after the last present one are omitted.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] when no pong is large enough,
+    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] when it exceeds a pong,
     /// [`WireError::BadValue`] when a text ends with a backslash.
     pub fn write<'b>(&self, framing: PongFraming, buffer: &'b mut [u8]) -> Result<&'b [u8], WireError> {
         let texts = [self.motd, self.version, self.second_line, self.game_mode];
@@ -152,7 +154,7 @@ impl<'a> Advertisement<'a> {
         (0..self.optional()).try_for_each(|field| self.compose_optional(field, sink))
     }
 
-    /// How many of the optional fields must be written.
+    /// Returns the number of optional fields that must be written.
     fn optional(&self) -> usize {
         let there: [bool; OPTIONAL] = [
             self.server.is_some(),
@@ -195,7 +197,7 @@ fn required(field: Option<&str>) -> Result<u32, WireError> {
     field.ok_or(WireError::Truncated)?.parse().map_err(|_| WireError::BadValue)
 }
 
-/// Some servers keep their GUID as a signed number.
+/// Parses a GUID, which some servers write as a signed number.
 fn guid(field: Option<&str>) -> Result<Option<Guid>, WireError> {
     match field {
         Some(signed) if signed.starts_with('-') => {
@@ -205,7 +207,7 @@ fn guid(field: Option<&str>) -> Result<Option<Guid>, WireError> {
     }
 }
 
-/// Text that goes into a [`Writer`].
+/// Adapts a [`Writer`] to text.
 struct Sink<'w, 'b>(&'w mut Writer<'b>);
 
 impl Write for Sink<'_, '_> {
@@ -216,7 +218,8 @@ impl Write for Sink<'_, '_> {
 
 /// A text in an advertisement.
 ///
-/// It is made from a `&str`. Read from the wire it is lent in its escaped form, and compared and displayed without it.
+/// It is created from a `&str`, or borrowed from the wire in its escaped form. It compares and displays without
+/// escapes.
 ///
 /// ```
 /// use rakwire::codec::advertisement::{Advertisement, Text};
@@ -237,7 +240,7 @@ pub struct Text<'a> {
 enum Form {
     #[default]
     Plain,
-    /// With `\;` for a semicolon.
+    /// Borrowed from the wire, with `\;` for a semicolon.
     Escaped,
 }
 
@@ -246,19 +249,19 @@ impl<'a> Text<'a> {
         Self { text, form: Form::Escaped }
     }
 
-    /// The text as it was lent: what [`From`] was given, or the field as it stood on the wire, escapes and all.
+    /// Returns the borrowed text: the argument of [`From`], or the field as on the wire, with escapes.
     #[must_use]
     pub const fn as_written(&self) -> &'a str {
         self.text
     }
 
-    /// Whether there is no text.
+    /// Returns whether the text is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The characters of the text, without escapes.
+    /// Returns the characters of the text, without escapes.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
         let escaped = self.form == Form::Escaped;
         let mut chars = self.text.chars().peekable();
@@ -300,7 +303,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The fields of a text, in their escaped form.
+/// An iterator over the fields of a text, in their escaped form.
 struct Fields<'a> {
     rest: &'a str,
 }
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn all_fields() {
+    fn all_fields_are_read_and_written() {
         let mut buffer = [0; 399];
         assert_eq!(Advertisement::parse(FULL), Ok(full()));
         assert_eq!(full().write(PongFraming::Raw, &mut buffer), Ok(FULL));
@@ -374,7 +377,7 @@ mod tests {
         let old = Advertisement::parse(six).expect("six fields");
         assert_eq!((old.players, old.max_players, old.server, old.port_v6), (1, 5, None, None));
         assert!(old.second_line.is_empty());
-        // With the last semicolon and without it.
+        // With and without the last semicolon.
         assert_eq!(Advertisement::parse(b"MCPE;old;20;0.11;1;5;"), Ok(old));
         let enough = b"MCPE;Dedicated Server;594;1.20.13;0;1".len();
         for end in 0..FULL.len() {
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_additional_fields() {
+    fn empty_and_additional_fields_are_accepted() {
         let parsed =
             Advertisement::parse(b"MCPE;;1;;0;0;;;;;;19133;0;what comes next").expect("twelve fields");
         let expected = Advertisement { protocol: 1, port_v6: Some(19133), ..Advertisement::default() };
@@ -393,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn signed_guids() {
+    fn signed_guids_are_accepted() {
         let parsed = Advertisement::parse(b"MCPE;a;1;1;0;0;-2;").expect("seven fields");
         assert_eq!(parsed.server, Some(Guid(u64::MAX - 1)));
         assert_eq!(Advertisement::parse(b"MCPE;a;1;1;0;0;--2;"), Err(WireError::BadValue));
     }
 
     #[test]
-    fn what_is_no_advertisement_is_refused() {
+    fn malformed_advertisements_are_refused() {
         let refused: [&[u8]; 7] = [
             b"MCPX;a;1;1;0;0;",
             b"MCPE;\xFF;1;1;0;0;",
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn semicolons_and_backslashes() {
+    fn semicolons_are_escaped_and_backslashes_are_literal() {
         let parsed = Advertisement::parse(br"MCPE;a\;b\c\\;d;1;1;0;0;").expect("six fields");
         assert_eq!(parsed.motd, Text::from(r"a;b\c\;d"));
         assert_eq!(format!("{}", parsed.motd), r"a;b\c\;d");
@@ -429,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pong_is_the_limit() {
+    fn a_pong_limits_the_length() {
         let text = "x".repeat(400);
         let head = b"MCPE;;0;;0;0;".len();
         let motd = |length: usize| Advertisement { motd: text[..length].into(), ..Advertisement::default() };
@@ -464,7 +467,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_reads_back(
+        fn written_advertisements_are_read_back(
             texts in [text(), text(), text(), text()],
             numbers: [u32; 4],
             server: Option<u64>,
@@ -495,7 +498,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics_on_any_text(text in "(MCPE;)?[;\\\\a0-9§-]{0,60}", bytes: Vec<u8>) {
+        fn arbitrary_text_never_panics(text in "(MCPE;)?[;\\\\a0-9§-]{0,60}", bytes: Vec<u8>) {
             if let Ok(read) = Advertisement::parse(text.as_bytes()) {
                 let _ = read.write(PongFraming::Raw, &mut [0; 399]);
             }

@@ -1,7 +1,7 @@
-//! Numbers of any width, packed without gaps into bytes.
+//! Numbers of any bit width, packed into bytes without gaps.
 //!
-//! [`BitReader`] and [`BitWriter`] work on lent buffers and know widths and positions, no protocol. Which end of a byte
-//! is used first is a type: [`Msb`] or [`Lsb`].
+//! [`BitReader`] and [`BitWriter`] work on borrowed buffers and are independent of protocols. A type selects the
+//! end of a byte that is used first: [`Msb`] or [`Lsb`].
 //!
 //! | order | first bit in a byte | a number of several bits |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use sealed::Sealed;
 
 use crate::cursor::WireError;
 
-/// The order in which bits fill a byte: [`Msb`] or [`Lsb`], and no other.
+/// The order in which bits fill a byte: [`Msb`] or [`Lsb`]. The trait is sealed.
 ///
 /// ```
 /// use rakwire::codec::bits::{BitReader, Order};
@@ -53,26 +53,28 @@ pub enum Lsb {}
 impl Order for Msb {}
 impl Order for Lsb {}
 
-/// Bits that a number of eight bytes can hold whatever the offset of its first bit is, in whole bytes.
+/// The most whole bytes that fit into an eight-byte number at any bit offset of the first.
 const CHUNK_BYTES: usize = 7;
 /// The bits of the first half of a number that does not fit into eight bytes at its offset.
 const HALF: u32 = 32;
 
 mod sealed {
-    /// Arithmetic on a window: eight bytes as a number in which a bit further on is worth less (Msb) or more (Lsb).
+    /// Arithmetic on a window: eight bytes as a number whose later bits are less (Msb) or more (Lsb) significant.
     ///
-    /// `skip` is below 64, `count` 1 to 64, and their sum at most 64 but in `place`.
+    /// `skip` is below 64 and `count` is 1 to 64. Except in `place`, their sum is at most 64.
     #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
     pub trait Sealed {
         fn load(bytes: [u8; 8]) -> u64;
         fn store(window: u64) -> [u8; 8];
-        /// The number of `count` bits that begins `skip` bits into the window.
+        /// Returns the number of `count` bits that begins `skip` bits into the window.
         fn extract(window: u64, skip: u32, count: u32) -> u64;
-        /// The window that is zero but for `number`, which has `count` bits; those that do not fit are left out.
+        /// Returns a window that is zero except for `number`, which has `count` bits; bits that do not fit are
+        /// dropped.
         fn place(number: u64, skip: u32, count: u32) -> u64;
-        /// One number from its first 32 bits and the `count` bits after them, at most 32.
+        /// Joins the first 32 bits of a number and the `count` bits after them, at most 32.
         fn join(first: u64, second: u64, count: u32) -> u64;
-        /// The window that begins with the last `over` bits of a number of `count`, at least one.
+        /// Returns the window that begins with the last `over` bits of a number of `count` bits; `over` is at least
+        /// one.
         fn rest(number: u64, count: u32, over: u32) -> u64;
     }
 }
@@ -141,24 +143,24 @@ impl Sealed for Lsb {
     }
 }
 
-/// The low `count` bits of `number`, 1 to 64.
+/// Returns the low `count` bits of `number`, 1 to 64.
 #[inline]
 const fn low(number: u64, count: u32) -> u64 {
     number & (u64::MAX >> (64 - count))
 }
 
-/// How many bits lie before position `at` in its byte.
+/// Returns the number of bits before position `at` in its byte.
 #[inline]
 const fn offset(at: usize) -> u32 {
     (at & 7) as u32
 }
 
-/// How much of a buffer can be addressed by bit: all of it, except where bits outnumber `usize`.
+/// The longest part of a buffer whose bit positions fit into `usize`.
 const MAX_BYTES: usize = usize::MAX / 8;
 
 /// Reads bits from the front of a byte slice.
 ///
-/// A read that fails takes nothing.
+/// A failed read takes nothing.
 ///
 /// ```
 /// use rakwire::codec::bits::{BitReader, Msb};
@@ -179,13 +181,13 @@ pub struct BitReader<'a, O: Order> {
 }
 
 impl<'a, O: Order> BitReader<'a, O> {
-    /// A reader of all bits of `bytes`. Of a slice longer than `usize::MAX / 8` bytes the rest is not seen.
+    /// Creates a reader of all bits of `bytes`. Bytes beyond `usize::MAX / 8` are ignored.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, end: bytes.len().min(MAX_BYTES) * 8, order: PhantomData }
     }
 
-    /// A reader of the first `count` bits of `bytes`.
+    /// Creates a reader of the first `count` bits of `bytes`.
     ///
     /// # Errors
     /// [`WireError::Truncated`] when `bytes` has fewer.
@@ -197,13 +199,13 @@ impl<'a, O: Order> BitReader<'a, O> {
         Ok(Self { end: count, ..all })
     }
 
-    /// How many bits were taken.
+    /// Returns the number of bits taken.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// How many bits remain.
+    /// Returns the number of remaining bits.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.end - self.at
@@ -218,7 +220,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         Ok(self.bits(1)? != 0)
     }
 
-    /// Takes a number of `count` bits, 0 to 64; none is the number 0.
+    /// Takes a number of `count` bits, 0 to 64; zero bits are the number 0.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when `count` is more than 64, [`WireError::Truncated`] when fewer bits remain.
@@ -239,10 +241,10 @@ impl<'a, O: Order> BitReader<'a, O> {
         })
     }
 
-    /// Fills `out`, from whatever bit position.
+    /// Fills `out`, from any bit position.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain; `out` is as it was then.
+    /// [`WireError::Truncated`] when fewer bytes remain; `out` is then unchanged.
     pub fn bytes(&mut self, out: &mut [u8]) -> Result<(), WireError> {
         self.check(out.len().checked_mul(8).ok_or(WireError::Truncated)?)?;
         if offset(self.at) == 0 {
@@ -257,7 +259,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         Ok(())
     }
 
-    /// Skips to the next byte boundary, or to the end if that comes first; nothing at a boundary.
+    /// Skips to the next byte boundary, or to the end if that comes first. At a boundary it does nothing.
     pub fn align(&mut self) {
         self.at = self.at.next_multiple_of(8).min(self.end);
     }
@@ -265,7 +267,7 @@ impl<'a, O: Order> BitReader<'a, O> {
     /// Aligns, then takes `count` bytes without copying them.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] when fewer remain after the alignment; nothing was taken then, nor aligned.
+    /// [`WireError::Truncated`] when fewer remain after the alignment; the position is then unchanged.
     pub fn aligned_bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let before = self.at;
         self.align();
@@ -299,7 +301,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         if count > self.remaining() { Err(WireError::Truncated) } else { Ok(()) }
     }
 
-    /// Takes 1 to 64 bits that the window holds; the caller has checked that they remain.
+    /// Takes 1 to 64 bits that the window holds. Precondition: that many bits remain.
     #[inline(always)]
     fn chunk(&mut self, count: u32) -> u64 {
         let number = O::extract(self.window(), offset(self.at), count);
@@ -307,7 +309,7 @@ impl<'a, O: Order> BitReader<'a, O> {
         number
     }
 
-    /// The eight bytes from the one that the next bit is in, zeros after the end.
+    /// Returns eight bytes, beginning with the one of the next bit, with zeros after the end.
     #[inline(always)]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);
@@ -317,19 +319,19 @@ impl<'a, O: Order> BitReader<'a, O> {
 }
 
 impl BitReader<'_, Lsb> {
-    /// The next 57 bits and perhaps more, without taking them; what is behind the end is not defined.
+    /// Returns at least the next 57 bits without taking them; bits after the end are unspecified.
     #[inline(always)]
     pub(crate) fn peek(&self) -> u64 {
         self.window() >> offset(self.at)
     }
 }
 
-/// How many bits a chunk of at most seven bytes has.
+/// Returns the number of bits in a chunk of at most seven bytes.
 const fn bits_of(chunk: &[u8]) -> u32 {
     (chunk.len() as u32) * 8
 }
 
-/// The first eight bytes, with zeros for those that are not there.
+/// Returns the first eight bytes, with zeros after the end.
 fn padded(bytes: &[u8]) -> [u8; 8] {
     let mut eight = [0; 8];
     eight.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
@@ -341,8 +343,8 @@ const WINDOW: usize = u64::BITS as usize;
 
 /// Writes bits to the front of a byte slice.
 ///
-/// What the buffer held before does not matter. A write that fails writes nothing. [`finish`](Self::finish) brings the last
-/// bits into the buffer.
+/// The previous contents of the buffer do not matter. A failed write writes nothing. [`finish`](Self::finish)
+/// stores the last bits.
 ///
 /// ```
 /// use rakwire::codec::bits::{BitWriter, Lsb, Msb};
@@ -364,32 +366,32 @@ pub struct BitWriter<'b, O: Order> {
     buffer: &'b mut [u8],
     at: usize,
     end: usize,
-    /// What was written since the last multiple of 64 bits and is not in the buffer yet; the rest of it is zero.
+    /// The bits written since the last multiple of 64 that are not stored yet; the rest of it is zero.
     window: u64,
     order: PhantomData<O>,
 }
 
 impl<'b, O: Order> BitWriter<'b, O> {
-    /// A writer at the front of `buffer`. Of a slice longer than `usize::MAX / 8` bytes the rest is not used.
+    /// Creates a writer at the front of `buffer`. Bytes beyond `usize::MAX / 8` are not used.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         let end = buffer.len().min(MAX_BYTES) * 8;
         Self { buffer, at: 0, end, window: 0, order: PhantomData }
     }
 
-    /// How many bits were written.
+    /// Returns the number of bits written.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// How many more bits fit.
+    /// Returns how many more bits fit.
     #[must_use]
     pub const fn room(&self) -> usize {
         self.end - self.at
     }
 
-    /// What was written; the bits that fill up its last byte are zero.
+    /// Returns the written bytes; the unused bits of the last byte are zero.
     #[must_use]
     pub fn finish(mut self) -> &'b [u8] {
         self.store_begun();
@@ -405,7 +407,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         self.bits(bit.into(), 1)
     }
 
-    /// Appends the low `count` bits of `number`, 0 to 64; the others do not matter.
+    /// Appends the low `count` bits of `number`, 0 to 64; the other bits are ignored.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when `count` is more than 64, [`WireError::NoRoom`] when they do not fit.
@@ -421,7 +423,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         Ok(())
     }
 
-    /// Appends whole bytes, at whatever bit position.
+    /// Appends whole bytes, at any bit position.
     ///
     /// # Errors
     /// [`WireError::NoRoom`].
@@ -443,7 +445,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         Ok(())
     }
 
-    /// Fills up the byte that was begun with zeros; nothing at a byte boundary.
+    /// Fills the current byte with zeros. At a byte boundary it does nothing.
     pub fn align(&mut self) {
         let count = self.at.wrapping_neg() as u32 % 8;
         if count > 0 {
@@ -456,7 +458,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         if count > self.room() { Err(WireError::NoRoom) } else { Ok(()) }
     }
 
-    /// Appends a number of 1 to 64 bits, which fit.
+    /// Appends a number of 1 to 64 bits. Precondition: it fits.
     #[inline(always)]
     fn push(&mut self, number: u64, count: u32) {
         let held = (self.at % WINDOW) as u32;
@@ -468,7 +470,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         self.at += count as usize;
     }
 
-    /// The byte in the buffer that the window begins with.
+    /// Returns the position of the window's first byte in the buffer.
     #[inline]
     const fn begun(&self) -> usize {
         self.at / WINDOW * 8
@@ -482,7 +484,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
         }
     }
 
-    /// Stores the bytes of the window that were begun.
+    /// Stores the bytes of the window that contain written bits.
     fn store_begun(&mut self) {
         let room = self.buffer.get_mut(self.begun()..self.at.div_ceil(8)).unwrap_or_default();
         room.iter_mut().zip(O::store(self.window)).for_each(|(to, from)| *to = from);
@@ -499,7 +501,7 @@ mod tests {
     use super::*;
     use crate::cursor::WireError;
 
-    /// What was written and must read back.
+    /// A value that is written and must be read back.
     #[derive(Clone, Debug)]
     enum Piece {
         Bits(u64, u32),
@@ -520,7 +522,7 @@ mod tests {
         if count == 0 { 0 } else { low(number, count) }
     }
 
-    /// The slow way: a list of bits.
+    /// A reference implementation: a list of bits.
     fn model(pieces: &[Piece], msb: bool) -> Vec<bool> {
         let mut bits = Vec::new();
         let push = |bits: &mut Vec<bool>, number: u64, count: u32| {
@@ -582,7 +584,7 @@ mod tests {
         assert_eq!(writer.finish(), expected);
 
         let mut reader = BitReader::<O>::with_bits(&expected, bits.len()).expect("that many bits");
-        read_all(pieces, &mut reader).expect("all of it is there");
+        read_all(pieces, &mut reader).expect("all bits are read");
         assert_eq!((reader.position(), reader.remaining()), (bits.len(), 0));
 
         let last_byte = bits.len().saturating_sub(1) / 8;
@@ -599,20 +601,20 @@ mod tests {
         }
     }
 
-    /// Miri takes seconds for what takes milliseconds otherwise.
+    /// Miri is slower by a factor of a thousand.
     const CASES: u32 = if cfg!(miri) { 2 } else { 128 };
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn both_orders_agree_with_a_list_of_bits(pieces in pieces()) {
+        fn both_orders_agree_with_the_reference(pieces in pieces()) {
             check::<Msb>(&pieces, true);
             check::<Lsb>(&pieces, false);
         }
 
         #[test]
-        fn a_read_that_fails_takes_nothing(bytes: Vec<u8>, start in 0..64_usize, count in 0..200_usize) {
+        fn a_failed_read_takes_nothing(bytes: Vec<u8>, start in 0..64_usize, count in 0..200_usize) {
             let mut reader = BitReader::<Msb>::new(&bytes);
             if reader.skip(start).is_ok() {
                 let mut out = vec![7; count];
@@ -639,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_64_bits_are_no_number() {
+    fn a_number_has_at_most_64_bits() {
         let mut buffer = [0; 16];
         assert_eq!(BitWriter::<Msb>::new(&mut buffer).bits(0, 65), Err(WireError::BadLength));
         assert_eq!(BitReader::<Msb>::new(&buffer).bits(65), Err(WireError::BadLength));

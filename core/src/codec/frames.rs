@@ -1,13 +1,13 @@
-//! Messages on a stream of bytes, each behind its length: how RakNet's `PacketizedTCP` writes them.
+//! Messages in a byte stream, each preceded by its length, as in RakNet's `PacketizedTCP`.
 //!
-//! A frame is a header of [`HEADER_LEN`] bytes, the length of the message as an unsigned number of 32 bits in network byte
-//! order, and the message. The header does not count itself. The original sets no limit, so that a header may claim 4 GiB:
-//! a reader has one, and gives a stream up that claims more.
+//! A frame is a header of [`HEADER_LEN`] bytes and the message. The header is the length of the message, without
+//! the header itself, as an unsigned 32-bit number in network byte order. RakNet sets no limit, so a header may
+//! claim 4 GiB. A reader of this module has a limit and fails if a header exceeds it.
 
-/// The bytes of the header of a frame.
+/// The length of a frame's header.
 pub const HEADER_LEN: usize = 4;
 
-/// The header of a frame.
+/// Returns the header of a frame.
 ///
 /// ```
 /// use rakwire::codec::frames::{header, message_len};
@@ -20,25 +20,25 @@ pub const fn header(message_len: u32) -> [u8; HEADER_LEN] {
     message_len.to_be_bytes()
 }
 
-/// The bytes of the message behind a header, 0 to 4,294,967,295, whatever room there is for it.
+/// Returns the message length in a header, 0 to 4,294,967,295.
 #[must_use]
 pub const fn message_len(header: [u8; HEADER_LEN]) -> u32 {
     u32::from_be_bytes(header)
 }
 
 error_enum! {
-    /// Why a stream of frames cannot be read any further.
+    /// The reason why a stream of frames cannot be read any further.
     #[non_exhaustive]
     pub enum FrameError {
-        /// A header claims more bytes than the reader has room for. Where the next frame begins is not known then.
-        TooLong => "a message is longer than the reader has room for",
+        /// A header claims more bytes than fit into the reader's memory, so the next frame cannot be found.
+        TooLong => "a message is longer than the reader's memory",
     }
 }
 
-/// Reads frames from a stream into memory that is lent to it, one after the other.
+/// Reads frames from a stream one by one into borrowed memory.
 ///
-/// Bytes are received into [`vacant`](Self::vacant), and [`advance`](Self::advance) says how many. Dropping a read between
-/// the two loses nothing.
+/// The caller reads bytes into [`vacant`](Self::vacant) and passes their number to [`advance`](Self::advance).
+/// Cancelling between the two calls loses nothing.
 ///
 /// ```
 /// use rakwire::codec::frames::FrameReader;
@@ -65,18 +65,19 @@ error_enum! {
 pub struct FrameReader<'a> {
     memory: &'a mut [u8],
     header: [u8; HEADER_LEN],
-    /// The bytes that have been received of header and message.
+    /// The received bytes of header and message.
     received: usize,
 }
 
 impl<'a> FrameReader<'a> {
-    /// A reader at the beginning of a stream. Messages have at most the length of `memory`.
+    /// Creates a reader at the beginning of a stream. A message may be at most as long as `memory`.
     #[must_use]
     pub const fn new(memory: &'a mut [u8]) -> Self {
         Self { memory, header: [0; HEADER_LEN], received: 0 }
     }
 
-    /// Where the next bytes of the stream go. It is empty while a [`message`](Self::message) is there.
+    /// Returns the space for the next bytes of the stream. It is empty while a [`message`](Self::message) is
+    /// available.
     pub fn vacant(&mut self) -> &mut [u8] {
         let Some(of_message) = self.received.checked_sub(HEADER_LEN) else {
             return self.header.get_mut(self.received..).unwrap_or_default();
@@ -85,7 +86,8 @@ impl<'a> FrameReader<'a> {
         self.memory.get_mut(of_message..len).unwrap_or_default()
     }
 
-    /// Counts bytes that were written to the beginning of [`vacant`](Self::vacant); more than its length count as all of it.
+    /// Counts `n` bytes that were written to the beginning of [`vacant`](Self::vacant); a larger `n` counts as its
+    /// length.
     ///
     /// # Errors
     /// [`FrameError::TooLong`] if the header is complete and claims more than the memory holds.
@@ -97,7 +99,7 @@ impl<'a> FrameReader<'a> {
         Ok(())
     }
 
-    /// The message, once all of it has been received.
+    /// Returns the message, once all of it has been received.
     #[must_use]
     pub fn message(&self) -> Option<&[u8]> {
         let of_message = self.received.checked_sub(HEADER_LEN)?;
@@ -105,18 +107,18 @@ impl<'a> FrameReader<'a> {
         self.memory.get(..len).filter(|_| of_message == len)
     }
 
-    /// Goes on to the next frame.
+    /// Moves on to the next frame.
     pub const fn next(&mut self) {
         self.received = 0;
     }
 
-    /// Whether part of a frame has been received, so that a stream which ends here ends within one.
+    /// Returns whether part of a frame has been received; a stream that ends then is truncated.
     #[must_use]
     pub fn is_within_frame(&self) -> bool {
         self.received > 0 && self.message().is_none()
     }
 
-    /// The length that the header claims, if there is room for it.
+    /// Returns the length that the header claims, if it fits.
     fn len(&self) -> Option<usize> {
         usize::try_from(message_len(self.header)).ok().filter(|len| *len <= self.memory.len())
     }
@@ -124,7 +126,7 @@ impl<'a> FrameReader<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Frames from streams that are cut anywhere.
+    //! Tests of frames from streams that are cut anywhere.
 
     use alloc::vec::Vec;
 
@@ -132,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// The room of the reader.
+    /// The memory of the reader.
     const ROOM: usize = 64;
 
     /// Feeds a stream in pieces of the given lengths, then byte by byte.
@@ -158,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_are_read_wherever_the_stream_is_cut(
+        fn frames_are_read_from_streams_cut_anywhere(
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..=ROOM), 0..6),
             pieces in prop::collection::vec(1..200usize, 0..40),
             rest in 0..3usize,
@@ -170,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn a_frame_beyond_the_room_ends_the_stream(len in ROOM as u32 + 1.., behind in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn a_frame_longer_than_the_memory_ends_the_stream(len in ROOM as u32 + 1.., behind in prop::collection::vec(any::<u8>(), 0..9)) {
             let stream = [&header(len)[..], &behind].concat();
             prop_assert_eq!(read(&stream, &[]), Err(FrameError::TooLong));
         }

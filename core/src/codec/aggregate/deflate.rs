@@ -7,7 +7,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use super::{Aggregate, Compression, Messages, read_length};
 use crate::cursor::{Reader, Source, WireError};
 
-/// The state that inflating needs, about 11 kB; one serves any number of aggregates, one after the other.
+/// The state for inflating, about 11 kB. It can be reused for any number of aggregates.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Inflater};
@@ -27,20 +27,22 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// State that can inflate at once.
+    /// Creates a state that is ready to inflate.
     #[must_use]
     pub fn new() -> Self {
         Self { state: DecompressorOxide::new() }
     }
 
-    /// The messages of any aggregate: in place if it is plain, else inflated into `buffer`, whose length is the most
-    /// that an aggregate may hold. It bounds the time too, since no stream is longer than what it holds.
+    /// Returns the messages of any aggregate: in place if it is plain, otherwise inflated into `buffer`.
+    ///
+    /// The length of `buffer` is the most that an aggregate may hold. It bounds the time as well, since no accepted
+    /// stream is longer than its contents.
     ///
     /// # Errors
-    /// Those of [`Aggregate::messages`]. [`WireError::BadLength`] before anything is inflated when the aggregate names a
-    /// length beyond `buffer` or not above its own, and when the stream does not have just that length or is followed by
-    /// more bytes;
-    /// [`WireError::BadValue`] when it is no deflate stream, [`WireError::Truncated`] when it ends too early.
+    /// - Those of [`Aggregate::messages`].
+    /// - [`WireError::BadLength`] before inflating, when the declared length exceeds `buffer` or is not above that
+    ///   of the stream; and afterwards, when the stream yields another length or is followed by more bytes.
+    /// - [`WireError::BadValue`] when it is not a deflate stream, [`WireError::Truncated`] when it ends too early.
     pub fn unpack<'m>(
         &mut self,
         aggregate: &Aggregate<'m>,
@@ -102,7 +104,7 @@ mod compress {
     use crate::cursor::{WireError, Writer};
 
     error_enum! {
-        /// Why an aggregate was not compressed.
+        /// The reason why an aggregate was not compressed.
         ///
         /// ```
         /// use rakwire::codec::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
@@ -115,17 +117,17 @@ mod compress {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         pub enum CompressError {
-            /// The result would not be smaller; send the aggregate as it is.
+            /// The result would not be smaller; send the plain aggregate.
             NotSmaller => "the compressed form would not be smaller",
-            /// The result would be smaller, perhaps, but the buffer is too small for it.
+            /// The buffer is too small for the result, which might have been smaller than the plain form.
             NoRoom => "the buffer is too small",
             /// The aggregate is compressed already, or holds 2^28 bytes or more.
             Unsuitable => "it is compressed already or too large",
         }
     }
 
-    /// The state that compressing needs, some hundred kB from the allocator; one serves any number of aggregates, one
-    /// after the other.
+    /// The state for compressing, several hundred kB from the allocator. It can be reused for any number of
+    /// aggregates.
     ///
     /// ```
     /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Deflater, Inflater, Packer};
@@ -151,13 +153,13 @@ mod compress {
         state: Box<CompressorOxide>,
     }
 
-    /// The middle of 0 to 10: what most programs take.
+    /// The middle of 0 to 10, and the default of most programs.
     const LEVEL: i32 = 6;
-    /// No header and no checksum around the stream; RakNet has its own.
+    /// A raw stream without header and checksum, since RakNet has its own.
     const RAW: i32 = -15;
 
     impl Deflater {
-        /// State that can compress at once.
+        /// Creates a state that is ready to compress.
         #[must_use]
         pub fn new() -> Self {
             let flags = create_comp_flags_from_zip_params(LEVEL, RAW, 0);
@@ -176,7 +178,7 @@ mod compress {
             if plain.compression != Compression::None || plain.body.len() >= LENGTH_END {
                 return Err(CompressError::Unsuitable);
             }
-            // Room for one byte less than the plain form has, if there is as much.
+            // The result must be at least one byte shorter than the plain form.
             let smaller = plain.body.len() + 1;
             let full = if out.len() >= smaller { CompressError::NotSmaller } else { CompressError::NoRoom };
             let room = out.len().min(smaller);

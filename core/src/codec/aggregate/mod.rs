@@ -1,27 +1,28 @@
-//! Many small messages in one: the `PacketAggregator` of the RakNet documents.
+//! Several small messages in one: the `PacketAggregator` of the RakNet documentation.
 //!
-//! The documents give the first two bytes and leave the rest open; this is what it is here. Nothing in RakNet knows of
-//! it, so both sides must.
+//! That documentation specifies only the first two bytes; this module defines the rest. It is not part of RakNet,
+//! so both peers must support it.
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | id | 1 | 86 + n, one that the application has chosen ([`AggregateId`]) |
+//! | id | 1 | 86 + n, chosen by the application ([`AggregateId`]) |
 //! | compression | 1 | 0 none, 1 deflate ([`Compression`]) |
-//! | plain: messages | to the end | each its length, then its bytes |
+//! | plain: messages | to the end | the length of each, then its bytes |
 //! | deflate: length | 1 to 4 | of the messages before compression |
 //! | deflate: stream | to the end | raw deflate (RFC 1951) of all messages with their lengths |
 //!
-//! A length is written in groups of seven bits, the low ones first, with bit 7 set in all bytes but the last, and in no
-//! more bytes than it needs; it is below 2^28. No message is empty, and none is an aggregate with the same id, so
-//! nothing unfolds twice.
+//! A length is below 2^28 and written in groups of seven bits, the low ones first, with bit 7 set in all bytes
+//! except the last, in the fewest possible bytes. No message is empty, and none has the id of its aggregate, so
+//! aggregates do not nest.
 //!
-//! **Bounds.** Reading a plain aggregate copies nothing. A compressed one names its length before anything is inflated;
-//! it is refused if the lent buffer is smaller, if the plain form would not have been longer, and if the stream yields
-//! more or less than it said. So a few bytes that would inflate to megabytes cost nothing, and neither do megabytes of
-//! stream that hold nothing.
+//! **Bounds.** Reading a plain aggregate copies nothing. A compressed one declares its length before anything is
+//! inflated. It is refused if the provided buffer is smaller, if the plain form would not have been longer, and if
+//! the stream yields more or less than declared. So neither a few bytes that would inflate to megabytes nor
+//! megabytes of stream without contents cost anything.
 //!
-//! Compression needs the feature `deflate`: reading then works without an allocator, writing needs `alloc` too. Do not
-//! compress what holds secrets together with what others choose; the length of the result tells of the content.
+//! Compression needs the feature `deflate`: reading then works without an allocator, writing needs `alloc` too. Do
+//! not compress secrets together with data that others choose, since the length of the result reveals information
+//! about the content.
 
 #[cfg(feature = "deflate")]
 mod deflate;
@@ -46,7 +47,7 @@ pub use deflate::{CompressError, Deflater};
 pub struct AggregateId(u8);
 
 impl AggregateId {
-    /// 86 + `n`; none when that is more than FF.
+    /// Returns the id 86 + `n`, or `None` if that is more than FF.
     #[must_use]
     pub const fn nth(n: u8) -> Option<Self> {
         match id::USER.checked_add(n) {
@@ -55,14 +56,14 @@ impl AggregateId {
         }
     }
 
-    /// The byte that messages with this id begin with.
+    /// Returns the first byte of messages with this id.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 }
 
-/// How the messages of an aggregate are stored.
+/// The compression of an aggregate's messages.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Compression};
@@ -73,18 +74,18 @@ impl AggregateId {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As they are (0).
+    /// No compression (0).
     None,
-    /// As a raw deflate stream (1).
+    /// A raw deflate stream (1).
     Deflate,
 }
 
-/// The bytes before the messages.
+/// Length of the bytes before the messages.
 const HEAD: usize = 2;
-/// Lengths are below this: four groups of seven bits.
+/// The limit of lengths: they fit into four groups of seven bits.
 const LENGTH_END: usize = 1 << 28;
 
-/// Collects messages in a lent buffer.
+/// Collects messages in a borrowed buffer.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Packer};
@@ -108,7 +109,7 @@ pub struct Packer<'b> {
 }
 
 impl<'b> Packer<'b> {
-    /// An aggregate without messages.
+    /// Creates an aggregate without messages.
     ///
     /// # Errors
     /// [`WireError::NoRoom`] when the buffer has fewer than two bytes.
@@ -121,9 +122,11 @@ impl<'b> Packer<'b> {
     /// Adds a message, with 1 to 4 bytes of length.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when it does not fit; what is there can be sent and this one put into the next.
-    /// [`WireError::BadLength`] when it is empty or has 2^28 bytes or more, [`WireError::BadValue`] when it begins with
-    /// the id of this aggregate. Nothing is added then.
+    /// Nothing is added on an error.
+    ///
+    /// - [`WireError::NoRoom`] when it does not fit; send this aggregate and add the message to the next one.
+    /// - [`WireError::BadLength`] when it is empty or has 2^28 bytes or more.
+    /// - [`WireError::BadValue`] when it begins with the id of this aggregate.
     pub fn push(&mut self, message: &[u8]) -> Result<(), WireError> {
         check(self.id, message)?;
         if message.len() >= LENGTH_END {
@@ -136,26 +139,26 @@ impl<'b> Packer<'b> {
         self.writer.bytes(message)
     }
 
-    /// Whether no message was added yet.
+    /// Returns whether no message was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.writer.written() == HEAD
     }
 
-    /// How many bytes the aggregate has so far.
+    /// Returns the length of the aggregate so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.writer.written()
     }
 
-    /// The aggregate, to be sent as a message.
+    /// Returns the aggregate, to be sent as a message.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.writer.finish()
     }
 }
 
-/// An aggregate that arrived, with its messages still in it.
+/// A received aggregate, with its messages still packed.
 ///
 /// ```
 /// use rakwire::codec::aggregate::{Aggregate, AggregateId};
@@ -165,7 +168,7 @@ impl<'b> Packer<'b> {
 /// let aggregate = Aggregate::read(id, &[0x86, 0, 1, 0xAA, 2, 0xBB, 0xCC])?;
 /// assert_eq!(aggregate.messages()?.count(), 2);
 ///
-/// // A length that is more than what follows: none of the messages counts.
+/// // A length beyond the end: none of the messages is accepted.
 /// let cut_off = Aggregate::read(id, &[0x86, 0, 1, 0xAA, 2, 0xBB])?;
 /// assert_eq!(cut_off.messages().err(), Some(WireError::Truncated));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -178,11 +181,11 @@ pub struct Aggregate<'a> {
 }
 
 impl<'a> Aggregate<'a> {
-    /// Takes a message apart that begins with `id`.
+    /// Reads the header of a message that begins with `id`.
     ///
     /// # Errors
-    /// [`WireError::UnknownId`] when it begins otherwise, [`WireError::BadValue`] when the compression is none that is
-    /// known here, [`WireError::Truncated`].
+    /// [`WireError::UnknownId`] when it begins differently, [`WireError::BadValue`] when the compression is
+    /// unknown, [`WireError::Truncated`].
     pub fn read(id: AggregateId, message: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(message);
         if reader.u8("id")? != id.0 {
@@ -196,17 +199,17 @@ impl<'a> Aggregate<'a> {
         Ok(Self { id, compression, body: reader.rest("messages") })
     }
 
-    /// How the messages are stored.
+    /// Returns the compression of the messages.
     #[must_use]
     pub const fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// The messages of a plain aggregate. All lengths are checked before the first message comes out.
+    /// Returns the messages of a plain aggregate. All lengths are checked before the first message is returned.
     ///
     /// # Errors
     /// [`WireError::BadValue`] when the aggregate is compressed or a message begins with the id of the aggregate,
-    /// [`WireError::BadLength`] when a length is zero or in a longer form than it needs, [`WireError::Truncated`].
+    /// [`WireError::BadLength`] when a length is zero or not in its shortest form, [`WireError::Truncated`].
     pub fn messages(&self) -> Result<Messages<'a>, WireError> {
         match self.compression {
             Compression::None => Messages::check(self.id, self.body),
@@ -323,12 +326,12 @@ mod tests {
             8 => proptest::collection::vec(any::<u8>(), 1..200),
             1 => (any::<u8>(), 100..20_000_usize).prop_map(|(byte, length)| vec![byte; length]),
         ];
-        let allowed = message.prop_filter("no aggregate in an aggregate", |message| message[0] != 0x9C);
+        let allowed = message.prop_filter("aggregates do not nest", |message| message[0] != 0x9C);
         proptest::collection::vec(allowed, 0..4)
     }
 
     #[test]
-    fn the_layout() {
+    fn an_aggregate_has_the_documented_layout() {
         assert_eq!(pack(&[]), [0x9C, 0]);
         assert_eq!(pack(&[vec![1], vec![2, 3]]), [0x9C, 0, 1, 1, 2, 2, 3]);
         let long = pack(&[vec![7; 300]]);
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_at_the_ends_of_their_forms() {
+    fn lengths_at_form_boundaries_are_accepted() {
         for (length, bytes) in
             [(0x7F, 1), (0x80, 2), (0x3FFF, 2), (0x4000, 3), (0x1F_FFFF, 3), (0x20_0000, 4)]
         {
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_aggregate_is_refused() {
+    fn malformed_aggregates_are_refused() {
         let read = |bytes| Aggregate::read(id(), bytes);
         assert_eq!(read(&[]), Err(WireError::Truncated));
         assert_eq!(read(&[0x9C]), Err(WireError::Truncated));
@@ -385,14 +388,14 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn messages_come_back(messages in messages()) {
+        fn messages_are_read_back(messages in messages()) {
             let bytes = pack(&messages);
             let read: Vec<&[u8]> = Aggregate::read(id(), &bytes)?.messages()?.collect();
             prop_assert_eq!(read, messages);
         }
 
         #[test]
-        fn nothing_panics_on_any_bytes(mut bytes: Vec<u8>, compression in 0..2_u8) {
+        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>, compression in 0..2_u8) {
             bytes.splice(..0, [0x9C, compression]);
             let _ = Aggregate::read(id(), &bytes)?.messages().map(Iterator::count);
         }
@@ -433,7 +436,7 @@ mod tests {
         }
 
         #[test]
-        fn compressed_messages_come_back() {
+        fn compressed_messages_are_read_back() {
             let messages = vec![vec![7; 500], vec![8; 20], b"abcabcabcabc".to_vec()];
             let bytes = compressed(&messages).expect("smaller");
             assert!(bytes.len() < 60 && bytes[..2] == [0x9C, 1]);
@@ -448,12 +451,12 @@ mod tests {
         }
 
         #[test]
-        fn a_bomb_is_refused() {
+        fn a_decompression_bomb_is_refused() {
             let megabytes = vec![0; 10_000_000];
             let honest = with_stream(megabytes.len(), &megabytes);
             assert!(honest.len() < 11_000);
             assert_eq!(unpack(&honest, 65_536), Err(WireError::BadLength));
-            // One that says that it is small is inflated no further than it said.
+            // An aggregate that declares too small a length is inflated no further than that.
             let lying = with_stream(100, &megabytes);
             let mut buffer = vec![0xEE; 65_536];
             let aggregate = Aggregate::read(id(), &lying).expect("an aggregate");
@@ -464,8 +467,8 @@ mod tests {
         }
 
         #[test]
-        fn what_is_inside_is_checked_too() {
-            // Behind forty messages of one byte, which compress well.
+        fn inflated_messages_are_checked_too() {
+            // After forty messages of one byte, which compress well.
             let with_end = |end: &[u8]| {
                 let body = [&[1; 80], end].concat();
                 unpack(&with_stream(body.len(), &body), 100)
@@ -478,15 +481,15 @@ mod tests {
         }
 
         #[test]
-        fn a_stream_that_should_have_been_sent_plain_is_refused() {
+        fn a_stream_longer_than_its_contents_is_refused() {
             assert_eq!(unpack(&with_stream(2, &[1, 7]), 100), Err(WireError::BadLength));
-            // Empty blocks without end: five bytes of stream each, and nothing comes out.
+            // A long series of empty blocks: five bytes of stream each, without output.
             let blocks = [0, 0, 0, 0xFF, 0xFF].repeat(10_000);
             assert_eq!(unpack(&[&[0x9C, 1, 5], &blocks[..]].concat(), 100), Err(WireError::BadLength));
         }
 
         #[test]
-        fn one_state_serves_many() {
+        fn one_state_serves_many_aggregates() {
             let (mut deflater, mut inflater) = (Deflater::new(), Inflater::new());
             let (mut small, mut large) = ([0; 400], [0; 400]);
             for byte in 0..5 {
@@ -495,7 +498,7 @@ mod tests {
                 let bytes = deflater.compress(&aggregate, &mut small).expect("smaller");
                 let arrived = Aggregate::read(id(), bytes).expect("just packed");
                 assert_eq!(deflater.compress(&arrived, &mut [0; 400]), Err(CompressError::Unsuitable));
-                // A bad stream leaves nothing behind.
+                // A bad stream does not affect the next one.
                 assert!(inflater.unpack(&Aggregate { body: &[9, 0xFF], ..arrived }, &mut large).is_err());
                 let messages: Vec<&[u8]> = inflater.unpack(&arrived, &mut large).expect("sound").collect();
                 assert_eq!(messages, [[byte; 300]]);
@@ -515,7 +518,7 @@ mod tests {
             }
 
             #[test]
-            fn no_stream_panics(mut bytes: Vec<u8>, length in 0..300_usize, flip in 0..400_usize) {
+            fn arbitrary_streams_never_panic(mut bytes: Vec<u8>, length in 0..300_usize, flip in 0..400_usize) {
                 let mut damaged = with_stream(length, &vec![3; length]);
                 if let Some(byte) = damaged.get_mut(flip) {
                     *byte ^= 0x11;

@@ -1,5 +1,5 @@
-//! The values that stand in a bit stream: those of the core, integers, plain and compressed, numbers whose range both sides
-//! know, vectors and rotations.
+//! The values of a bit stream: those of the core, plain and compressed integers, numbers within a range known to
+//! both sides, vectors and rotations.
 
 use core::net::SocketAddr;
 use core::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 use crate::wire::address;
 
-/// A bit; its delta is the bit itself, since a flag for it would be as long.
+/// One bit. Its delta is the bit itself, since a flag would be as long.
 impl Item for bool {
     const HAS_DELTA_FLAG: Self = false;
 
@@ -23,13 +23,13 @@ impl Item for bool {
     }
 }
 
-/// Half the steps of a compressed `f32`, which go from -1 to 1.
+/// Half the number of steps of a compressed `f32`, which spans -1 to 1.
 const F32_STEPS: f32 = 32_767.5;
-/// Half the steps of a compressed `f64`.
+/// Half the number of steps of a compressed `f64`.
 const F64_STEPS: f64 = 2_147_483_648.0;
 
-/// Compressed: a fraction of -1..=1 in 16 bits, the nearest step below. Values outside are written as the nearest end,
-/// and what is no number as -1.
+/// Compressed: a fraction of -1..=1 in 16 bits, rounded down to a step. Values outside are clamped, and NaN is
+/// written as -1.
 impl Item for f32 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -44,13 +44,13 @@ impl Item for f32 {
     }
 
     fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
-        // The cast stays at the ends of the range.
+        // The cast saturates at the ends of the range.
         writer.write(((self + 1.0) * F32_STEPS) as u16)
     }
 }
 
-/// Compressed: a fraction of -1..=1 in 32 bits, the nearest step below. The end 1, which overflows in the original, is
-/// written as the last step; otherwise as for `f32`.
+/// Compressed: a fraction of -1..=1 in 32 bits, rounded down to a step. The end 1, which overflows in C++ RakNet,
+/// is written as the last step; otherwise as for `f32`.
 impl Item for f64 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.read().map(Self::from_bits)
@@ -69,7 +69,7 @@ impl Item for f64 {
     }
 }
 
-/// Aligns, then three bytes, little endian.
+/// Aligns, then three bytes in little endian.
 impl Item for U24 {
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         let bytes = reader.aligned_bytes(3)?;
@@ -102,7 +102,7 @@ impl Item for NetworkId {
     }
 }
 
-/// The longest address: version 6.
+/// The longest address, which is of IPv6.
 const ADDRESS: usize = 29;
 
 impl Item for SocketAddr {
@@ -125,7 +125,7 @@ impl Item for SocketAddr {
     }
 }
 
-/// The integers of a bit stream: `u8` to `u64` and `i8` to `i64`, and no other.
+/// The integers of a bit stream: `u8` to `u64` and `i8` to `i64`. The trait is sealed.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamReader, Integer};
@@ -141,9 +141,9 @@ pub(super) mod sealed {
     #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
     pub trait Sealed: Sized {
         const BITS: u32;
-        /// How far the value lies above `base`, which is not greater.
+        /// Returns the distance of the value above `base`, which is not greater.
         fn above(self, base: Self) -> u64;
-        /// The value `distance` above `self`; wraps.
+        /// Returns the value `distance` above `self`; wraps.
         fn plus(self, distance: u64) -> Self;
     }
 }
@@ -188,9 +188,10 @@ macro_rules! integers {
 
 integers!(u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64);
 
-/// Appends a big-endian number without its zero bytes at the end (docs/raknet.md#compressed-integers): a set bit for
-/// each, then a clear bit and the bytes before. Of one byte that is left alone, a zero high nibble is left out in the
-/// same way.
+/// Appends a big-endian number without its trailing zero bytes (docs/raknet.md#compressed-integers).
+///
+/// A set bit stands for each dropped byte, then a clear bit and the other bytes follow. If one byte is left, a zero
+/// high nibble is dropped in the same way.
 fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(), WireError> {
     let mut rest = number;
     while let [before @ .., last] = rest
@@ -209,7 +210,7 @@ fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(
     writer.bits.bits(byte.into(), if small { 4 } else { 8 })
 }
 
-/// Fills `number`, which is all zero, with what [`write_compressed`] wrote.
+/// Reads a number that [`write_compressed`] wrote into `number`, which is all zero.
 fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Result<(), WireError> {
     for length in (2..=number.len()).rev() {
         if !reader.bits.bit()? {
@@ -224,7 +225,7 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// What may happen to an integer outside of its range; both sides must agree.
+/// The treatment of integers outside of their range; both sides must agree.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamWriter, Outside};
@@ -239,9 +240,9 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
-    /// It cannot be written; there is no bit for it.
+    /// Refuses to write them; the encoding has no flag bit.
     Refused,
-    /// A set bit and the whole value stand for it; a clear bit stands before values inside.
+    /// Writes a set bit and the whole value; a clear bit precedes values inside.
     Flagged,
 }
 
@@ -252,7 +253,7 @@ impl BitStreamReader<'_> {
     /// Takes an integer that was written with the same range.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty or the value not in it, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] when the range is empty or the value outside of it, [`WireError::Truncated`].
     pub fn ranged<T: Integer>(&mut self, range: RangeInclusive<T>, outside: Outside) -> Result<T, WireError> {
         let (width, count) = width(&range)?;
         if outside == Outside::Flagged && self.bits.bit()? {
@@ -267,7 +268,7 @@ impl BitStreamReader<'_> {
         Ok(range.start().plus(distance))
     }
 
-    /// Takes a number of a range in 16 bits.
+    /// Takes a number within a range, in 16 bits.
     ///
     /// # Errors
     /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::Truncated`].
@@ -282,7 +283,7 @@ impl BitStreamWriter<'_> {
     /// Appends an integer in as many bits as the width of its range needs: none for a range of one value.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty, or the value outside and that is [`Outside::Refused`];
+    /// [`WireError::BadValue`] when the range is empty, or with [`Outside::Refused`] when the value is outside;
     /// [`WireError::NoRoom`].
     pub fn ranged<T: Integer>(
         &mut self,
@@ -304,18 +305,18 @@ impl BitStreamWriter<'_> {
         self.write_bits(&distance.to_le_bytes(), count, Alignment::Right)
     }
 
-    /// Appends a number of a range in 16 bits, the nearest step below; outside of it, the nearest end.
+    /// Appends a number within a range, in 16 bits, rounded down to a step; values outside are clamped.
     ///
     /// # Errors
     /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::NoRoom`].
     pub fn float16(&mut self, value: f32, range: RangeInclusive<f32>) -> Result<(), WireError> {
         let width = float_width(&range)?;
-        // The cast stays at the ends of the range, and makes 0 of what is no number.
+        // The cast saturates at the ends of the range and turns NaN into 0.
         self.write((STEPS * (value - range.start()) / width) as u16)
     }
 }
 
-/// The greatest distance from the start of the range, and the bits that hold it.
+/// Returns the width of the range and the number of bits that hold it.
 fn width<T: Integer>(range: &RangeInclusive<T>) -> Result<(u64, usize), WireError> {
     if range.is_empty() {
         return Err(WireError::BadValue);
@@ -369,24 +370,24 @@ pub type Matrix = [[f32; 3]; 3];
 pub struct Quaternion {
     /// The cosine of half the angle.
     pub w: f32,
-    /// The axis, times the sine of half the angle.
+    /// The x component of the axis, times the sine of half the angle.
     pub x: f32,
-    /// See `x`.
+    /// The y component, likewise.
     pub y: f32,
-    /// See `x`.
+    /// The z component, likewise.
     pub z: f32,
 }
 
 /// The length below which a vector has no direction.
 const NO_DIRECTION: f32 = 0.000_01;
-/// Steps of a component of a quaternion, which goes from 0 to 1.
+/// Steps of a quaternion's component, whose magnitude is 0 to 1.
 const UNIT_STEPS: f64 = 65_535.0;
 
 impl BitStreamReader<'_> {
     /// Takes a vector of any length.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when its length is infinite or no number, [`WireError::Truncated`].
+    /// [`WireError::BadValue`] when its length is infinite or NaN, [`WireError::Truncated`].
     pub fn vector(&mut self) -> Result<Vector, WireError> {
         let length = self.read::<f32>()?;
         if !length.is_finite() {
@@ -406,7 +407,7 @@ impl BitStreamReader<'_> {
         each(|| self.float16(-1.0..=1.0))
     }
 
-    /// Takes a rotation. Of w only the sign is on the wire; what the other three leave over is its size.
+    /// Takes a rotation. Only the sign of w is on the wire; its magnitude follows from the other three components.
     ///
     /// # Errors
     /// [`WireError::Truncated`].
@@ -436,7 +437,7 @@ impl BitStreamWriter<'_> {
     /// Appends a vector of any length: 80 bits, or 32 if it is shorter than 0.00001.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when its length is infinite or no number, [`WireError::NoRoom`].
+    /// [`WireError::BadValue`] when its length is infinite or NaN, [`WireError::NoRoom`].
     pub fn vector(&mut self, vector: Vector) -> Result<(), WireError> {
         let [x, y, z] = vector;
         let length = libm::sqrtf(x * x + y * y + z * z);
@@ -450,7 +451,7 @@ impl BitStreamWriter<'_> {
         vector.into_iter().try_for_each(|part| self.write_compressed(part / length))
     }
 
-    /// Appends a vector of length 1: 48 bits. Components outside of -1..=1 are written as the nearest end.
+    /// Appends a vector of length 1: 48 bits. Components outside of -1..=1 are clamped.
     ///
     /// # Errors
     /// [`WireError::NoRoom`].
@@ -468,7 +469,8 @@ impl BitStreamWriter<'_> {
         [x, y, z].into_iter().try_for_each(|part| self.write((f64::from(part.abs()) * UNIT_STEPS) as u16))
     }
 
-    /// Appends a rotation that is given as a matrix: 52 bits. What is no rotation comes out as some rotation.
+    /// Appends a rotation given as a matrix: 52 bits. If `matrix` is not a rotation, the result is an unspecified
+    /// rotation.
     ///
     /// # Errors
     /// [`WireError::NoRoom`].
@@ -477,7 +479,7 @@ impl BitStreamWriter<'_> {
     }
 }
 
-/// Reads three times, in order.
+/// Calls `read` three times, in order.
 fn each<T>(mut read: impl FnMut() -> Result<T, WireError>) -> Result<[T; 3], WireError> {
     Ok([read()?, read()?, read()?])
 }

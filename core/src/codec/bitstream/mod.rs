@@ -1,33 +1,31 @@
-//! RakNet's bit stream, in which games of that library write their messages (docs/raknet.md#bit-streams).
+//! RakNet's bit stream, in which games based on RakNet write their messages (docs/raknet.md#bit-streams).
 //!
-//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and
-//! [`BitWriter`]: bits fill each byte from the most significant, and nothing is aligned
-//! except where this table says so.
+//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and [`BitWriter`]: bits fill each byte from the most significant one, and only the entries of this table that say so are aligned.
 //!
-//! | what | bits |
+//! | value | bits |
 //! |---|---|
 //! | integers, `f32`, `f64` | 8, 16, 32 or 64, big endian; signed ones in two's complement |
 //! | `bool` | 1 |
 //! | [`U24`](crate::U24) | **aligns**, then 24, little endian |
 //! | [`Guid`](crate::raknet::Guid), [`NetworkId`](crate::raknet::NetworkId) | 64, big endian |
 //! | `SocketAddr` | 56 or 232, the bytes of [`wire::address`](crate::wire::address) |
-//! | compressed integers | 4 to 65, by how many of their *low-order* bytes are zero |
+//! | compressed integers | 4 to 65, depending on the number of zero bytes at the *low-order* end |
 //! | compressed `f32`, `f64` in -1..=1 | 16, 32 |
-//! | delta | 1 if the value is the last one, else 1 and the value; `bool` always 1 |
-//! | bits of bytes | as many as asked for; the last byte gives its low or its high ones ([`Alignment`]) |
+//! | delta | 1 if the value equals the last one, else 1 and the value; `bool` always 1 |
+//! | bits of bytes | the given number; of the last byte its low or its high bits ([`Alignment`]) |
 //! | aligned bytes | **aligns**, then the bytes |
 //! | aligned bytes, safe | their number as a compressed `u32`; if not 0, **aligns**, then the bytes |
 //! | string | length in bytes as `u16`, **aligns**, then the bytes |
-//! | compressed string | length in bits as a compressed `u32`, then codes of English frequencies |
+//! | compressed string | length in bits as a compressed `u32`, then Huffman codes for English text |
 //! | `f32` in a range | 16 |
-//! | integer in a range | as many as the width of the range needs, low byte first; optionally 1 before it ([`Outside`]) |
+//! | integer in a range | the bits of the width of the range, low byte first; optionally preceded by 1 ([`Outside`]) |
 //! | vector | length as `f32`; if more than 0.00001, the direction as three compressed `f32` |
 //! | unit vector | three times 16, each a fraction of -1..=1 |
 //! | unit quaternion, rotation matrix | 4 signs and three times 16 |
 //!
-//! Strings are bytes: RakNet knows no encoding.
+//! Strings are bytes: RakNet specifies no character encoding.
 //!
-//! A read or write of several fields that fails leaves the position after those that it finished.
+//! If a read or write of several fields fails, the position is after the last completed field.
 
 mod items;
 mod strings;
@@ -41,7 +39,7 @@ use crate::cursor::WireError;
 
 pub use items::{Integer, Matrix, Outside, Quaternion, Vector};
 
-/// Reads what a RakNet bit stream holds.
+/// Reads values from a RakNet bit stream.
 ///
 /// ```
 /// use rakwire::codec::bitstream::BitStreamReader;
@@ -58,13 +56,14 @@ pub struct BitStreamReader<'a> {
 }
 
 impl<'a> BitStreamReader<'a> {
-    /// A reader of all bits of `bytes`.
+    /// Creates a reader of all bits of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bits: BitReader::new(bytes) }
     }
 
-    /// A reader of the first `count` bits of `bytes`, for messages whose length is no multiple of eight bits.
+    /// Creates a reader of the first `count` bits of `bytes`, for messages whose length is not a multiple of eight
+    /// bits.
     ///
     /// # Errors
     /// [`WireError::Truncated`] when `bytes` has fewer.
@@ -72,12 +71,12 @@ impl<'a> BitStreamReader<'a> {
         Ok(Self { bits: BitReader::with_bits(bytes, count)? })
     }
 
-    /// The bits themselves, for formats that RakNet does not know.
+    /// Returns the underlying bit reader, for formats outside of RakNet.
     pub const fn bits(&mut self) -> &mut BitReader<'a, Msb> {
         &mut self.bits
     }
 
-    /// How many bits remain.
+    /// Returns the number of remaining bits.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.bits.remaining()
@@ -86,7 +85,7 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a value.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or what [`Item::read`] of the type says.
+    /// [`WireError::Truncated`], or an error of the type's [`Item::read`].
     pub fn read<T: Item>(&mut self) -> Result<T, WireError> {
         T::read(self)
     }
@@ -94,7 +93,7 @@ impl<'a> BitStreamReader<'a> {
     /// Takes a compressed value (docs/raknet.md#compressed-integers).
     ///
     /// # Errors
-    /// [`WireError::Truncated`], or what [`Item::read_compressed`] of the type says.
+    /// [`WireError::Truncated`], or an error of the type's [`Item::read_compressed`].
     pub fn read_compressed<T: Item>(&mut self) -> Result<T, WireError> {
         T::read_compressed(self)
     }
@@ -116,7 +115,7 @@ impl<'a> BitStreamReader<'a> {
     }
 }
 
-/// Writes a RakNet bit stream into a lent buffer, which has the last bits after [`finish`](Self::finish).
+/// Writes a RakNet bit stream into a borrowed buffer. [`finish`](Self::finish) stores the last bits.
 ///
 /// ```
 /// use rakwire::codec::bitstream::BitStreamWriter;
@@ -134,24 +133,24 @@ pub struct BitStreamWriter<'b> {
 }
 
 impl<'b> BitStreamWriter<'b> {
-    /// A writer at the front of `buffer`.
+    /// Creates a writer at the front of `buffer`.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { bits: BitWriter::new(buffer) }
     }
 
-    /// The bits themselves, for formats that RakNet does not know.
+    /// Returns the underlying bit writer, for formats outside of RakNet.
     pub const fn bits(&mut self) -> &mut BitWriter<'b, Msb> {
         &mut self.bits
     }
 
-    /// How many bits were written.
+    /// Returns the number of bits written.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.bits.position()
     }
 
-    /// What was written; the bits that fill up its last byte are zero.
+    /// Returns the written bytes; the unused bits of the last byte are zero.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.bits.finish()
@@ -160,7 +159,8 @@ impl<'b> BitStreamWriter<'b> {
     /// Appends a value.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`], or what [`Item::write`] of the type says. So for the three methods below.
+    /// [`WireError::NoRoom`], or an error of the type's [`Item::write`]. This holds for the three methods below as
+    /// well.
     pub fn write<T: Item>(&mut self, value: T) -> Result<(), WireError> {
         value.write(self)
     }
@@ -173,7 +173,7 @@ impl<'b> BitStreamWriter<'b> {
         value.write_compressed(self)
     }
 
-    /// Appends a value as a delta: one bit if it equals `last`, which the reader must know.
+    /// Appends a value as a delta: one bit if it equals `last`, which the reader must have too.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -181,7 +181,7 @@ impl<'b> BitStreamWriter<'b> {
         if self.delta_flag(value, last)? { self.write(value) } else { Ok(()) }
     }
 
-    /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must know.
+    /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must have too.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -189,7 +189,7 @@ impl<'b> BitStreamWriter<'b> {
         if self.delta_flag(value, last)? { self.write_compressed(value) } else { Ok(()) }
     }
 
-    /// Appends the bit before the value of a delta; false when the value is not to follow.
+    /// Appends the flag bit of a delta; returns false if the value does not follow.
     fn delta_flag<T: Item>(&mut self, value: T, last: T) -> Result<bool, WireError> {
         let follows = !T::HAS_DELTA_FLAG || value != last;
         if T::HAS_DELTA_FLAG {
@@ -200,10 +200,10 @@ impl<'b> BitStreamWriter<'b> {
 }
 
 /// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`](crate::U24), [`Guid`](crate::raknet::Guid),
-/// [`NetworkId`](crate::raknet::NetworkId), `SocketAddr`, and what an application adds.
+/// [`NetworkId`](crate::raknet::NetworkId), `SocketAddr`, and types of the application.
 ///
-/// Only [`read`](Self::read) and [`write`](Self::write) are required. What has no compressed form is not compressed, as
-/// in RakNet.
+/// Only [`read`](Self::read) and [`write`](Self::write) are required. As in RakNet, a type without a compressed
+/// form is written uncompressed.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Item};
@@ -229,13 +229,13 @@ impl<'b> BitStreamWriter<'b> {
 /// # Ok::<(), WireError>(())
 /// ```
 pub trait Item: Copy + PartialEq {
-    /// Whether a delta begins with a bit that tells whether the value follows. Without it the value always does.
+    /// True if a delta begins with a bit that says whether the value follows. Otherwise the value always follows.
     const HAS_DELTA_FLAG: bool = true;
 
     /// Takes the value.
     ///
     /// # Errors
-    /// [`WireError::Truncated`]; an implementor may refuse values with others.
+    /// [`WireError::Truncated`]; an implementation may return other errors for values that it refuses.
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError>;
 
     /// Appends the value.
@@ -261,7 +261,7 @@ pub trait Item: Copy + PartialEq {
     }
 }
 
-/// Which bits of the last byte count when a number of bits is no multiple of eight.
+/// The bits of the last byte that count if a number of bits is not a multiple of eight.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{Alignment, BitStreamWriter};
@@ -278,15 +278,16 @@ pub trait Item: Copy + PartialEq {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alignment {
-    /// Its low bits, as RakNet does where nothing is said.
+    /// The low bits, which is RakNet's default.
     Right,
-    /// Its high bits.
+    /// The high bits.
     Left,
 }
 
 impl<'a> BitStreamReader<'a> {
-    /// Fills the first bytes of `out` with `count` bits, the last partial one as `alignment` says; its other bits are
-    /// zero.
+    /// Fills the first bytes of `out` with `count` bits.
+    ///
+    /// In a last partial byte, `alignment` selects the bits that are filled; its other bits are zero.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when `out` has fewer bits, [`WireError::Truncated`] when fewer remain.
@@ -316,11 +317,11 @@ impl<'a> BitStreamReader<'a> {
         self.bits.aligned_bytes(count)
     }
 
-    /// Takes bytes whose number, at most `max`, stands before them.
+    /// Takes bytes that are preceded by their number, which may be at most `max`.
     ///
     /// # Errors
-    /// [`WireError::BadLength`] when there are more than `max` (the original cuts them off and loses its place in the
-    /// stream), [`WireError::Truncated`].
+    /// [`WireError::BadLength`] when there are more than `max` (C++ RakNet truncates them and loses its position in
+    /// the stream), [`WireError::Truncated`].
     pub fn aligned_bytes_safe(&mut self, max: usize) -> Result<&'a [u8], WireError> {
         match usize::try_from(self.read_compressed::<u32>()?) {
             Ok(0) => Ok(&[]),
@@ -331,7 +332,8 @@ impl<'a> BitStreamReader<'a> {
 }
 
 impl BitStreamWriter<'_> {
-    /// Appends `count` bits of `bytes`: whole bytes, then of the last partial one those that `alignment` says.
+    /// Appends `count` bits of `bytes`: whole bytes, then the bits of the last partial one that `alignment`
+    /// selects.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when `bytes` has fewer, [`WireError::NoRoom`].
@@ -360,7 +362,7 @@ impl BitStreamWriter<'_> {
         self.bits.bytes(bytes)
     }
 
-    /// Appends the bytes and, before them, their number.
+    /// Appends the bytes, preceded by their number.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when there are 2^32 or more, [`WireError::NoRoom`].

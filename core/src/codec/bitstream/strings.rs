@@ -1,9 +1,8 @@
-//! Strings, plain and compressed by RakNet's Huffman code for English text.
+//! Strings, plain and compressed with RakNet's Huffman code for English text.
 //!
-//! Both sides must build the same tree, so what matters is what was counted and how ties are decided. Bytes that were
-//! never counted weigh 1. The lightest two trees are joined until one is left, the lighter on the side of bit 0; of
-//! trees that weigh the same, the one that came into the list last is the first to leave it. The tree is built at
-//! compile time.
+//! Both sides must build the same tree, so the frequencies and the order of ties matter. Bytes that do not occur in
+//! the sample text weigh 1. The two lightest trees are joined until one is left, the lighter one on the side of bit
+//! 0. Of trees with equal weights, the one inserted last is taken first. The tree is built at compile time.
 
 use super::{BitStreamReader, BitStreamWriter};
 use crate::codec::bits::{BitReader, Msb};
@@ -19,13 +18,13 @@ impl<'a> BitStreamReader<'a> {
         self.aligned_bytes(count.into())
     }
 
-    /// Takes a compressed string into the front of `out` and gives that.
+    /// Takes a compressed string into the front of `out` and returns it.
     ///
     /// Bits after the last whole code are padding and ignored.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::BadLength`] when the string is longer than `out` (the original cuts it
-    /// off).
+    /// [`WireError::Truncated`], [`WireError::BadLength`] when the string is longer than `out` (C++ RakNet
+    /// truncates it).
     pub fn compressed_string<'o>(&mut self, out: &'o mut [u8]) -> Result<&'o [u8], WireError> {
         let count = usize::try_from(self.read_compressed::<u32>()?).map_err(|_| WireError::Truncated)?;
         if count > self.bits.remaining() {
@@ -41,7 +40,7 @@ impl<'a> BitStreamReader<'a> {
     }
 }
 
-/// The next byte of a compressed string after which `end` bits remain, or none when only padding was left.
+/// Returns the next byte of a compressed string after which `end` bits remain, or `None` if only padding is left.
 fn next_byte(bits: &mut BitReader<'_, Msb>, end: usize) -> Result<Option<u8>, WireError> {
     let mut walk = Walk::START;
     while bits.remaining() > end {
@@ -64,7 +63,7 @@ impl BitStreamWriter<'_> {
         self.aligned_bytes(string)
     }
 
-    /// Appends a compressed string: 3 bits for a space to 16 for what English does not use.
+    /// Appends a compressed string: from 3 bits for a space to 16 bits for bytes that English does not use.
     ///
     /// # Errors
     /// [`WireError::BadLength`] when it has 2^28 bytes or more, [`WireError::NoRoom`].
@@ -73,8 +72,8 @@ impl BitStreamWriter<'_> {
             return Err(WireError::BadLength);
         }
         let plain: u32 = string.iter().map(|byte| u32::from(code(*byte).length)).sum();
-        // The codes are filled up to whole bytes with the beginning of a code that does not end there, so that no
-        // reader takes the padding for a byte.
+        // The codes are padded to whole bytes with the prefix of a longer code, so that no reader takes the padding
+        // for a byte.
         let padding = plain.next_multiple_of(8) - plain;
         self.write_compressed(plain + padding)?;
         for byte in string {
@@ -85,18 +84,18 @@ impl BitStreamWriter<'_> {
     }
 }
 
-/// The bits that stand for a byte: the low `length` ones, 3 to 16.
+/// The code of a byte: the low `length` bits, 3 to 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Code {
     bits: u16,
     length: u8,
 }
 
-/// A place in the tree that is not a leaf.
+/// An inner node of the tree.
 #[derive(Clone, Copy, Debug)]
 struct Walk(u16);
 
-/// Where one more bit leads.
+/// The node that the next bit leads to.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Byte(u8),
@@ -104,7 +103,7 @@ enum Step {
 }
 
 impl Walk {
-    /// The root: where every code begins.
+    /// The root, where every code begins.
     const START: Self = Self(ROOT);
 
     fn step(self, bit: bool) -> Step {
@@ -114,23 +113,24 @@ impl Walk {
     }
 }
 
-/// The code of a byte.
+/// Returns the code of a byte.
 fn code(byte: u8) -> Code {
     CODES.get(usize::from(byte)).copied().unwrap_or(Code { bits: 0, length: 0 })
 }
 
-/// `count` bits, at most 7, that end no code: the beginning of the first code that is longer.
+/// Returns `count` bits, at most 7, that complete no code: the beginning of the first code that is longer.
 fn padding(count: u32) -> u64 {
     let longer = CODES.iter().find(|code| u32::from(code.length) > count);
     longer.map_or(0, |code| u64::from(code.bits) >> (u32::from(code.length) - count))
 }
 
 const BYTES: usize = 256;
-/// Nodes below 256 are leaves, each its byte. The others are named in the order in which they are made.
+/// The number of nodes. Nodes below 256 are leaves, one per byte; inner nodes are numbered in the order of
+/// creation.
 const NODES: usize = 2 * BYTES - 1;
 const ROOT: u16 = (NODES - 1) as u16;
 
-/// How often each printable character, from the space on, was counted in the text that RakNet's code is made for.
+/// Frequencies of the printable characters, from the space on, in the sample text of RakNet's code.
 const PRINTABLE: [u32; 94] = [
     11084, 58, 63, 1, 0, 31, 0, 317, 64, 64, 44, 0, 695, 62, 980, 266, // space to /
     69, 67, 56, 7, 73, 3, 14, 2, 69, 1, 167, 9, 1, 2, 25, 94, // 0 to ?
@@ -140,7 +140,7 @@ const PRINTABLE: [u32; 94] = [
     848, 47, 2586, 2919, 4771, 1707, 535, 1106, 152, 1243, 100, 0, 2, 0, // p to }
 ];
 
-/// How often a byte was counted; `~` stands with the line ends, since it was counted after a gap.
+/// Returns the frequency of a byte. `~` is listed with the line ends, since the table ends before it.
 const fn frequency(byte: usize) -> u32 {
     match byte {
         0x0A => 722,
@@ -151,7 +151,7 @@ const fn frequency(byte: usize) -> u32 {
     }
 }
 
-/// What the slow model of the tests builds its own tree from.
+/// Returns the frequency from which the reference model of the tests builds its own tree.
 #[cfg(test)]
 pub(super) const fn counted(byte: u8) -> u32 {
     frequency(byte as usize)
@@ -161,7 +161,7 @@ static TREE: [[u16; 2]; BYTES - 1] = BUILT;
 static CODES: [Code; BYTES] = codes(&BUILT);
 const BUILT: [[u16; 2]; BYTES - 1] = build();
 
-/// A tree that waits to be joined: its root and what it weighs.
+/// A tree that waits to be joined: its root and its weight.
 type Tree = (u16, u32);
 
 /// Trees that wait to be joined, the heaviest first.
@@ -208,7 +208,7 @@ const fn build() -> [[u16; 2]; BYTES - 1] {
     tree
 }
 
-/// The codes of all nodes from the root down, of which the leaves are kept.
+/// Returns the codes of all leaves, computed from the root down.
 const fn codes(tree: &[[u16; 2]; BYTES - 1]) -> [Code; BYTES] {
     let none = Code { bits: 0, length: 0 };
     let mut all = [none; NODES];
@@ -252,18 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn codes_follow_the_frequencies() {
+    fn frequent_bytes_have_short_codes() {
         assert_eq!(bits(b'h'), (0b11000, 5));
         assert_eq!(bits(b'e'), (0b000, 3));
         assert_eq!(bits(b'l'), (0b10010, 5));
         assert_eq!(bits(b'o'), (0b1000, 4));
-        // Decided by ties alone.
+        // The order of ties alone decides this code.
         assert_eq!(bits(0), (0b0101_0111_1000_1101, 16));
         assert_eq!(CODES.iter().map(|code| code.length).max(), Some(16));
     }
 
     #[test]
-    fn every_code_leads_to_its_byte() {
+    fn every_code_decodes_to_its_byte() {
         for byte in 0..=u8::MAX {
             let code = code(byte);
             let mut walk = Walk::START;

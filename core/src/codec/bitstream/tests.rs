@@ -1,5 +1,7 @@
-//! Laws that hold for all values, and the ends of the ranges; and a second, slow implementation of the bit stream, a list of
-//! bits written from the rules of docs/raknet.md#bit-stream-rules alone: whatever value is written, both write the same bits.
+//! Properties of all values and of the ends of ranges, and a comparison with a reference implementation.
+//!
+//! The reference is a list of bits, written only from docs/raknet.md#bit-stream-rules. Both must write the same
+//! bits for every value.
 
 use core::net::SocketAddr;
 use core::ops::RangeInclusive;
@@ -13,7 +15,7 @@ use crate::cursor::WireError;
 use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 
-/// Checks that what `write` writes after `lead` bits reads back, and that no bit less is enough.
+/// Checks that a value written after `lead` bits is read back, and that one bit less is not enough.
 fn law<T>(
     lead: u32,
     write: impl Fn(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
@@ -74,8 +76,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn integers_come_back(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
-        // Shifted both ways, so that zero bytes stand at both ends.
+    fn integers_are_read_back(lead in 0..9_u32, value: u64, last: u64, shift in 0..64_u32) {
+        // Shifted in both directions, so that either end has zero bytes.
         for value in [value, value >> shift, value << shift] {
             integer(lead, value as u8, last as u8);
             integer(lead, value as u16, last as u16);
@@ -89,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn other_items_come_back(lead in 0..9_u32, value: u64, last: u64, to in address(), from in address()) {
+    fn other_items_are_read_back(lead in 0..9_u32, value: u64, last: u64, to in address(), from in address()) {
         item(lead, U24::new(value as u32), U24::new(last as u32));
         item(lead, Guid(value), Guid(last));
         item(lead, NetworkId(value), NetworkId(last));
@@ -101,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_and_strings_come_back(lead in 0..9_u32, bytes in proptest::collection::vec(any::<u8>(), 1..70)) {
+    fn bytes_and_strings_are_read_back(lead in 0..9_u32, bytes in proptest::collection::vec(any::<u8>(), 1..70)) {
         let read = law(lead, |w| w.string(&bytes), |r| Ok(r.string()?.to_vec()));
         prop_assert_eq!(&read, &bytes);
         let safe = law(lead, |w| w.aligned_bytes_safe(&bytes), |r| Ok(r.aligned_bytes_safe(70)?.to_vec()));
@@ -127,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn fractions_come_back_nearly(lead in 0..9_u32, x in -1.0..=1.0_f32, y in -1.0..=1.0_f32, z in -1.0..=1.0_f32) {
+    fn fractions_are_read_back_within_a_step(lead in 0..9_u32, x in -1.0..=1.0_f32, y in -1.0..=1.0_f32, z in -1.0..=1.0_f32) {
         let read = law(lead, |w| w.write_compressed(x), |r| r.read_compressed::<f32>());
         prop_assert!((read - x).abs() < 0.000_04);
         let double = law(lead, |w| w.write_compressed(f64::from(x)), |r| r.read_compressed::<f64>());
@@ -142,11 +144,12 @@ proptest! {
     }
 
     #[test]
-    fn rotations_come_back_nearly(parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32]) {
+    fn rotations_are_read_back_approximately(parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32]) {
         let length = libm::sqrtf(parts.iter().map(|part| part * part).sum());
         prop_assume!(length > 0.1);
         let [w, x, y, z] = parts.map(|part| part / length);
-        // A rotation and its negative are the same; w near 0 has its size from what the others lost to rounding.
+        // A rotation and its negative are equal; near 0, w is determined by the rounding errors of the other
+        // components.
         let rotation = Quaternion { w, x, y, z };
         let read = law(3, |writer| writer.unit_quaternion(rotation), |r| r.unit_quaternion());
         let same = |read: Quaternion| (read.w * w + read.x * x + read.y * y + read.z * z).abs();
@@ -157,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics_on_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60), lead in 0..9_u32) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60), lead in 0..9_u32) {
         let fresh = || {
             let mut reader = BitStreamReader::new(&bytes);
             let _ = reader.bits().bits(lead);
@@ -177,7 +180,7 @@ proptest! {
 }
 
 #[test]
-fn ends_of_fractions() {
+fn fractions_are_clamped_at_their_ends() {
     let write = |value: f32| law(0, move |w| w.write_compressed(value), |r| r.read::<u16>());
     assert_eq!([-1.0, -2.0, 1.0, 2.0, f32::NAN].map(write), [0, 0, 0xFFFF, 0xFFFF, 0]);
     let write = |value: f64| law(0, move |w| w.write_compressed(value), |r| r.read::<u32>());
@@ -187,7 +190,7 @@ fn ends_of_fractions() {
 }
 
 #[test]
-fn what_the_format_forbids_is_refused() {
+fn forbidden_values_are_refused() {
     let mut buffer = [0; 16];
     let mut writer = BitStreamWriter::new(&mut buffer);
     assert_eq!(writer.ranged(1_u8, RangeInclusive::new(2, 1), Outside::Flagged), Err(WireError::BadValue));
@@ -209,7 +212,7 @@ fn what_the_format_forbids_is_refused() {
 
 #[test]
 fn counts_from_the_network_are_not_trusted() {
-    // Four billion bytes, and as many bits, of which none are there.
+    // Claims four billion bytes, and as many bits, without any of them.
     let huge = [0x7F, 0xFF, 0xFF, 0xFF, 0x80];
     assert_eq!(BitStreamReader::new(&huge).aligned_bytes_safe(100), Err(WireError::BadLength));
     assert_eq!(BitStreamReader::new(&huge).aligned_bytes_safe(usize::MAX), Err(WireError::Truncated));
@@ -224,7 +227,7 @@ fn counts_from_the_network_are_not_trusted() {
 }
 
 #[test]
-fn empty_strings_still_align() {
+fn empty_strings_align_too() {
     let mut buffer = [0; 8];
     let mut writer = BitStreamWriter::new(&mut buffer);
     writer.write(true).expect("room");
@@ -237,7 +240,7 @@ fn empty_strings_still_align() {
 }
 
 #[test]
-fn a_delta_of_a_bit_is_the_bit() {
+fn the_delta_of_a_bit_is_the_bit() {
     let bits: Vec<bool> = [true, false].into_iter().collect();
     for (value, last) in bits.iter().zip(bits.iter().rev()) {
         assert_eq!(law(0, |w| w.write_delta(*value, *last), |r| r.read::<bool>()), *value);
@@ -245,7 +248,7 @@ fn a_delta_of_a_bit_is_the_bit() {
     }
 }
 
-/// The bits so far, each an entry.
+/// The bits so far, one per entry.
 #[derive(Debug, Default, PartialEq)]
 struct Slow(Vec<bool>);
 
@@ -254,7 +257,7 @@ impl Slow {
         self.0.push(bit);
     }
 
-    /// The low `count` bits of a number, the most significant first.
+    /// Appends the low `count` bits of a number, the most significant first.
     fn number(&mut self, value: u128, count: usize) {
         (0..count).rev().for_each(|place| self.bit(value >> place & 1 == 1));
     }
@@ -265,7 +268,7 @@ impl Slow {
         }
     }
 
-    /// Bytes are dropped from the end while they are zero, and half of the first one if that is.
+    /// Appends a number without trailing zero bytes; of the first byte a zero nibble is dropped too.
     fn compressed(&mut self, value: u128, bytes: usize) {
         let mut left = bytes;
         while left > 1 && (value >> (8 * (bytes - left))).is_multiple_of(256) {
@@ -282,7 +285,7 @@ impl Slow {
         }
     }
 
-    /// The distance from the start, its low byte first; of the last, partial byte the low bits.
+    /// Appends the distance from the start, its low byte first; of the last, partial byte the low bits.
     fn ranged(&mut self, distance: u64, width: u64) {
         let mut count = 0;
         while count < 64 && width >> count != 0 {
@@ -317,7 +320,7 @@ impl Slow {
         [x, y, z].iter().for_each(|part| self.number(((part.abs() * 65_535.0) as u16).into(), 16));
     }
 
-    /// The sizes from the diagonal, the signs from what is not symmetric.
+    /// Appends a rotation matrix: magnitudes from the diagonal, signs from the antisymmetric part.
     fn matrix(&mut self, m: Matrix) {
         let size = |sum: f32| f64::from(sum.max(0.0).sqrt() / 2.0);
         let signed = |size: f64, sign: f32| if sign.is_sign_negative() { -size } else { size };
@@ -345,10 +348,11 @@ impl Slow {
     }
 }
 
-/// A tree of the Huffman code: what it weighs and its leaves with their ways down.
+/// A tree of the Huffman code: its weight and its leaves with their paths.
 type Tree = (u64, Vec<(u8, Vec<bool>)>);
 
-/// The codes of all bytes, by the rule of docs/raknet.md: the two lightest are joined; of equals the youngest first.
+/// Returns the codes of all bytes by the rule of docs/raknet.md: the two lightest trees are joined, of equal ones
+/// the youngest first.
 fn codes() -> Vec<Vec<bool>> {
     let mut waiting: Vec<Tree> = Vec::new();
     let insert = |waiting: &mut Vec<Tree>, tree: Tree| {
@@ -371,7 +375,7 @@ fn codes() -> Vec<Vec<bool>> {
     codes
 }
 
-/// What the real writer writes after `lead` set bits, and what the slow one writes.
+/// Compares the bits of the writer after `lead` set bits with those of the reference.
 fn same(
     lead: usize,
     real: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
@@ -393,7 +397,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn integers_as_the_slow_model(lead in 0..9_usize, value: u64, shift in 0..64_u32, ends: (u64, u64)) {
+    fn integers_match_the_reference(lead in 0..9_usize, value: u64, shift in 0..64_u32, ends: (u64, u64)) {
         for value in [value, value >> shift, value << shift] {
             let (byte, short, word) = (value as u8, value as u16, value as u32);
             same(lead, |w| w.write_compressed(byte), |slow| slow.compressed(byte.into(), 1));
@@ -413,7 +417,7 @@ proptest! {
     }
 
     #[test]
-    fn fractions_and_vectors_as_the_slow_model(lead in 0..9_usize, parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32], scale in 0.0..10_000.0_f32) {
+    fn fractions_and_vectors_match_the_reference(lead in 0..9_usize, parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32], scale in 0.0..10_000.0_f32) {
         let [x, _, _] = parts;
         same(lead, |w| w.write_compressed(x), |slow| slow.fraction(x));
         same(lead, |w| w.float16(x * scale, -5_000.0..=2_000.0), |slow| slow.float16(x * scale, -5_000.0, 2_000.0));
@@ -423,7 +427,7 @@ proptest! {
     }
 
     #[test]
-    fn rotations_as_the_slow_model(lead in 0..9_usize, parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32]) {
+    fn rotations_match_the_reference(lead in 0..9_usize, parts in [-1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32, -1.0..=1.0_f32]) {
         let length = parts.iter().map(|part| part * part).sum::<f32>().sqrt();
         prop_assume!(length > 0.1);
         let [w, x, y, z] = parts.map(|part| part / length);
@@ -435,7 +439,7 @@ proptest! {
     }
 
     #[test]
-    fn strings_as_the_slow_model(lead in 0..9_usize, bytes in proptest::collection::vec(any::<u8>(), 0..60), text in "[ -~]{0,60}") {
+    fn strings_match_the_reference(lead in 0..9_usize, bytes in proptest::collection::vec(any::<u8>(), 0..60), text in "[ -~]{0,60}") {
         let codes = codes();
         for string in [&bytes, text.as_bytes()] {
             same(lead, |w| w.string(string), |slow| slow.string(string));
@@ -451,7 +455,7 @@ proptest! {
     }
 }
 
-/// The matrix that turns each axis as the quaternion does, by turning the axes one by one.
+/// Returns the matrix of a rotation by turning the axes one by one.
 fn rotation([w, x, y, z]: [f32; 4]) -> Matrix {
     let cross = |a: Vector, b: Vector| {
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]

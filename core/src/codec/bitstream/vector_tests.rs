@@ -1,5 +1,7 @@
-//! The vectors of docs/raknet.md#bit-stream-vectors; and what the original writes, captured from it: rows for every type, with
-//! the ends of its range, and behind a bit where alignment matters. Each is written here and read back.
+//! The vectors of docs/raknet.md#bit-stream-vectors and the captured output of C++ RakNet, each written and read
+//! back.
+//!
+//! The captures have rows for every type, with the ends of its range, and after one bit where alignment matters.
 
 use core::fmt::Debug;
 use std::format;
@@ -12,7 +14,7 @@ use crate::serial::U24;
 
 type Written = Result<(), WireError>;
 
-/// Writes, compares bit count and bytes, and gives the bytes to read.
+/// Writes a vector, compares its bit count and bytes, and returns the bytes to read.
 fn written(count: usize, hex: &str, write: impl FnOnce(&mut BitStreamWriter<'_>) -> Written) {
     let mut buffer = [0xEE; 512];
     let mut writer = BitStreamWriter::new(&mut buffer);
@@ -27,14 +29,14 @@ fn bytes(hex: &str) -> std::vec::Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| digit(&pair[0]) << 4 | digit(&pair[1])).collect()
 }
 
-/// Reads all of a vector, and checks that no bit less is enough.
+/// Reads all of a vector, and checks that one bit less is not enough.
 fn read<T>(count: usize, hex: &str, read: impl Fn(&mut BitStreamReader<'_>) -> Result<T, WireError>) -> T {
     let bytes = bytes(hex);
     for short in 0..count {
-        let mut reader = BitStreamReader::with_bits(&bytes, short).expect("fewer than there are");
+        let mut reader = BitStreamReader::with_bits(&bytes, short).expect("fewer bits than the vector has");
         assert!(read(&mut reader).is_err(), "{hex}: {short} bits were enough");
     }
-    let mut reader = BitStreamReader::with_bits(&bytes, count).expect("as many as there are");
+    let mut reader = BitStreamReader::with_bits(&bytes, count).expect("as many bits as the vector has");
     let value = read(&mut reader).expect("a vector");
     assert_eq!(reader.remaining(), 0, "{hex}");
     value
@@ -52,7 +54,7 @@ fn near(found: Vector, wanted: Vector) {
 }
 
 #[test]
-fn bits_and_aligned_scalars() {
+fn bits_and_aligned_scalars_match_the_vectors() {
     written(3, "A0", |writer| [true, false, true].into_iter().try_for_each(|bit| writer.write(bit)));
     written(9, "D280", |writer| {
         writer.write(true)?;
@@ -69,9 +71,9 @@ fn bits_and_aligned_scalars() {
 }
 
 #[test]
-fn bits_of_bytes() {
+fn bits_of_bytes_match_the_vectors() {
     written(5, "A8", |writer| writer.write_bits(&[0x15], 5, Alignment::Right));
-    // The original leaves 101 in the bits after the five (15), which do not count; here they are zero.
+    // C++ RakNet leaves 101 in the unused bits after these five; here they are zero.
     written(5, "10", |writer| writer.write_bits(&[0x15], 5, Alignment::Left));
     written(12, "34A0", |writer| writer.write_bits(&[0x34, 0x0A], 12, Alignment::Right));
     let mut out = [0; 2];
@@ -82,7 +84,7 @@ fn bits_of_bytes() {
 }
 
 #[test]
-fn compressed_numbers() {
+fn compressed_numbers_match_the_vectors() {
     compressed(5_u8, 5, "A8");
     compressed(0x45_u8, 9, "2280");
     compressed(5_u16, 17, "000280");
@@ -100,7 +102,7 @@ fn compressed_numbers() {
 }
 
 #[test]
-fn floats_vectors_and_quaternions() {
+fn floats_vectors_and_quaternions_match_the_vectors() {
     written(16, "3FFF", |writer| writer.float16(2.5, 0.0..=10.0));
     assert!((read(16, "3FFF", |reader| reader.float16(0.0..=10.0)) - 2.5).abs() < 0.001);
     written(80, "40A00000CCCC7FFFE665", |writer| writer.vector([3.0, 0.0, 4.0]));
@@ -115,7 +117,7 @@ fn floats_vectors_and_quaternions() {
 }
 
 #[test]
-fn integers_of_a_range() {
+fn integers_of_a_range_match_the_vectors() {
     written(4, "70", |writer| writer.ranged(7_u32, 0..=10, Outside::Refused));
     assert_eq!(read(4, "70", |reader| reader.ranged(0..=10_u32, Outside::Refused)), 7);
     written(10, "2C40", |writer| writer.ranged(300_u32, 0..=1000, Outside::Refused));
@@ -127,7 +129,7 @@ fn integers_of_a_range() {
 }
 
 #[test]
-fn deltas() {
+fn deltas_match_the_vectors() {
     written(1, "00", |writer| writer.write_delta(1_u16, 1));
     assert_eq!(read(1, "00", |reader| reader.read_delta(1_u16)), 1);
     written(17, "800100", |writer| writer.write_delta(2_u16, 1));
@@ -135,7 +137,7 @@ fn deltas() {
 }
 
 #[test]
-fn strings() {
+fn strings_match_the_vectors() {
     written(32, "00026869", |writer| writer.string(b"hi"));
     written(40, "8001006869", |writer| {
         writer.write(true)?;
@@ -151,7 +153,7 @@ fn strings() {
     assert_eq!(string, b"hello");
 }
 
-/// A value alone, and after one set bit, which shows whether it aligns.
+/// Checks a value alone and after one set bit, which shows whether it aligns.
 fn plain<T: Item + Debug>(value: T, (count, alone): (usize, &str), (after, behind): (usize, &str)) {
     written(count, alone, |writer| writer.write(value));
     assert_eq!(read(count, alone, |reader| reader.read::<T>()), value);
@@ -163,7 +165,7 @@ fn plain<T: Item + Debug>(value: T, (count, alone): (usize, &str), (after, behin
 }
 
 #[test]
-fn plain_values() {
+fn plain_values_match_the_captures() {
     plain(0xA5_u8, (8, "A5"), (9, "D280"));
     plain(-2_i8, (8, "FE"), (9, "FF00"));
     plain(0x1234_u16, (16, "1234"), (17, "891A00"));
@@ -183,7 +185,7 @@ fn plain_values() {
 }
 
 #[test]
-fn compressed_integers() {
+fn compressed_integers_match_the_captures() {
     compressed(0_u8, 5, "80");
     compressed(15_u8, 5, "F8");
     compressed(16_u8, 9, "0800");
@@ -207,13 +209,13 @@ fn compressed_integers() {
     compressed(0x1234_5678_9ABC_DEF0_u64, 65, "091A2B3C4D5E6F7800");
     compressed(-1_i64, 65, "7FFFFFFFFFFFFFFF80");
     compressed(0x1000_0000_0000_0000_i64, 16, "FE10");
-    // What has no compressed form.
+    // Types without a compressed form.
     compressed(true, 1, "80");
     compressed(U24::new(5), 24, "050000");
 }
 
 #[test]
-fn fractions() {
+fn fractions_match_the_captures() {
     for (value, hex) in [(-1.0, "0000"), (0.0, "7FFF"), (-0.25, "5FFF"), (0.999, "FFDE")] {
         written(16, hex, |writer| writer.write_compressed::<f32>(value));
         assert!((read(16, hex, |r| r.read_compressed::<f32>()) - value).abs() < 0.000_04);
@@ -234,7 +236,7 @@ fn fractions() {
     }
 }
 
-/// An integer of a range, of which the original says whether values may lie outside.
+/// Checks an integer of a range; RakNet defines whether values outside are allowed.
 fn ranged<T: Integer + Debug>(
     value: T,
     range: core::ops::RangeInclusive<T>,
@@ -247,7 +249,7 @@ fn ranged<T: Integer + Debug>(
 }
 
 #[test]
-fn ranges() {
+fn ranges_match_the_captures() {
     use Outside::{Flagged, Refused};
     ranged(200_u8, 100..=250, Refused, 8, "64");
     ranged(-1_i8, -2..=2, Refused, 3, "20");
@@ -263,7 +265,7 @@ fn ranges() {
 }
 
 #[test]
-fn vectors() {
+fn vectors_match_the_captures() {
     for (vector, count, hex) in [
         ([0.0, 0.0, 0.0], 32, "00000000"),
         ([0.000_01, 0.0, 0.0], 32, "3727C5AC"),
@@ -282,7 +284,7 @@ fn vectors() {
 }
 
 #[test]
-fn unit_vectors() {
+fn unit_vectors_match_the_captures() {
     for (vector, hex) in [
         ([1.0, 0.0, 0.0], "FFFF7FFF7FFF"),
         ([0.0, -1.0, 0.0], "7FFF00007FFF"),
@@ -296,7 +298,7 @@ fn unit_vectors() {
 }
 
 #[test]
-fn unit_quaternions() {
+fn unit_quaternions_match_the_captures() {
     const HALF_ROOT: f32 = core::f32::consts::FRAC_1_SQRT_2;
     for ([w, x, y, z], hex) in [
         ([1.0, 0.0, 0.0, 0.0], "00000000000000"),
@@ -317,18 +319,18 @@ fn unit_quaternions() {
 }
 
 #[test]
-fn rotation_matrices() {
+fn rotation_matrices_match_the_captures() {
     for (matrix, hex) in [
         ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "00000000000000"),
-        // A quarter about each axis.
+        // A quarter turn about each axis.
         ([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]], "0B504000000000"),
         ([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]], "00000B50400000"),
         ([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], "000000000B5040"),
-        // A half about each axis.
+        // A half turn about each axis.
         ([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]], "0FFFF000000000"),
         ([[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]], "00000FFFF00000"),
         ([[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]], "000000000FFFF0"),
-        // The axes change places, one way and the other.
+        // A cyclic permutation of the axes in each direction.
         ([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], "07FFF7FFF7FFF0"),
         ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], "77FFF7FFF7FFF0"),
         ([[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]], "000000000727C0"),
@@ -343,7 +345,7 @@ fn rotation_matrices() {
 }
 
 #[test]
-fn deltas_plain_and_compressed() {
+fn plain_and_compressed_deltas_match_the_captures() {
     written(1, "00", |writer| writer.write_delta(7_u32, 7));
     written(33, "8000000380", |writer| writer.write_delta(7_u32, 8));
     assert_eq!(read(33, "8000000380", |reader| reader.read_delta(8_u32)), 7);
@@ -359,12 +361,12 @@ fn deltas_plain_and_compressed() {
 }
 
 #[test]
-fn bytes_and_strings() {
+fn bytes_and_strings_match_the_captures() {
     written(24, "80ABCD", |writer| {
         writer.write(true)?;
         writer.aligned_bytes(&[0xAB, 0xCD])
     });
-    // The original leaves 5 in the bits after the twelve, which do not count; here they are zero.
+    // C++ RakNet leaves 5 in the unused bits after these twelve; here they are zero.
     written(12, "34A0", |writer| writer.write_bits(&[0x34, 0xA5], 12, Alignment::Left));
     written(13, "9A50", |writer| {
         writer.write(true)?;
@@ -393,7 +395,7 @@ fn compressed_string(string: &[u8], count: usize, hex: &str) {
 }
 
 #[test]
-fn compressed_strings() {
+fn compressed_strings_match_the_captures() {
     compressed_string(b"", 8, "F0");
     compressed_string(b"a", 41, "000000043280");
     compressed_string(b"zzzz", 73, "000000142A954AA55280");
@@ -408,9 +410,9 @@ fn compressed_strings() {
     });
 }
 
-/// Every byte but 0, which ends a string of the original, in order: so all codes are those of the original.
+/// Every byte in order except 0, which ends a string in C++ RakNet; this covers all its codes.
 #[test]
-fn the_code_of_every_byte() {
+fn the_code_of_every_byte_matches_the_capture() {
     let bytes: std::vec::Vec<u8> = (1..=u8::MAX).collect();
     compressed_string(&bytes, 3_537, ALL_CODES);
 }

@@ -1,21 +1,21 @@
-//! What reads and writes the bits of values, and what may be wrong with them.
+//! The reader and the writer of packed values, and their errors.
 
 use core::fmt;
 
 use crate::codec::bits::{BitReader, BitWriter, Lsb};
 use crate::cursor::{Chunks, Piece};
 
-/// How deep sequences may stand in each other.
+/// The most levels of nested sequences.
 pub const MAX_DEPTH: u8 = 16;
 
 /// Reads packed values from bytes in one piece or several.
 ///
-/// A clone reads the same again. A read of one number that fails takes nothing.
+/// A clone reads the same bits again. A failed read of one number takes nothing.
 ///
 /// ```
 /// use rakwire::codec::rabbit::Reader;
 ///
-/// // The example of docs/rabbit.md: 15 in 5 bits, 81 in 7, 1 in 2; here with a seam inside of 81.
+/// // The example of docs/rabbit.md: 15 in 5 bits, 81 in 7, 1 in 2; here with a piece boundary inside 81.
 /// let pieces: &[&[u8]] = &[&[0x2F], &[0x1A]];
 /// let mut reader = Reader::over(&pieces);
 /// assert_eq!((reader.bits(5)?, reader.bits(7)?, reader.bits(2)?), (15, 81, 1));
@@ -27,21 +27,21 @@ pub struct Reader<'a> {
     piece: BitReader<'a, Lsb>,
     source: Option<&'a dyn Chunks>,
     next: Option<Piece>,
-    /// Bits of the pieces that were read.
+    /// The bits of the pieces that were read.
     before: usize,
-    /// Bits of the pieces that were not begun.
+    /// The bits of the pieces that were not begun.
     after: usize,
     depth: u8,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of bytes in one piece.
+    /// Creates a reader of bytes in one piece.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { piece: BitReader::new(bytes), source: None, next: None, before: 0, after: 0, depth: 0 }
     }
 
-    /// A reader of bytes in several pieces.
+    /// Creates a reader of bytes in several pieces.
     #[must_use]
     pub fn over(source: &'a dyn Chunks) -> Self {
         let (first, next) = source.piece(Piece::FIRST);
@@ -50,13 +50,13 @@ impl<'a> Reader<'a> {
         Self { piece, source: Some(source), next, before: 0, after, depth: 0 }
     }
 
-    /// How many bits were taken.
+    /// Returns the number of bits taken.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.before + self.piece.position()
     }
 
-    /// How many bits remain, with those that fill up the last byte.
+    /// Returns the number of remaining bits, including the padding of the last byte.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.piece.remaining().saturating_add(self.after)
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a number of one to four bytes, and before it, in `prefix` bits, how many they are less one.
+    /// Takes a number of one to four bytes, preceded by the number of bytes minus one in `prefix` bits.
     #[inline(always)]
     pub(super) fn prefixed(&mut self, prefix: u32) -> Result<u64, Error> {
         let window = self.piece.peek();
@@ -100,10 +100,10 @@ impl<'a> Reader<'a> {
         Ok(self.bits(1)? != 0)
     }
 
-    /// Fills `out`, from whatever bit position.
+    /// Fills `out`, from any bit position.
     ///
     /// # Errors
-    /// [`ErrorKind::EndOfInput`] when fewer bytes remain; nothing was taken then.
+    /// [`ErrorKind::EndOfInput`] when fewer bytes remain; the position is then unchanged.
     pub fn bytes(&mut self, out: &mut [u8]) -> Result<(), Error> {
         if self.piece.bytes(out).is_ok() {
             return Ok(());
@@ -122,13 +122,13 @@ impl<'a> Reader<'a> {
         Ok(self.bits(8)?.to_le_bytes()[0])
     }
 
-    /// An error at this place.
+    /// Creates an error at the current position.
     #[must_use]
     pub const fn error(&self, kind: ErrorKind) -> Error {
         Error { kind, bit: self.position() }
     }
 
-    /// Reads what is inside of a sequence: sequences may stand in each other, but not as deep as a stack is.
+    /// Reads the contents of a sequence. The nesting of sequences is limited to protect the stack.
     pub(super) fn within<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(ErrorKind::TooDeep));
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// A number with a seam inside, or before it.
+    /// Takes a number with a piece boundary inside or before it.
     #[cold]
     fn bits_across(&mut self, count: u32) -> Result<u64, Error> {
         if count > 64 {
@@ -181,9 +181,9 @@ impl fmt::Debug for Reader<'_> {
     }
 }
 
-/// Packs values to the front of a lent buffer.
+/// Packs values to the front of a borrowed buffer.
 ///
-/// A write of one number that fails writes nothing.
+/// A failed write of one number writes nothing.
 ///
 /// ```
 /// use rakwire::codec::rabbit::Writer;
@@ -202,25 +202,26 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// A writer at the front of `buffer`. What the buffer holds behind the packed bytes is lost.
+    /// Creates a writer at the front of `buffer`. The contents of the buffer after the packed bytes are
+    /// overwritten.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { bits: BitWriter::new(buffer) }
     }
 
-    /// How many bits were written.
+    /// Returns the number of bits written.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.bits.position()
     }
 
-    /// What was written; the bits that fill up its last byte are zero.
+    /// Returns the written bytes; the unused bits of the last byte are zero.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
         self.bits.finish()
     }
 
-    /// Appends the low `count` bits of `number`, 0 to 64; the others do not matter (docs/rabbit.md#raw-numbers).
+    /// Appends the low `count` bits of `number`, 0 to 64; the other bits are ignored (docs/rabbit.md#raw-numbers).
     ///
     /// # Errors
     /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::NoRoom`] when they do not fit.
@@ -241,7 +242,7 @@ impl<'b> Writer<'b> {
         self.bits(bit.into(), 1)
     }
 
-    /// Appends whole bytes, at whatever bit position.
+    /// Appends whole bytes, at any bit position.
     ///
     /// # Errors
     /// [`ErrorKind::NoRoom`].
@@ -249,7 +250,7 @@ impl<'b> Writer<'b> {
         self.bits.bytes(bytes).map_err(|_| self.error(ErrorKind::NoRoom))
     }
 
-    /// An error at this place.
+    /// Creates an error at the current position.
     #[must_use]
     pub const fn error(&self, kind: ErrorKind) -> Error {
         Error { kind, bit: self.position() }
@@ -261,25 +262,25 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Why a value could not be packed or unpacked, and where.
+/// An error in packing or unpacking a value, and its position.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{ErrorKind, Reader, Unpack};
 ///
-/// // Two bits say that four bytes follow, and they do not.
+/// // Two bits announce four bytes, which are missing.
 /// let error = u32::unpack(&mut Reader::new(&[0b11])).unwrap_err();
 /// assert_eq!((error.kind, error.bit), (ErrorKind::EndOfInput, 2));
 /// assert_eq!(error.to_string(), "bit 2: the input ends");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// How many bits lie before the place that it is wrong at.
+    /// The position of the error in bits.
     pub bit: usize,
 }
 
-/// What is wrong with a packed value, or with packing one.
+/// The kind of an error in a packed value, or in packing one.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{ErrorKind, pack, unpack};
@@ -296,28 +297,28 @@ pub enum ErrorKind {
     NoRoom,
     /// An index that no variant of an enum has.
     UnknownVariant {
-        /// The enum.
+        /// The name of the enum.
         of: &'static str,
-        /// The index as it was read.
+        /// The index that was read.
         index: u32,
     },
     /// Text that is not UTF-8.
     BadUtf8,
-    /// More elements or bytes than there may be, or than the rest of the input can hold.
+    /// More elements or bytes than allowed, or than the rest of the input can hold.
     TooMany {
-        /// How many there are.
+        /// The number of elements or bytes.
         count: u32,
-        /// How many there may be.
+        /// The limit.
         limit: u32,
     },
-    /// A number that has more bits than the width of its field.
+    /// A number with more bits than the width of its field.
     TooWide {
         /// The width of the field.
         width: u32,
     },
     /// A number cannot be wider than 64 bits.
     BadWidth,
-    /// Sequences within sequences, deeper than [`MAX_DEPTH`].
+    /// Sequences nested deeper than [`MAX_DEPTH`].
     TooDeep,
 }
 
@@ -328,10 +329,10 @@ impl fmt::Display for ErrorKind {
             Self::NoRoom => f.write_str("the buffer is too small"),
             Self::UnknownVariant { of, index } => write!(f, "{of} has no variant {index}"),
             Self::BadUtf8 => f.write_str("text is not UTF-8"),
-            Self::TooMany { count, limit } => write!(f, "{count} elements where {limit} may be"),
-            Self::TooWide { width } => write!(f, "a number has more than the {width} bits of its field"),
-            Self::BadWidth => f.write_str("a number has 64 bits at most"),
-            Self::TooDeep => f.write_str("too many sequences within sequences"),
+            Self::TooMany { count, limit } => write!(f, "{count} elements, but the limit is {limit}"),
+            Self::TooWide { width } => write!(f, "a number exceeds the {width} bits of its field"),
+            Self::BadWidth => f.write_str("a number has at most 64 bits"),
+            Self::TooDeep => f.write_str("sequences are nested too deeply"),
         }
     }
 }

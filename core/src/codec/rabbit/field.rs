@@ -1,4 +1,5 @@
-//! What `#[derive(Pack, Unpack)]` writes for fields with attributes. Code by hand may use it too.
+//! Functions that the code of `#[derive(Pack, Unpack)]` calls for fields with attributes. Handwritten code may use
+//! them too.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{Reader, Writer, field};
@@ -13,7 +14,7 @@
 
 use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
 
-/// Unsigned numbers, which a field can give a width in bits.
+/// An unsigned number whose bit width a field may set.
 ///
 /// ```
 /// use rakwire::codec::rabbit::field::Raw;
@@ -28,10 +29,10 @@ pub trait Raw: Copy {
     /// The bits of the type.
     const WIDTH: u32;
 
-    /// The number.
+    /// Returns the number.
     fn to_raw(self) -> u64;
 
-    /// The type's value of a number; nothing when it has more than [`WIDTH`](Self::WIDTH) bits.
+    /// Returns the type's value of a number; `None` when it has more than [`WIDTH`](Self::WIDTH) bits.
     fn from_raw(number: u64) -> Option<Self>;
 }
 

@@ -1,24 +1,24 @@
 //! Rabbit, the bit encoding of the Game Protocol (docs/rabbit.md).
 //!
-//! Bits go least significant first and fill bytes from the least significant bit. Nothing is aligned, nothing describes
-//! itself; zeros fill up the last byte.
+//! Numbers are written least significant bit first, and bits fill bytes from the least significant one. Nothing is
+//! aligned or self-describing; zeros pad the last byte.
 //!
 //! | type | bits |
 //! |---|---|
 //! | `bool` | 1 |
 //! | a raw width: [`Writer::bits`], `#[pack(bits = …)]` | 1 to 64 |
 //! | `u8` | 8 |
-//! | `u16`, `u32`, `u64`, `u128` | 1, 2, 3, 4 for the number of bytes less one, then these bytes, at least one |
-//! | `i16`, `i32`, `i64`, `i128` | zig-zag, then as the unsigned one |
+//! | `u16`, `u32`, `u64`, `u128` | 1, 2, 3, 4 for the number of bytes minus one, then these bytes, at least one |
+//! | `i16`, `i32`, `i64`, `i128` | zig-zag, then as the unsigned type |
 //! | `f32`, `f64` | 32, 64 |
-//! | `Option` | 1, then the value if there is one |
+//! | `Option` | 1, then the value if present |
 //! | text | the number of bytes as `u32`, then UTF-8 |
 //! | sequences | the number of elements as `u32`, then the elements |
-//! | tuples, structs | the values one after the other |
-//! | enums | the index in as many bits as the last one needs, then the fields |
+//! | tuples, structs | the values in order |
+//! | enums | the index in the bits that the last index needs, then the fields |
 //!
-//! A number of more than four bytes has its most significant four first, and an `f64` its high half. `docs/rabbit.md`
-//! has the whole of it. `usize`, `i8` and `char` are missing because no wire has them.
+//! A number of more than four bytes has its most significant four first, and an `f64` its high half. docs/rabbit.md
+//! is the complete specification. `usize`, `i8` and `char` have no encoding.
 //!
 //! # Use
 //!
@@ -52,10 +52,10 @@
 //!
 //! # Hostile input
 //!
-//! A count is compared with what the rest of the input can hold before anything is taken for it; sequences stand in each
-//! other at most [`MAX_DEPTH`] deep; lists and texts are read whole when they are unpacked, so that later nothing can be
-//! wrong. Over-long numbers, bits behind the last value that are not zero, and bytes behind it are accepted, as the
-//! original accepts them.
+//! A count is compared with what the rest of the input can hold before memory is allocated for it. Sequences may be
+//! nested at most [`MAX_DEPTH`] deep. Unpacking reads lists and texts completely, so later accesses cannot fail.
+//! Over-long numbers, padding bits that are not zero, and additional bytes are accepted, as in the original
+//! implementation.
 
 mod cursors;
 pub mod field;
@@ -71,14 +71,13 @@ pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 pub use rakwire_derive::{Pack, Unpack};
 pub use sequence::{Chars, List, ListIter, Text};
 
-/// How deep types may lie in types. Deeper ones, and so those that contain themselves, have no fingerprint.
+/// The most levels of nested types. Deeper ones, and therefore recursive ones, have no fingerprint.
 const MAX_NESTING: u8 = 32;
-/// The constants of FNV-1a with 64 bits (draft-eastlake-fnv).
+/// The constants of 64-bit FNV-1a (draft-eastlake-fnv).
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01B3;
 
-/// The fingerprint of an encoding while it is computed: FNV-1a with 64 bits over a description of the types
-/// (`docs/rabbit.md#fingerprints`).
+/// The fingerprint of an encoding: 64-bit FNV-1a over a description of the types (docs/rabbit.md#fingerprints).
 ///
 /// [`Pack::describe`] describes a type:
 ///
@@ -98,7 +97,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of nothing.
+    /// Creates the fingerprint of an empty description.
     #[must_use]
     pub const fn new() -> Self {
         Self { hash: OFFSET_BASIS, nesting: 0, is_known: true }
@@ -111,7 +110,7 @@ impl Fingerprint {
         }
     }
 
-    /// Appends what `describe` describes as a part, unless parts lie too deep in parts.
+    /// Appends a nested description, unless the nesting is too deep.
     fn part(&mut self, describe: impl FnOnce(&mut Self)) {
         if !self.is_known || self.nesting >= MAX_NESTING {
             self.is_known = false;
@@ -128,12 +127,12 @@ impl Fingerprint {
         self.bytes(&[b'r', width]);
     }
 
-    /// Takes note of a type without a description: there is no fingerprint of what contains it.
+    /// Records a type without a description: a type that contains it has no fingerprint.
     pub const fn opaque(&mut self) {
         self.is_known = false;
     }
 
-    /// The fingerprint of everything that was appended; `None` if a part of it is not described.
+    /// Returns the fingerprint of everything appended; `None` if a part of it has no description.
     #[must_use]
     pub const fn finish(&self) -> Option<u64> {
         if self.is_known { Some(self.hash) } else { None }
@@ -166,7 +165,7 @@ mod tests {
         bytes
     }
 
-    /// The bytes cut into pieces of these lengths, over and over.
+    /// Returns the bytes cut into pieces of these lengths, cyclically.
     fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
         let mut pieces = Vec::new();
         let mut lengths = lengths.iter().cycle();
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_document() {
+    fn the_documented_example_matches() {
         let mut buffer = [0xEE; 2];
         let mut writer = Writer::new(&mut buffer);
         for (number, width) in [(15, 5), (81, 7), (1, 2)] {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_numbers_are_masked_and_have_64_bits_at_most() {
+    fn raw_numbers_are_masked_and_limited_to_64_bits() {
         let mut buffer = [0; 9];
         let mut writer = Writer::new(&mut buffer);
         writer.bits(u64::MAX, 3).unwrap();
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_numbers_are_those_of_the_original() {
+    fn number_lengths_match_the_original() {
         assert_eq!(round_trip(&300_u32), [0xB1, 0x04, 0x00]);
         assert_eq!(round_trip(&0_u16), [0, 0]);
         // More than four bytes: the most significant four first.
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_checked_wherever_it_lies() {
+    fn text_is_checked_across_pieces() {
         for text in ["", "snow ☃", "åäö", "\u{10FFFF}x"] {
             let bytes = round_trip(&String::from(text));
             assert_eq!(unpack::<Text<'_>>(&bytes), Ok(Text::new(text)));
@@ -241,9 +240,9 @@ mod tests {
         }
     }
 
-    /// The promise is about memory: this many elements would be 32 gigabytes.
+    /// A count causes no allocation: this many elements would take 32 gigabytes.
     #[test]
-    fn a_count_takes_nothing_before_its_bytes_are_there() {
+    fn a_count_alone_causes_no_allocation() {
         let mut bytes = to_vec(&u32::MAX).unwrap();
         bytes.extend([0; 20]);
         let too_many = |limit| Error { kind: ErrorKind::TooMany { count: u32::MAX, limit }, bit: 0 };
@@ -260,15 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_and_where() {
+    fn errors_have_a_kind_and_a_position() {
         let error = unpack::<(bool, u32)>(&[0x07]).unwrap_err();
         assert_eq!(error, Error { kind: ErrorKind::EndOfInput, bit: 3 });
         let kind = ErrorKind::TooMany { count: 3, limit: 2 };
-        assert_eq!(std::format!("{}", Error { kind, bit: 7 }), "bit 7: 3 elements where 2 may be");
+        assert_eq!(std::format!("{}", Error { kind, bit: 7 }), "bit 7: 3 elements, but the limit is 2");
         assert_eq!(pack(&300_u32, &mut [0; 2]).unwrap_err(), Error { kind: ErrorKind::NoRoom, bit: 0 });
     }
 
-    /// A tree of itself, which a few bytes could make deeper than any stack.
+    /// A recursive tree, which a few bytes could nest deeper than any stack.
     #[derive(Debug, PartialEq)]
     struct Nested(Vec<Self>);
 
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_a_depth() {
+    fn nesting_is_limited() {
         let nested = |depth| (0..depth).fold(Nested(Vec::new()), |inner, _| Nested(vec![inner]));
         round_trip(&nested(MAX_DEPTH - 1));
         let bytes = to_vec(&nested(MAX_DEPTH)).unwrap();
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_reads_the_same_twice_and_packs_as_it_was() {
+    fn a_list_can_be_read_twice_and_packed_again() {
         let values = [(1_u32, true), (70_000, false), (0, true)];
         let bytes = to_vec(&List::new(&values)).unwrap();
         let pieces = cut(&bytes, &[1]);
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claims_more_bytes_than_it_has_ends() {
+    fn a_sequence_longer_than_its_input_ends() {
         struct Liar;
         impl Chunks for Liar {
             fn total(&self) -> usize {
@@ -331,14 +330,14 @@ mod tests {
         (u32, u32),
     );
 
-    /// Miri takes seconds for what takes milliseconds otherwise.
+    /// Miri is slower by a factor of a thousand.
     const CASES: u32 = if cfg!(miri) { 2 } else { 200 };
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_was_packed_unpacks_from_any_pieces(value: Everything, lengths in proptest::collection::vec(0..9_usize, 1..5)) {
+        fn packed_values_unpack_from_any_pieces(value: Everything, lengths in proptest::collection::vec(0..9_usize, 1..5)) {
             let bytes = to_vec(&value).unwrap();
             let lengths: Vec<_> = if lengths.iter().all(|length| *length == 0) { vec![1] } else { lengths };
             let pieces = cut(&bytes, &lengths);
@@ -352,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_off_is_an_error_at_a_bit_before_the_end(value: Everything) {
+        fn truncated_input_is_an_error_before_its_end(value: Everything) {
             let bytes = to_vec(&value).unwrap();
             for length in 0..bytes.len() {
                 let error = unpack::<Everything>(&bytes[..length]).unwrap_err();
@@ -363,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_unpack_or_fail_the_same_in_pieces(bytes: Vec<u8>) {
+        fn unpacking_does_not_depend_on_pieces(bytes: Vec<u8>) {
             let pieces = cut(&bytes, &[1, 3]);
             let pieces = pieces.as_slice();
             prop_assert_eq!(unpack::<Everything>(&bytes), Everything::unpack(&mut Reader::over(&pieces)));

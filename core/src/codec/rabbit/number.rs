@@ -1,19 +1,19 @@
-//! Numbers, whole bytes, variable lengths and floats, and what is made of other values: options, tuples, references.
+//! Integers and floats, and values composed of others: options, tuples, references.
 
 use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 
-/// The bytes of a number that is written in one go; longer ones are written four bytes at a time.
+/// The bytes that are written at once; longer numbers are written four bytes at a time.
 const WORD_BYTES: u32 = 4;
 const WORD_BITS: u32 = 32;
 
-/// How many bytes a number needs; zero needs one.
+/// Returns the number of bytes that a number needs; zero needs one.
 #[inline]
 const fn bytes_of(number: u128) -> u32 {
     let bits = u128::BITS - number.leading_zeros();
     if bits == 0 { 1 } else { bits.div_ceil(8) }
 }
 
-/// A number of at most 32 bits: its length and its bytes are at most 34 bits, so they are one.
+/// Writes a number of at most 32 bits together with its length, which is at most 34 bits in total.
 #[inline]
 fn pack_short(number: u32, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
     let bytes = (u32::BITS - (number | 1).leading_zeros()).div_ceil(8);
@@ -25,7 +25,8 @@ fn unpack_short(prefix: u32, reader: &mut Reader<'_>) -> Result<u64, Error> {
     reader.prefixed(prefix)
 }
 
-/// The most significant four bytes first, then the next four, and last those that are left (docs/rabbit.md#integers).
+/// Writes the most significant four bytes first, then the next four, and the remaining ones last
+/// (docs/rabbit.md#integers).
 fn pack_long(number: u128, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
     let bytes = bytes_of(number);
     writer.bits(u64::from(bytes - 1), prefix)?;
@@ -47,7 +48,7 @@ fn unpack_long(prefix: u32, reader: &mut Reader<'_>) -> Result<u128, Error> {
     Ok(number | u128::from(reader.bits(8 * left)?))
 }
 
-/// The low 64 bits.
+/// Returns the low 64 bits.
 #[expect(clippy::cast_possible_truncation, reason = "the caller writes at most 32 of them")]
 const fn low_half(number: u128) -> u64 {
     number as u64
@@ -151,7 +152,7 @@ impl Unpack<'_> for u8 {
     }
 }
 
-/// 32 bits, of every NaN too.
+/// 32 bits; the payload of a NaN is kept.
 impl Pack for f32 {
     #[inline]
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
@@ -229,7 +230,7 @@ impl<T: Pack + ?Sized> Pack for &T {
 
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
-        /// The values one after the other.
+        /// The values in order.
         impl<$($name: Pack),*> Pack for ($($name,)*) {
             #[expect(clippy::allow_attributes, reason = "an empty tuple uses none of them")]
             #[allow(non_snake_case, unused_variables, reason = "each value is named as its type is")]

@@ -1,16 +1,16 @@
-//! Values that can be packed and unpacked.
+//! The traits of values that can be packed and unpacked.
 
 use super::Fingerprint;
 #[cfg(any(doc, feature = "alloc"))]
 use super::cursors::ErrorKind;
 use super::cursors::{Error, Reader, Writer};
 
-/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it.
+/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) implements it.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Error, Pack, Writer};
 ///
-/// /// Sixteen bits, big endian: not Rabbit's way, but anybody's own.
+/// /// A custom encoding, unlike Rabbit's: sixteen bits, big endian.
 /// struct Port(u16);
 ///
 /// impl Pack for Port {
@@ -31,14 +31,14 @@ pub trait Pack {
     /// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
 
-    /// Describes the encoding for a [`Fingerprint`]. A type that is packed by hand has none unless it does this.
+    /// Describes the encoding for a [`Fingerprint`]. A handwritten implementation without it has no fingerprint.
     fn describe(fingerprint: &mut Fingerprint) {
         fingerprint.opaque();
     }
 }
 
 impl Fingerprint {
-    /// The fingerprint of a type; `None` if a part of it is not described or it contains itself.
+    /// Returns the fingerprint of a type; `None` if a part of it has no description or it contains itself.
     #[must_use]
     pub fn of<T: Pack + ?Sized>() -> Option<u64> {
         let mut fingerprint = Self::new();
@@ -46,13 +46,13 @@ impl Fingerprint {
         fingerprint.finish()
     }
 
-    /// Appends the description of a type that is part of another one.
+    /// Appends the description of a nested type.
     pub fn nested<T: Pack + ?Sized>(&mut self) {
         self.part(T::describe);
     }
 }
 
-/// A value that can be unpacked from bytes which live as long as `'a`.
+/// A value that can be unpacked from bytes with the lifetime `'a`.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Error, Reader, Unpack};
@@ -74,28 +74,30 @@ impl Fingerprint {
     note = "`#[derive(Unpack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
 )]
 pub trait Unpack<'a>: Sized {
-    /// The fewest bits that a value can have. It bounds how many of them there can be.
+    /// The fewest bits of a value, which bounds how many values an input can hold.
     const MIN_BITS: usize;
 
     /// Takes a value.
     ///
     /// # Errors
-    /// Whatever is wrong with the input, and at which bit.
+    /// The error in the input and its position.
     fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error>;
 }
 
-/// A sequence or a text, of which one can tell how many elements or bytes it has.
+/// A sequence or a text whose number of elements or bytes is known.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::Counted::count("☃"), 3);
 /// ```
-#[diagnostic::on_unimplemented(message = "`{Self}` is no sequence and no text, so it has no `max`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a sequence nor a text, so it cannot have `max`"
+)]
 pub trait Counted {
-    /// How many elements, or bytes of text.
+    /// Returns the number of elements, or of bytes of text.
     fn count(&self) -> usize;
 }
 
-/// A sequence or a text that can be unpacked with a bound.
+/// A sequence or a text that can be unpacked with a limit.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{ErrorKind, Reader, Text, UnpackBounded};
@@ -103,16 +105,18 @@ pub trait Counted {
 /// let error = Text::unpack_bounded(&mut Reader::new(&[0x0C, 0, 0, 0, 0]), 2).unwrap_err();
 /// assert_eq!(error.kind, ErrorKind::TooMany { count: 3, limit: 2 });
 /// ```
-#[diagnostic::on_unimplemented(message = "`{Self}` is no sequence and no text, so it has no `max`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a sequence nor a text, so it cannot have `max`"
+)]
 pub trait UnpackBounded<'a>: Unpack<'a> {
-    /// Takes it, if it has at most `max` elements, or bytes of text.
+    /// Takes the value if it has at most `max` elements, or bytes of text.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`], or whatever else is wrong.
+    /// [`ErrorKind::TooMany`], or another error in the input.
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error>;
 }
 
-/// Packs a value to the front of `buffer` and returns it there.
+/// Packs a value to the front of `buffer` and returns the packed bytes.
 ///
 /// ```
 /// // 1 in 5 bits: what remains of the byte is zero.
@@ -127,26 +131,26 @@ pub fn pack<'b, T: Pack + ?Sized>(value: &T, buffer: &'b mut [u8]) -> Result<&'b
     Ok(writer.finish())
 }
 
-/// Unpacks a value from the front of `bytes`; what is behind it does not matter.
+/// Unpacks a value from the front of `bytes`; the bytes after it are ignored.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::unpack(&[0x63, 0x09, 0x00]), Ok((true, 300_u32)));
 /// ```
 ///
 /// # Errors
-/// Whatever is wrong with the input, and at which bit.
+/// The error in the input and its position.
 pub fn unpack<'a, T: Unpack<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     T::unpack(&mut Reader::new(bytes))
 }
 
-/// Packs a value into a vector of just its length.
+/// Packs a value into a vector of exactly its length.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::to_vec(&[true; 20][..]), Ok(vec![0x50, 0xFC, 0xFF, 0x3F]));
 /// ```
 ///
 /// # Errors
-/// That the value breaks a bound of its type.
+/// The value breaks a bound of its type.
 #[cfg(feature = "alloc")]
 pub fn to_vec<T: Pack + ?Sized>(value: &T) -> Result<alloc::vec::Vec<u8>, Error> {
     let mut buffer = alloc::vec![0; 64];

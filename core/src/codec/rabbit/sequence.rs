@@ -1,12 +1,12 @@
-//! Sequences and text: with memory of their own, `heapless` ones, and with the feature `alloc` those of the standard
-//! library; and those that are read where they lie.
+//! Sequences and text: owned ones of `heapless` and, with the feature `alloc`, of the standard library; and
+//! borrowed ones.
 
 use core::fmt::{self, Write as _};
 use core::marker::PhantomData;
 
 use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer};
 
-/// Takes a count, no more than `max` and no more than the rest of the input can hold.
+/// Takes a count that is at most `max` and at most what the rest of the input can hold.
 fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
     const { assert!(T::MIN_BITS > 0, "elements without bits could be any number of them") };
     let before = reader.position();
@@ -20,10 +20,10 @@ fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, 
 }
 
 impl Writer<'_> {
-    /// Appends how many elements or bytes follow.
+    /// Appends the number of elements or bytes that follow.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`] when they are more than a `u32` counts, [`ErrorKind::NoRoom`].
+    /// [`ErrorKind::TooMany`] when it exceeds a `u32`, [`ErrorKind::NoRoom`].
     pub fn count(&mut self, count: usize) -> Result<(), Error> {
         let Ok(number) = u32::try_from(count) else {
             return Err(self.error(ErrorKind::TooMany { count: u32::MAX, limit: u32::MAX }));
@@ -76,8 +76,9 @@ impl<T: Counted + ?Sized> Counted for &T {
     }
 }
 
-/// What `$type`, with room for `$max` elements or bytes, has of the slice or text in it, but for
-/// [`UnpackBounded::unpack_bounded`].
+/// Implements the traits of `$type`, with room for `$max` elements or bytes, by those of the slice or text in it.
+///
+/// Only [`UnpackBounded::unpack_bounded`] is left to the type.
 macro_rules! sequence {
     ($type:ty, $slice:ty, $max:expr, <$($element:ident)? $(; const $n:ident: usize)?>) => {
         impl<$($element,)? $(const $n: usize)?> Counted for $type {
@@ -140,7 +141,7 @@ impl<'a, const N: usize> UnpackBounded<'a> for heapless::String<N> {
 
 #[cfg(feature = "alloc")]
 impl<'a, T: Unpack<'a>> UnpackBounded<'a> for alloc::vec::Vec<T> {
-    /// Takes memory for as many elements as the rest of the input can hold, and no more.
+    /// Allocates at most as many elements as the rest of the input can hold.
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
         let count = count::<T>(reader, max)?;
         reader.within(|reader| {
@@ -164,9 +165,9 @@ impl UnpackBounded<'_> for alloc::string::String {
     }
 }
 
-/// A sequence that takes no memory: a slice of values, or packed ones that are read each time they are asked for.
+/// A borrowed sequence: a slice of values, or packed ones that are unpacked on each access.
 ///
-/// Unpacking a list reads all elements once and keeps none, so that a list which was unpacked has no errors in it.
+/// Unpacking a list reads all elements once and stores none, so accesses to an unpacked list cannot fail.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{List, Reader, Unpack, pack};
@@ -190,13 +191,13 @@ enum Elements<'a, T> {
 }
 
 impl<'a, T> List<'a, T> {
-    /// A list of these values.
+    /// Creates a list of these values.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         Self { elements: Elements::Values(values) }
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         match &self.elements {
@@ -205,7 +206,7 @@ impl<'a, T> List<'a, T> {
         }
     }
 
-    /// Whether there is no element.
+    /// Returns whether the list is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -213,7 +214,7 @@ impl<'a, T> List<'a, T> {
 }
 
 impl<'a, T: Unpack<'a> + Clone> List<'a, T> {
-    /// The elements, in order: copies of the values, or what is unpacked on the way.
+    /// Returns the elements in order: copies of the values, or values unpacked by the iterator.
     #[must_use]
     pub fn iter(&self) -> ListIter<'a, T> {
         ListIter { rest: self.elements.clone() }
@@ -229,7 +230,7 @@ impl<'a, T: Unpack<'a> + Clone> IntoIterator for &List<'a, T> {
     }
 }
 
-/// The elements of a [`List`].
+/// An iterator over the elements of a [`List`].
 #[derive(Clone)]
 pub struct ListIter<'a, T> {
     rest: Elements<'a, T>,
@@ -248,7 +249,7 @@ impl<'a, T: Unpack<'a> + Clone> Iterator for ListIter<'a, T> {
             }
             Elements::Packed { first, count, .. } => {
                 *count = count.checked_sub(1)?;
-                // It was read before, without an error.
+                // It was read before without an error.
                 T::unpack(first).ok()
             }
         }
@@ -326,7 +327,7 @@ impl<'a, T: Unpack<'a> + Clone + fmt::Debug> fmt::Debug for ListIter<'a, T> {
     }
 }
 
-/// Text that takes no memory: a string, or packed characters that are read each time they are asked for.
+/// Borrowed text: a string, or packed characters that are decoded on each access.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Reader, Text, Unpack, pack};
@@ -349,13 +350,13 @@ enum Characters<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// This text.
+    /// Creates a text from a string.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Self { characters: Characters::String(text) }
     }
 
-    /// How many bytes it has as UTF-8.
+    /// Returns the length of its UTF-8 in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         match &self.characters {
@@ -364,20 +365,20 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether there is no character.
+    /// Returns whether the text is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The characters, in order.
+    /// Returns the characters in order.
     #[must_use]
     pub fn chars(&self) -> Chars<'a> {
         Chars { rest: self.characters.clone() }
     }
 }
 
-/// The characters of a [`Text`].
+/// An iterator over the characters of a [`Text`].
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::Text::new("ab").chars().last(), Some('b'));
@@ -398,7 +399,7 @@ impl Iterator for Chars<'_> {
                 *text = chars.as_str();
                 first
             }
-            // It was read before, without an error.
+            // It was read before without an error.
             Characters::Packed { first, bytes } => character(first, bytes).ok().flatten(),
         }
     }
