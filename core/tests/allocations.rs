@@ -1,4 +1,4 @@
-//! Unknown addresses cost no memory at all: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
+//! Unknown addresses cost no memory: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
 
 #[path = "it/support/allocator.rs"]
 mod allocator;
@@ -24,7 +24,7 @@ use stats_alloc::Region;
 
 const FLOOD: u32 = 1_000_000;
 
-/// Sends a million copies of a datagram from as many addresses; returns the bytes in and out.
+/// Sends a million copies of a datagram from as many addresses; returns the bytes received and sent.
 fn flood(server: &mut Peer<'_>, datagram: &[u8]) -> (usize, usize) {
     let (mut bytes_in, mut out) = (0, 0);
     for number in 0..FLOOD {
@@ -37,7 +37,7 @@ fn flood(server: &mut Peer<'_>, datagram: &[u8]) -> (usize, usize) {
     (bytes_in, out)
 }
 
-/// The thread that started this one may not be done with that.
+/// Waits until the thread that started this test allocates no more.
 fn wait_for_silence() {
     loop {
         let region = Region::new(ALLOCATOR);
@@ -53,8 +53,8 @@ fn a07_a_million_unknown_addresses_take_no_memory() {
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
     let floods = [
         ("request 1", written(&Offline::Request1 { protocol: 6, mtu: 576 })),
-        ("a version that nobody has", written(&Offline::Request1 { protocol: 99, mtu: 576 })),
-        ("a cookie that was guessed", request_2(ClientSecurity::Cookie(7), 5)),
+        ("a version that does not exist", written(&Offline::Request1 { protocol: 99, mtu: 576 })),
+        ("a guessed cookie", request_2(ClientSecurity::Cookie(7), 5)),
         ("no cookie", request_2(ClientSecurity::None, 5)),
         ("a ping", written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) })),
         ("a ping without a GUID", written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: None })),

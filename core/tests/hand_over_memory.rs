@@ -1,5 +1,6 @@
-//! Large messages that are put together outside of the blocks: whatever the lengths and the order of their parts, a message
-//! takes no more memory than the blocks that were charged for it have.
+//! Memory of large messages that are reassembled outside of the blocks.
+//!
+//! Whatever the lengths and the order of its parts, a message takes no more memory than the blocks charged for it.
 
 #[path = "it/support/allocator.rs"]
 mod allocator;
@@ -23,18 +24,18 @@ use stats_alloc::Region;
 
 const COUNT: u32 = 500;
 const BLOCK: usize = 512;
-/// A number that the client's handshake has certainly passed.
+/// A number beyond those of the client's handshake.
 const NEXT: u32 = 20;
-/// Bytes beside the message: the list of vectors.
+/// Bytes besides the message: the list of vectors.
 const BESIDE: usize = 1 << 10;
 
-/// A message, and how it comes.
+/// A message and the way its parts arrive.
 struct Case {
     name: &'static str,
     mtu: u16,
     /// The length of the first part, and of the others.
     lengths: [usize; 2],
-    /// In which order the parts arrive.
+    /// The order in which the parts arrive.
     order: fn(u32) -> u32,
 }
 
@@ -64,8 +65,8 @@ impl Case {
         data(NEXT + number, header, &self.part(index))
     }
 
-    /// The bytes of the blocks that are charged for the message once the first `arrived` parts are there: those that were
-    /// promised, and what longer parts took beyond.
+    /// Returns the bytes of the blocks charged for the message after the first `arrived` parts: the promised ones,
+    /// and the excess of longer parts.
     fn charged(&self, arrived: u32) -> usize {
         let promised = usize::from(self.mtu).div_ceil(BLOCK);
         let blocks = |number| self.length((self.order)(number)).div_ceil(BLOCK);
@@ -73,7 +74,7 @@ impl Case {
         (COUNT as usize * promised + excess) * BLOCK
     }
 
-    /// The bytes that the blocks of a complete message have.
+    /// Returns the bytes of the blocks of a complete message.
     fn kept(&self) -> usize {
         (0..COUNT).map(|index| self.length(index).div_ceil(BLOCK) * BLOCK).sum()
     }
@@ -86,7 +87,7 @@ fn connected(mtu: u16) -> (Net, ConnectionId) {
     net.pair.b.hand_over_from(2_000);
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(100));
-    // The tables of a peer grow with the blocks in use: here they have their size before anything is counted.
+    // The tables of a peer grow with the blocks in use, so they reach their full size before anything is counted.
     for index in 0..COUNT {
         arrive(&mut net, &CASES[0].datagram(index, COUNT - 1 - index));
     }
@@ -96,7 +97,7 @@ fn connected(mtu: u16) -> (Net, ConnectionId) {
     (net, server)
 }
 
-/// How many bytes were allocated and not given back.
+/// Returns the bytes that were allocated and not freed.
 fn held(region: &Region<'_, System>) -> usize {
     let change = region.change();
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
@@ -128,14 +129,14 @@ fn check(case: &Case) {
     assert_all_is_given_back(&mut net, server, name);
 }
 
-/// The end of a connection before its message is complete: parts stand in the vector and in blocks.
+/// Checks that the end of a connection frees an incomplete message, whose parts are in the vector and in blocks.
 fn check_end(case: &Case) {
     let (mut net, server) = connected(case.mtu);
     let before = net.pair.b.stats().dropped(DropReason::DuplicateMessage);
     let region = Region::new(ALLOCATOR);
     for (number, index) in (0..COUNT / 2).chain(COUNT / 2 + 1..COUNT).enumerate() {
         arrive(&mut net, &case.datagram(COUNT + 2 * number as u32, index));
-        // One that came before changes nothing, wherever it stands.
+        // An earlier message changes nothing, wherever it is stored.
         arrive(&mut net, &case.datagram(COUNT + 2 * number as u32 + 1, index));
     }
     let duplicates = net.pair.b.stats().dropped(DropReason::DuplicateMessage) - before;

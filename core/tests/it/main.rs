@@ -1,4 +1,5 @@
-//! The core from outside: what both protocols promise, under virtual time and over simulated networks.
+//! Tests of the core through its public interface: the guarantees of both protocols, in virtual time and over
+//! simulated networks.
 
 mod dial;
 mod endpoint;

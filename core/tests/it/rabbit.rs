@@ -1,4 +1,4 @@
-//! Any bytes, unpacked as every type of Rabbit. A fuzz target does the same for longer.
+//! Arbitrary bytes, unpacked as every type of Rabbit. A fuzz target does the same for longer.
 
 use proptest::prelude::*;
 use rakwire::codec::rabbit::to_vec;
@@ -9,12 +9,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_any_bytes_say_is_packed_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn unpacked_values_of_arbitrary_bytes_repack_equally(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));
     }
 
     #[test]
-    fn what_lists_say_is_packed_the_same(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
+    fn unpacked_lists_repack_equally(lists: Vec<(Option<u32>, String, Vec<bool>)>, cut: prop::sample::Index) {
         let bytes = to_vec(&lists).unwrap();
         let length = cut.index(bytes.len() + 1);
         prop_assert_eq!(model::rabbit::values(&bytes), Ok(()));

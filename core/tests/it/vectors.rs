@@ -1,4 +1,4 @@
-//! The committed vectors: bytes that other implementations were seen to send.
+//! The committed vectors: captured bytes of other implementations.
 
 use crate::support::{game_vectors, vectors};
 
@@ -6,13 +6,13 @@ const FILE: &str = include_str!("../vectors/raknet.json");
 const GAME_TRANSPORT: &str = include_str!("../vectors/game-protocol-transport.json");
 
 #[test]
-fn committed_vectors() {
+fn committed_vectors_match() {
     let tally = vectors::check(FILE).expect("a file of vectors");
     assert_eq!(tally.failures, [""; 0]);
     assert!(tally.passed >= 60, "{} vectors", tally.passed);
 }
 
-/// A checker that finds nothing is worth nothing: every kind of expectation can fail.
+/// A checker must be able to fail: every kind of expectation is violated once.
 #[test]
 fn wrong_expectations_fail() {
     let entry = |rest: &str| format!(r#"{{"control": [{{"name": "x", "hex": "15", {rest}}}]}}"#);
@@ -36,14 +36,14 @@ fn wrong_expectations_fail() {
 }
 
 #[test]
-fn what_is_no_file_of_vectors_is_said() {
+fn malformed_vector_files_are_reported() {
     for text in ["", "[", "[]", "{}", r#"{"controls": []}"#, r#"{"control": 3}"#, r#"{"control": []}"#] {
         assert!(vectors::check(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn game_protocol_transport_vectors() {
+fn game_protocol_transport_vectors_match() {
     let (tally, elsewhere) = game_vectors::check(GAME_TRANSPORT).expect("a file of vectors");
     assert_eq!(tally.failures, [""; 0]);
     assert_eq!((tally.passed, elsewhere), (43, 0));

@@ -1,5 +1,7 @@
-//! Two peers of the Game Protocol and everything that can be done to them, against what they promise: a reliable message
-//! arrives once and whole, or the connection is closed; an unreliable one at most once and whole.
+//! A model of two peers of the Game Protocol under arbitrary operations.
+//!
+//! A reliable message arrives once and intact, or the connection is closed; an unreliable one arrives at most once
+//! and intact.
 
 use core::time::Duration;
 
@@ -11,19 +13,19 @@ use rakwire::sim::{Conditions, Pair};
 
 use super::Broken;
 
-/// Where the sequences of a side start; most wrap on the way.
+/// The first sequences of a side; most of them wrap during a run.
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
 const MOST_OPERATIONS: usize = 80;
-/// Bytes of the message before the end: two chunks.
+/// Length of the message before the end: two chunks.
 const LAST_WORDS: usize = 600;
-/// More steps than any run takes.
+/// A limit of steps that no run reaches.
 const STEPS: usize = 400_000;
-/// What stands at the front of each message: its number.
+/// Length of the number at the front of each message.
 const NUMBER: usize = 4;
 const FORGERY: [u8; 4] = [203, 0, 113, 9];
 
-/// One thing that is done. A side is 0 or 1.
+/// An operation. A side is 0 or 1.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Operation {
     Send {
@@ -51,7 +53,7 @@ enum Operation {
     Resume {
         side: bool,
     },
-    /// Somebody else sends to a side.
+    /// A third party sends to a side.
     Forge {
         side: bool,
         bytes: [u8; 6],
@@ -64,15 +66,15 @@ enum Operation {
     },
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub delivered: usize,
-    /// Whether the connection ended before its application wanted.
+    /// True if the connection ended before its application closed it.
     pub closed: bool,
 }
 
-/// What is known of one direction.
+/// The messages of one direction.
 #[derive(Debug, Default)]
 struct Ledger {
     sent: Vec<(Vec<u8>, Reliability)>,
@@ -88,9 +90,9 @@ impl Ledger {
 
     fn arrive(&mut self, bytes: &[u8], reliability: Reliability) -> Result<(), Broken> {
         let number = bytes.first_chunk().map(|number| u32::from_be_bytes(*number));
-        let number = number.ok_or_else(|| format!("{} bytes arrived that nobody sent", bytes.len()))?;
+        let number = number.ok_or_else(|| format!("{} bytes arrived that were not sent", bytes.len()))?;
         let Some((sent, promise)) = self.sent.get(number as usize) else {
-            return Err(format!("message {number} arrived, and nobody sent it"));
+            return Err(format!("message {number} arrived, which was not sent"));
         };
         if sent != bytes || *promise != reliability {
             return Err(format!("message {number} arrived changed"));
@@ -100,7 +102,7 @@ impl Ledger {
         if *count == 1 { Ok(()) } else { Err(format!("message {number} arrived {count} times")) }
     }
 
-    /// Reliable messages that have not arrived.
+    /// Returns the number of reliable messages that have not arrived.
     fn missing(&self) -> usize {
         let missing = self.sent.iter().zip(&self.arrived);
         missing.filter(|((_, reliability), count)| reliability.is_reliable() && **count == 0).count()
@@ -116,10 +118,10 @@ struct World {
     outcome: Outcome,
 }
 
-/// Runs what `bytes` say.
+/// Runs the operations encoded in `bytes`.
 ///
 /// # Errors
-/// Which promise was broken.
+/// The violated guarantee.
 pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
     let mut bytes = Unstructured::new(bytes);
     let Ok(mut world) = World::new(&mut bytes) else { return Ok(Outcome::default()) };
@@ -167,7 +169,7 @@ impl World {
         let to = self.pair.b_address;
         self.pair.a.connect(self.pair.now, to).map_err(|error| error.to_string())?;
         self.wait(Duration::from_secs(14), |world| world.ended || world.ids.iter().all(Option::is_some))?;
-        // Under the worst conditions no handshake may come through.
+        // Under the worst conditions a handshake may fail.
         self.ended |= self.ids.iter().any(Option::is_none);
         Ok(())
     }
@@ -241,13 +243,13 @@ impl World {
             while let Some(event) = peer.poll_event() {
                 match event {
                     Event::Connected { id, .. } => {
-                        // A client is open once it was challenged, and nobody else can answer.
+                        // A client is open after its challenge, and no third party can answer it.
                         if side == 1 && self.ids[0].is_none() {
-                            return Err("somebody was let in who was not challenged".into());
+                            return Err("a client was admitted without a challenge".into());
                         }
                         self.ids[side].get_or_insert(id);
                     }
-                    // A doubled handshake may open another connection once the first is over.
+                    // A duplicated handshake may open another connection after the first has ended.
                     Event::Message { id, .. } if Some(id) != self.ids[side] => {}
                     Event::Message { delivery, message, .. } => {
                         self.ledgers[1 - side].arrive(&message.to_vec(), delivery)?;
@@ -276,10 +278,10 @@ impl World {
             }
             self.pair.step();
         }
-        Err("something is due for ever".into())
+        Err("a deadline is always in the past".into())
     }
 
-    /// Lets everything arrive that can, and ends the connection.
+    /// Lets everything in flight arrive, then ends the connection.
     fn finish(mut self) -> Result<Outcome, Broken> {
         self.pair.set_conditions(conditions(0, 0, 0));
         for side in [false, true] {
@@ -312,7 +314,7 @@ impl World {
 }
 
 impl World {
-    /// A message that is sent right before the end arrives: it may be the one that says who has won.
+    /// Checks that a message sent right before the end arrives: it may announce the winner of the game.
     fn last_words(&mut self) -> Result<(), Broken> {
         if self.ended || self.wanted {
             return Ok(());
@@ -324,11 +326,11 @@ impl World {
             true
         });
         self.wait(Duration::from_secs(2), |world| world.ended && world.ledgers[0].missing() == 0)?;
-        if self.ledgers[0].missing() == 0 { Ok(()) } else { Err("the last words were lost".into()) }
+        if self.ledgers[0].missing() == 0 { Ok(()) } else { Err("the last message was lost".into()) }
     }
 }
 
-/// Loss, doubles and latecomers, up to a half of all datagrams each.
+/// Returns conditions with loss, duplication and reordering of up to half of all datagrams each.
 fn conditions(loss: u8, duplication: u8, reordering: u8) -> Conditions {
     let share = |byte: u8| f64::from(byte % 129) / 256.0;
     Conditions {

@@ -1,10 +1,11 @@
-//! The messages of one direction: what was sent, what arrived, and what every reliability promises of it.
+//! The messages of one direction: those sent, those that arrived, and the guarantees of every reliability.
 
 use rakwire::raknet::{Channel, Delivery, Reliability};
 
 use super::{Broken, Kept};
 
-/// A message with its number in it begins with this; the first byte of a message of one or two bytes is its name.
+/// The first byte of a message that contains its number. The first byte of a message of one or two bytes identifies
+/// it.
 const NUMBERED: u8 = 0x86;
 const SHORT_NAMES: usize = (u8::MAX - NUMBERED) as usize;
 const NUMBERED_LENGTH: usize = 3;
@@ -27,9 +28,9 @@ struct Sent {
 #[derive(Clone, Debug, Default)]
 struct Order {
     sent: usize,
-    /// Places before this one were delivered or will never be.
+    /// Places before this one were delivered or never will be.
     passed: usize,
-    /// The places of ordered messages, oldest first, and how many of them arrived.
+    /// The places of ordered messages, oldest first, and the number of them that arrived.
     ordered: Vec<usize>,
     arrived: usize,
 }
@@ -37,7 +38,7 @@ struct Order {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     sent: Vec<Sent>,
-    /// The numbers of the messages too short to hold one.
+    /// The numbers of the messages that are too short to contain one.
     short: Vec<usize>,
     channels: Vec<Order>,
 }
@@ -49,7 +50,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// The next message, of about `length` bytes: every message differs from all others.
+    /// Returns the next message, of about `length` bytes; every message differs from all others.
     pub fn compose(&self, length: usize) -> Vec<u8> {
         let length = if length < NUMBERED_LENGTH && self.short.len() >= SHORT_NAMES {
             NUMBERED_LENGTH
@@ -59,7 +60,7 @@ impl Ledger {
         content(self.sent.len(), self.short.len(), length)
     }
 
-    /// Notes that the message that [`compose`](Self::compose) gave was accepted for sending.
+    /// Records that the message of [`compose`](Self::compose) was accepted for sending.
     pub fn accept(&mut self, delivery: Delivery, message: &[u8]) {
         let number = self.sent.len();
         if message.len() < NUMBERED_LENGTH {
@@ -77,12 +78,12 @@ impl Ledger {
         self.sent.push(Sent { delivery, length: message.len(), place, fate: Fate::UnderWay });
     }
 
-    /// Takes a message that arrived.
+    /// Checks a message that arrived.
     pub fn arrive(&mut self, delivery: Delivery, bytes: &[u8]) -> Kept {
         let (number, short) = self.number(bytes).ok_or_else(|| format!("nobody sent {bytes:02x?}"))?;
         let sent = self.sent[number];
         if content(number, short, sent.length) != bytes {
-            return Err(format!("message {number} changed on its way"));
+            return Err(format!("message {number} was changed in transit"));
         }
         if sent.fate == Fate::Arrived {
             return Err(format!("message {number} arrived twice, {:?}", sent.delivery));
@@ -100,15 +101,16 @@ impl Ledger {
         self.pass(&sent).map_err(|reason| format!("message {number}, {:?}, {reason}", sent.delivery))
     }
 
-    /// Ordered messages leave out none; sequenced ones never go back and overtake no ordered one.
+    /// Checks that no ordered message is skipped, and that sequenced ones neither go back nor overtake ordered
+    /// ones.
     fn pass(&mut self, sent: &Sent) -> Kept {
         let order = &mut self.channels[usize::from(sent.delivery.channel.number())];
         if sent.place < order.passed {
-            return Err(format!("at {} came after what was sent later, {}", sent.place, order.passed - 1));
+            return Err(format!("at {} arrived after a later message, {}", sent.place, order.passed - 1));
         }
         let missing = order.ordered.get(order.arrived).copied().filter(|missing| *missing < sent.place);
         if let Some(missing) = missing {
-            return Err(format!("at {} came before the ordered message at {missing}", sent.place));
+            return Err(format!("at {} arrived before the ordered message at {missing}", sent.place));
         }
         if sent.delivery.reliability.is_ordered() {
             order.arrived += 1;
@@ -129,7 +131,7 @@ impl Ledger {
         Some((*self.short.get(short)?, short))
     }
 
-    /// A message that the receiver should have been given by now.
+    /// Returns a message that should have been delivered by now.
     pub fn owed(&self) -> Option<Broken> {
         self.sent.iter().enumerate().find(|(_, sent)| self.is_owed(sent)).map(|(number, sent)| {
             format!("message {number} of {} bytes, {:?}, never arrived", sent.length, sent.delivery)
@@ -144,7 +146,7 @@ impl Ledger {
         sent.fate == Fate::UnderWay && sent.delivery.reliability.is_reliable() && !outdated()
     }
 
-    /// Whether another message can be told from all others.
+    /// Returns whether another distinguishable message can be composed.
     pub fn has_room(&self) -> bool {
         self.sent.len() < usize::from(u16::MAX)
     }
@@ -167,7 +169,7 @@ fn content(number: usize, short: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Receipts are local, and what is split is reliable.
+/// Returns whether a message may arrive with this reliability: receipts are local, and split messages are reliable.
 fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
     let forms: &[Reliability] = match sent {
         Reliability::Unreliable | Reliability::UnreliableWithReceipt => {

@@ -1,4 +1,4 @@
-//! What is promised, and runs that hold a peer to it. The tests here and the fuzz targets share these files.
+//! The guarantees of a peer, and runs that check them. The tests here and the fuzz targets share these files.
 
 mod forge;
 pub mod game;
@@ -15,6 +15,6 @@ pub mod soak;
 pub mod wire;
 pub mod world;
 
-/// Which promise was broken, in words.
+/// A description of the violated guarantee.
 pub type Broken = String;
 pub type Kept = Result<(), Broken>;

@@ -1,4 +1,4 @@
-//! What can be done to two peers and to the path between them, decoded from any bytes.
+//! Operations on two peers and on the path between them, decoded from arbitrary bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
@@ -6,7 +6,7 @@ use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 use super::random::Random;
 use super::route::Fault;
 
-/// One of the two peers: the one that dials, and the one that is dialled.
+/// One of the two peers: the one that connects, and the one that accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Arbitrary)]
 pub enum End {
     Client,
@@ -28,7 +28,7 @@ impl End {
     }
 }
 
-/// How large everything is, and where the numbers start.
+/// The sizes of everything, and the first numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub first_number: u32,
@@ -48,12 +48,12 @@ impl<'a> Arbitrary<'a> for Setup {
     }
 }
 
-/// A datagram that nobody honest sent.
+/// A datagram that neither peer sent.
 #[derive(Clone, Debug)]
 pub enum Forgery {
-    /// Any bytes.
+    /// Arbitrary bytes.
     Raw(Vec<u8>),
-    /// A datagram of data with one capsule, with numbers near those in use.
+    /// A data datagram with one capsule and with numbers near those in use.
     Data {
         number: u8,
         flags: u8,
@@ -64,14 +64,14 @@ pub enum Forgery {
         index: u8,
         length: u8,
     },
-    /// An acknowledgement of, or a complaint about, everything in a range.
+    /// An acknowledgement or a negative acknowledgement of everything in a range.
     Records {
         first: u32,
         last: u32,
         copies: u8,
         missing: bool,
     },
-    /// A second request with a cookie that was guessed.
+    /// A second request with a guessed cookie.
     Request2 {
         cookie: Option<u32>,
         guid: u8,
@@ -81,7 +81,7 @@ pub enum Forgery {
         padding: u8,
     },
     Ping,
-    /// A disconnection notification, with numbers near those in use.
+    /// A disconnection notification with numbers near those in use.
     Disconnect {
         number: u8,
         reliable: u8,
@@ -119,7 +119,7 @@ impl<'a> Arbitrary<'a> for Forgery {
     }
 }
 
-/// A message to send, some times over.
+/// A message to send, repeatedly.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
     pub from: End,
@@ -157,7 +157,7 @@ impl<'a> Arbitrary<'a> for Send {
 #[derive(Clone, Debug)]
 pub enum Operation {
     Send(Send),
-    /// Lets everything happen for so long.
+    /// Lets events happen for this time.
     Advance {
         millis: u16,
     },
@@ -175,24 +175,23 @@ pub enum Operation {
     StepBack {
         millis: u16,
     },
-    /// The clock jumps ahead, and nobody did anything meanwhile.
+    /// The clock jumps ahead without any events.
     Jump {
         millis: u16,
     },
-    /// A datagram from an address that has no connection.
+    /// A datagram from an address without a connection.
     Forged {
         to: End,
         forgery: Forgery,
     },
-    /// A datagram from the other peer's address that it did not send.
+    /// A forged datagram from the peer's address.
     Forge {
         to: End,
         forgery: Forgery,
     },
     Disconnect(End),
     Connect,
-    /// Ends the connection and opens another, in which datagrams from the other peer's address are forged after some of
-    /// the datagrams of the handshake.
+    /// Ends the connection and opens another, during whose handshake datagrams from the peer's address are forged.
     Interfere {
         to: End,
         after: u8,
@@ -200,9 +199,9 @@ pub enum Operation {
     },
     Pause(End),
     Resume(End),
-    /// The application takes no events.
+    /// The application stops taking events.
     Neglect(End),
-    /// The application takes events again.
+    /// The application resumes taking events.
     Attend(End),
 }
 
@@ -231,7 +230,7 @@ impl<'a> Arbitrary<'a> for Operation {
     }
 }
 
-/// A whole run.
+/// A complete run.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     pub setup: Setup,
@@ -241,14 +240,14 @@ pub struct Sequence {
 const MOST: usize = 300;
 
 impl Sequence {
-    /// Bytes for a short sequence, by a seed.
+    /// Returns seeded bytes for a short sequence.
     pub fn random(seed: u64) -> Vec<u8> {
         let mut random = Random::new(seed);
         let length = 20 + random.below(600) as usize;
         random.bytes(length)
     }
 
-    /// Any bytes are some sequence.
+    /// Decodes a sequence; most bytes are valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut u = Unstructured::new(bytes);
         let setup = u.arbitrary().ok()?;

@@ -1,4 +1,4 @@
-//! What must be true of bytes that are unpacked as any type of Rabbit.
+//! Properties of bytes that are unpacked as any type of Rabbit.
 
 use core::fmt::Debug;
 
@@ -24,7 +24,7 @@ pub fn values(bytes: &[u8]) -> Kept {
     lent(bytes)
 }
 
-/// What was unpacked can be packed, and is then the same; pieces make no difference.
+/// Checks that an unpacked value repacks equally and does not depend on the pieces of the input.
 pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> Kept {
     let read = unpack::<T>(bytes);
     let pieces: Vec<_> = bytes.chunks(3).collect();
@@ -45,7 +45,7 @@ pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> 
     }
 }
 
-/// Floats keep all their bits, those of a NaN too.
+/// Checks that floats keep all their bits, including those of NaN.
 fn floats(bytes: &[u8]) -> Kept {
     let Ok((single, double)) = unpack::<(f32, Option<f64>)>(bytes) else { return Ok(()) };
     let packed = to_vec(&(single, double)).map_err(|error| error.to_string())?;
@@ -59,10 +59,10 @@ fn floats(bytes: &[u8]) -> Kept {
 }
 
 fn within(bytes: &[u8], error: Error) -> Kept {
-    if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is behind the end")) }
+    if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is beyond the end")) }
 }
 
-/// What is read lazily is what is read at once.
+/// Checks that lazy reading agrees with reading at once.
 fn lent(bytes: &[u8]) -> Kept {
     let list = unpack::<List<'_, (u16, bool)>>(bytes).map(|list| list.iter().collect::<Vec<_>>());
     let text = unpack::<Text<'_>>(bytes).map(|text| text.to_string());
@@ -70,7 +70,7 @@ fn lent(bytes: &[u8]) -> Kept {
     if list != all {
         return Err(format!("{list:?} instead of {all:?}"));
     }
-    // Text tells the character that is wrong, a string only that one is.
+    // `Text` reports the position of an invalid character, a string only its existence.
     if text.clone().ok() == string.clone().ok() {
         Ok(())
     } else {

@@ -1,4 +1,4 @@
-//! Numbers by a seed, and bytes to decode operations from.
+//! Seeded numbers, and bytes from which operations are decoded.
 
 /// The generator "splitmix64".
 #[derive(Clone, Copy, Debug)]

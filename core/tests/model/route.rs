@@ -1,4 +1,4 @@
-//! One direction of a path whose faults are ordered, one datagram at a time.
+//! One direction of a path with faults that are scheduled for single datagrams.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ const LATENCY: Duration = Duration::from_millis(10);
 const LATE: Duration = Duration::from_millis(35);
 const HISTORY: usize = 64;
 
-/// What happens to one datagram.
+/// The fault of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, arbitrary::Arbitrary)]
 pub enum Fault {
     Lost,
@@ -28,12 +28,12 @@ pub struct Route {
     transit: Vec<Transit>,
     faults: VecDeque<Option<Fault>>,
     sent: VecDeque<Vec<u8>>,
-    /// When something was last lost.
+    /// The time of the last loss.
     pub lost_at: Option<Instant>,
 }
 
 impl Route {
-    /// Orders a fault for each of the next eight datagrams whose bit is set.
+    /// Schedules a fault for each of the next eight datagrams whose bit is set.
     pub fn order(&mut self, fault: Fault, mask: u8) {
         for bit in 0..8 {
             let ordered = (mask >> bit & 1 == 1).then_some(fault);
@@ -48,7 +48,7 @@ impl Route {
         self.faults.clear();
     }
 
-    /// Forgets what was sent: it belongs to a connection that is over.
+    /// Forgets past datagrams, since they belong to an ended connection.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
@@ -70,7 +70,7 @@ impl Route {
         }
     }
 
-    /// Lets a datagram that was sent before arrive once more.
+    /// Delivers a past datagram once more.
     pub fn replay(&mut self, now: Instant, age: usize) {
         if let Some(bytes) = self.sent.iter().rev().nth(age).cloned() {
             self.carry(now, bytes);

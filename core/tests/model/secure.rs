@@ -1,5 +1,5 @@
-//! What must be true of a secure connection, whatever bytes come: nothing that was changed is believed, and what is opened was
-//! sent, and once.
+//! Properties of a secure connection under arbitrary input: changed data is never accepted, and opened datagrams
+//! were sent and are opened once.
 
 use core::time::Duration;
 
@@ -20,10 +20,10 @@ const START: Instant = Instant::ZERO;
 /// The kind of runs with whole peers, which take much longer than others.
 pub const PEERS: u8 = 7;
 
-/// A run: the first byte says what the others are for.
+/// Executes a run; the first byte selects its kind.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The violated guarantee.
 pub fn run(bytes: &[u8]) -> Kept {
     let Some((kind, rest)) = bytes.split_first() else { return Ok(()) };
     match kind % 8 {
@@ -37,8 +37,9 @@ pub fn run(bytes: &[u8]) -> Kept {
     }
 }
 
-/// An input of any kind but whole peers, whose bytes may all be random. Fields of handshakes are mostly left as they are, so
-/// that their end is reached.
+/// Returns an input of any kind except whole peers.
+///
+/// Its bytes may all be random, but fields of handshakes are mostly left unchanged, so that handshakes complete.
 pub fn input(random: &mut Random) -> Vec<u8> {
     let kind = random.below(PEERS.into()) as u8;
     let (length, odds) = (random.below(600), if kind < 4 { 500 } else { 1 });
@@ -50,7 +51,7 @@ fn promise(is_kept: bool, broken: impl Fn() -> String) -> Kept {
     if is_kept { Ok(()) } else { Err(broken()) }
 }
 
-/// Changes `genuine` by the next bytes of the input; tells whether something is different now.
+/// Changes `genuine` by the next bytes of the input and returns whether it differs now.
 fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], bool) {
     let (differences, rest) = input.split_at(input.len().min(N));
     *input = rest;
@@ -59,7 +60,7 @@ fn change<const N: usize>(genuine: &[u8; N], input: &mut &[u8]) -> ([u8; N], boo
     (changed, changed != *genuine)
 }
 
-/// A whole handshake, each field of which the input may change on the way.
+/// Runs a whole handshake, each field of which the input may change in transit.
 fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
     let mut random = SeededRandom::new([1; 32]);
     let server = ServerIdentity::new(StaticKey::from_bytes([2; 32]));
@@ -118,7 +119,7 @@ fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> Kept {
     promise(opened == Ok(&mut [7; 40]), || format!("a genuine datagram: {opened:?}"))
 }
 
-/// The key of reply 1, keys as text and connect tokens: what is read is written the same.
+/// Checks that the key of reply 1, keys as text and connect tokens are written as they were read.
 fn fields(bytes: &[u8]) -> Kept {
     let field = bytes.first_chunk::<PUBLIC_KEY_FIELD>();
     if let Some((field, read)) = field.and_then(|field| Some((field, ServerKeyField::read(field)?))) {
@@ -142,7 +143,7 @@ fn fields(bytes: &[u8]) -> Kept {
     Ok(())
 }
 
-/// A token that the input may change.
+/// Checks a token that the input may change.
 fn tokens(input: &[u8]) -> Kept {
     let key = TokenKey::from_bytes([1; 32]);
     let [client, server] = [2, 3].map(|byte| StaticKey::from_bytes([byte; 32]).public());
@@ -158,7 +159,7 @@ fn tokens(input: &[u8]) -> Kept {
     })
 }
 
-/// Bytes that nobody sealed: no part believes them.
+/// Checks that arbitrary bytes, which were never sealed, are refused everywhere.
 fn arbitrary(bytes: &[u8]) -> Kept {
     let [client, server] = [2, 3].map(|byte| StaticKey::from_bytes([byte; 32]).public());
     promise(TokenKey::from_bytes([1; 32]).open(bytes, &server.hash(), &client, 0).is_err(), || {
@@ -171,10 +172,11 @@ fn arbitrary(bytes: &[u8]) -> Kept {
     promise(!protection.has_opened(), || "it counts as opened".into())
 }
 
-/// What is under way to a peer: the number of the datagram, and its bytes.
+/// Datagrams in flight to a peer: the number and the bytes of each.
 type UnderWay = Vec<(u32, Vec<u8>)>;
 
-/// Two peers that change their keys often, and a path that loses, doubles, reorders and forges. Two bytes are a step.
+/// Runs two peers that rekey often over a path with loss, duplication, reordering and forgery. Two bytes are a
+/// step.
 fn datagrams(input: &[u8], in_order: bool) -> Kept {
     let limits = RekeyLimits {
         datagrams: 3,

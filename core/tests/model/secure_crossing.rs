@@ -1,5 +1,6 @@
-//! Two peers that dial each other, with keys or without, whatever order their datagrams arrive in: an attempt with keys opens
-//! no connection without them, and once everything has arrived each attempt is over.
+//! Two peers that connect to each other, with or without keys, under any order of their datagrams.
+//!
+//! An attempt with keys never opens a plain connection, and once everything has arrived every attempt has ended.
 
 use rakwire::Instant;
 use rakwire::raknet::{
@@ -14,7 +15,7 @@ const NOW: Instant = Instant::from_micros(1_000_000);
 /// More datagrams than two handshakes have.
 const LIMIT: usize = 200;
 
-/// Which of the two ask for keys.
+/// The peers that request keys, in each of the three cases.
 const WISHES: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
 struct Dialler {
@@ -40,10 +41,10 @@ fn dialler(place: usize, wants_keys: bool) -> Dialler {
     Dialler { peer, wants_keys, attempt: None, is_open: false }
 }
 
-/// A run for each wish: the bytes say which datagram arrives next, or when the second peer dials.
+/// Runs each case; the bytes select the next datagram to arrive, or the time at which the second peer connects.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The violated guarantee.
 pub fn run(input: &[u8]) -> Kept {
     WISHES.iter().try_for_each(|wishes| {
         World::new(*wishes).run(input).map_err(|broken| format!("{wishes:?}: {broken}"))
@@ -52,7 +53,7 @@ pub fn run(input: &[u8]) -> Kept {
 
 struct World {
     diallers: [Dialler; 2],
-    /// To which of them, and the bytes.
+    /// The receiver and the bytes of each datagram.
     under_way: Vec<(usize, Vec<u8>)>,
 }
 
@@ -70,7 +71,7 @@ impl World {
             if choices == 0 {
                 return self.diallers.iter().try_for_each(Dialler::is_over);
             }
-            // Without any more bytes the second one dials at once, and the oldest datagram arrives first.
+            // Without further bytes the second peer connects at once, and the oldest datagram arrives first.
             match pick % choices {
                 0 if !has_dialled => {
                     has_dialled = true;
@@ -88,9 +89,9 @@ impl World {
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
         dialler.attempt = match dialler.peer.connect_with(NOW, address(1 - place), &options) {
             Ok(id) => Some(id),
-            // The connection of the first one may be there already.
+            // The first peer's connection may exist already.
             Err(ConnectError::AlreadyConnected) if place == 1 => None,
-            Err(error) => return Err(format!("peer {place} does not dial: {error}")),
+            Err(error) => return Err(format!("peer {place} cannot connect: {error}")),
         };
         self.settle()
     }
@@ -101,7 +102,7 @@ impl World {
         self.settle()
     }
 
-    /// Takes what both have to send and to tell.
+    /// Takes the datagrams and events of both peers.
     fn settle(&mut self) -> Kept {
         let mut buffer = [0; 2_048];
         for (place, dialler) in self.diallers.iter_mut().enumerate() {
@@ -138,11 +139,11 @@ impl Dialler {
         Err(format!("wanted keys: {}, got keys: {has_keys}", self.wants_keys))
     }
 
-    /// Without loss, nothing waits for a timer.
+    /// Checks that nothing waits for a timer, since no datagram is lost.
     fn is_over(&self) -> Kept {
         if self.attempt.is_none() || self.is_open {
             return Ok(());
         }
-        Err(format!("an attempt hangs that wanted keys: {}", self.wants_keys))
+        Err(format!("an attempt hangs; keys requested: {}", self.wants_keys))
     }
 }

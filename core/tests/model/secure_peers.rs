@@ -1,6 +1,8 @@
-//! A secure server and its clients, whatever becomes of their datagrams: they arrive at another peer, from another address,
-//! changed, twice or late. What a client says arrives once, from the connection that has shown its key, and in the end
-//! whoever wants to comes in.
+//! A secure server and its clients under any treatment of their datagrams: misdelivery, changed sources, changes,
+//! duplication and delay.
+//!
+//! A client's message arrives once, on the connection that is authenticated with its key, and in the end every
+//! client can connect.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -12,13 +14,13 @@ use rakwire::secure::{PublicKey, ServerIdentity, ServerTrust, StaticKey};
 use super::Kept;
 
 const CLIENTS: usize = 3;
-/// Fewer than there are addresses to come from, so that half-open connections replace each other.
+/// Fewer than the source addresses, so that half-open connections evict each other.
 const PLACES: usize = 2;
 const SERVER: usize = CLIENTS;
-/// Longer than anything that was begun may wait.
+/// Longer than any timeout.
 const LULL: Duration = Duration::from_secs(60);
 
-/// A datagram under way: from which place, to which one, and its bytes.
+/// A datagram in flight: source place, destination place and bytes.
 struct UnderWay {
     from: usize,
     to: usize,
@@ -26,11 +28,11 @@ struct UnderWay {
 }
 
 struct World {
-    /// The clients, and the server as the last one.
+    /// The clients, and the server as the last peer.
     peers: Vec<Peer<'static>>,
     now: Instant,
     under_way: Vec<UnderWay>,
-    /// The messages of each client: how many it has sent, and which of them have arrived.
+    /// The number of messages that each client has sent, and those that arrived.
     sent: [u8; CLIENTS],
     arrived: Vec<(usize, u8)>,
 }
@@ -64,10 +66,10 @@ fn peer(place: usize) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: PLACES, blocks: 512, block_size: 256 }, config)
 }
 
-/// A run: two bytes are a step.
+/// Executes a run: two bytes are a step.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The violated guarantee.
 pub fn run(input: &[u8]) -> Kept {
     let mut world = World {
         peers: (0..=CLIENTS).map(peer).collect(),
@@ -102,7 +104,7 @@ impl World {
     fn dial(&mut self, client: usize) {
         let trust = Some(ServerTrust::Key(public(SERVER)));
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
-        // It may be connected already.
+        // The client may be connected already.
         let _ = self.peers[client].connect_with(self.now, address(SERVER), &options);
     }
 
@@ -128,7 +130,7 @@ impl World {
         }
     }
 
-    /// A datagram arrives, with some bits changed, and from another address or at another peer if `detour` says so.
+    /// Delivers a datagram with some bits changed; `detour` selects another source address or receiver.
     fn deliver(&mut self, pick: usize, changed: u8, detour: usize) {
         if self.under_way.is_empty() {
             return;
@@ -161,7 +163,7 @@ impl World {
                 self.under_way.extend(to.map(|to| UnderWay { from, to, bytes }));
             }
         }
-        // What waits too long is lost.
+        // Datagrams that wait too long are lost.
         let excess = self.under_way.len().saturating_sub(64);
         self.under_way.drain(..excess);
     }
@@ -188,7 +190,10 @@ impl World {
             let said = said.as_deref().map(|said| (usize::from(said[1]), said[2]));
             let Some((client, number)) = said else { continue };
             if shown.key != public(client) {
-                return Err(format!("client {client} was heard on the connection of {:?}", shown.key));
+                return Err(format!(
+                    "a message of client {client} arrived on the connection of {:?}",
+                    shown.key
+                ));
             }
             if number >= self.sent[client] || self.arrived.contains(&(client, number)) {
                 return Err(format!("message {number} of client {client} arrived twice, or was not sent"));
@@ -198,7 +203,7 @@ impl World {
         Ok(())
     }
 
-    /// All is over, and then each client comes in over a path that loses nothing.
+    /// Ends all connections, then checks that each client can connect over a lossless path.
     fn end(&mut self) -> Kept {
         for client in 0..CLIENTS {
             (0..CLIENTS).for_each(|client| self.hang_up(client));
@@ -223,7 +228,7 @@ impl World {
                 self.take_events()?;
             }
             if self.sent[client] == before || !self.arrived.contains(&(client, before)) {
-                return Err(format!("client {client} does not come in"));
+                return Err(format!("client {client} cannot connect"));
             }
         }
         Ok(())

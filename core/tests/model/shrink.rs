@@ -1,9 +1,9 @@
-//! The shortest part of a sequence that still breaks a promise.
+//! Minimisation of a sequence that violates a guarantee.
 
 use super::operation::Sequence;
 use super::world;
 
-/// Leaves out what the failure does not need, in pieces of half the length, a quarter and so on.
+/// Removes operations that the failure does not need, in pieces of half the length, a quarter and so on.
 pub fn shrink(mut sequence: Sequence) -> Sequence {
     let mut piece = sequence.operations.len();
     while piece > 0 {

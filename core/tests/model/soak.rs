@@ -1,4 +1,5 @@
-//! Long runs over bad networks: every reliability at once, on several channels and priorities, both ways.
+//! Long runs over bad networks, with every reliability at once, on several channels and priorities, in both
+//! directions.
 
 use core::time::Duration;
 
@@ -12,7 +13,7 @@ use super::ledger::Ledger;
 use super::random::Random;
 use super::{Broken, Kept};
 
-/// The longest that a run may take, in its own time: half of everything may be lost.
+/// The longest virtual time of a run, in which half of all datagrams may be lost.
 const LIMIT: Duration = Duration::from_secs(600);
 const CHANNELS: [u8; 4] = [0, 1, 7, 31];
 const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
@@ -27,7 +28,7 @@ const RELIABILITIES: [Reliability; 8] = [
     Reliability::ReliableOrderedWithReceipt,
 ];
 
-/// One direction: what is still to be sent, and what became of it.
+/// One direction: the messages still to be sent, and those that arrived.
 struct Flow {
     random: Random,
     left: u64,
@@ -39,7 +40,7 @@ impl Flow {
         Self { random: Random::new(seed), left: messages, ledger: Ledger::default() }
     }
 
-    /// Sends a few messages, as many as there is room for.
+    /// Sends a few messages, as far as there is room.
     fn send(&mut self, peer: &mut Peer<'_>, now: Instant, id: ConnectionId) -> Kept {
         for _ in 0..self.random.below(4).min(self.left) {
             let (delivery, length) = (self.delivery(), self.length());
@@ -92,7 +93,7 @@ impl Flow {
 
 type Peers = Pair<Peer<'static>, Peer<'static>>;
 
-/// One run by a seed: its path, its numbers and its messages. Returns how many messages arrived.
+/// Executes a run whose path, numbers and messages depend on the seed. Returns the number of messages that arrived.
 pub fn run(seed: u64) -> Result<usize, Broken> {
     let mut random = Random::new(seed);
     let conditions = conditions(&mut random);
@@ -107,7 +108,7 @@ pub fn run(seed: u64) -> Result<usize, Broken> {
         down.send(&mut pair.b, pair.now, b)?;
         if !pair.step() || pair.now > end {
             let owed = up.ledger.owed().or_else(|| down.ledger.owed());
-            return Err(owed.unwrap_or_else(|| "messages were never taken for sending".to_owned()));
+            return Err(owed.unwrap_or_else(|| "messages were never accepted for sending".to_owned()));
         }
         up.receive(&mut pair.b)?;
         down.receive(&mut pair.a)?;
@@ -143,7 +144,7 @@ fn pair(random: &mut Random, seed: u64) -> Peers {
         let mut config = Config::new([name; 32]);
         config.max_incoming = 1;
         config.mtu = mtu;
-        // With half of everything lost, ten seconds of silence are nothing special.
+        // With half of all datagrams lost, ten seconds without an arrival are normal.
         config.timeout = Duration::from_secs(120);
         let mut peer = Peer::with_capacity(capacity, config);
         peer.start_numbers_at(U24::new(start));
@@ -180,7 +181,7 @@ fn connected(peer: &mut Peer<'_>) -> Option<ConnectionId> {
     }
 }
 
-/// Closes the connection over a path that is whole again, and counts blocks.
+/// Closes the connection over a perfect path and checks that all blocks are free.
 fn close(pair: &mut Peers, a: ConnectionId, b: ConnectionId) -> Kept {
     pair.set_conditions(Conditions::default());
     pair.a.disconnect(pair.now, a);
@@ -193,7 +194,7 @@ fn close(pair: &mut Peers, a: ConnectionId, b: ConnectionId) -> Kept {
     for peer in [&pair.a, &pair.b] {
         let (free, all) = (peer.blocks_available(), peer.blocks());
         if peer.connections().next().is_some() || free != all {
-            return Err(format!("{free} of {all} blocks came back"));
+            return Err(format!("{free} of {all} blocks are free again"));
         }
     }
     Ok(())

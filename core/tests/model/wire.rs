@@ -1,4 +1,4 @@
-//! What must be true of bytes that are read and written again.
+//! Properties of bytes that are read and written again.
 
 use core::fmt::Debug;
 
@@ -10,11 +10,11 @@ use rakwire::wire::{Reader, Source, Wire, WireError, Writer};
 
 use super::{Broken, Kept};
 
-/// Whether what was read must be written as the very same bytes.
+/// The required agreement between the bytes that were read and those that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Canonical,
-    /// It has bytes or bits that the reader ignores.
+    /// The reader ignores some bytes or bits.
     Loose,
 }
 
@@ -24,7 +24,8 @@ impl Form {
     }
 }
 
-/// A datagram of a connection: its header, then capsules or records to the end or to the first that makes no sense.
+/// Checks a datagram of a connection: its header, then capsules or records up to the end or the first malformed
+/// one.
 pub fn datagram(bytes: &[u8]) -> Kept {
     let mut reader = Reader::new(bytes);
     match check::<Headers>(&mut reader, header_form)? {
@@ -42,7 +43,7 @@ pub fn datagram(bytes: &[u8]) -> Kept {
     }
 }
 
-/// The hints of a datagram of data mean something; of records they are ignored.
+/// Returns the form of a header: the hints of a data datagram have a meaning; those of records are ignored.
 fn header_form(header: &DatagramHeader, bytes: &[u8]) -> Form {
     Form::canonical_if(matches!(header, DatagramHeader::Data { .. }) || bytes[0] & 0x1F == 0)
 }
@@ -71,13 +72,13 @@ fn capsules(reader: &mut Reader<'_>) -> Kept {
     Ok(())
 }
 
-/// A message outside of any connection.
+/// Checks an offline message.
 pub fn offline(bytes: &[u8]) -> Kept {
     check::<OfflineMessages>(&mut Reader::new(bytes), offline_form).map(drop)
 }
 
 fn offline_form(message: &Offline<'_>, bytes: &[u8]) -> Form {
-    /// Where the byte after id, magic and GUID stands, and the one after id and magic.
+    /// The offsets of the byte after id, magic and GUID, and of the one after id and magic.
     const AFTER_GUID: usize = 25;
     const AFTER_MAGIC: usize = 17;
     let plain = |at: usize| bytes.get(at) == Some(&4);
@@ -109,7 +110,7 @@ fn offline_form(message: &Offline<'_>, bytes: &[u8]) -> Form {
     })
 }
 
-/// A message of RakNet itself inside a connection.
+/// Checks a message of RakNet itself inside a connection.
 pub fn control(bytes: &[u8]) -> Kept {
     check::<ControlMessages>(&mut Reader::new(bytes), control_form).map(drop)
 }
@@ -130,7 +131,7 @@ fn control_form(message: &Control<'_>, bytes: &[u8]) -> Form {
     })
 }
 
-/// A kind of packet, whatever it borrows.
+/// A kind of packet, with any lifetime.
 trait Kind {
     type Packet<'a>: Wire<'a> + Debug;
 }
@@ -161,8 +162,9 @@ impl Kind for ControlMessages {
     type Packet<'a> = Control<'a>;
 }
 
-/// Reads a packet if there is one, writes it, and reads that again: nothing may change on the way, and what is
-/// canonical is written as it was.
+/// Reads a packet if there is one, writes it, and reads it again.
+///
+/// The packet must not change, and a canonical one must be written as it was.
 fn check<'a, K: Kind>(
     reader: &mut Reader<'a>,
     form: impl Fn(&K::Packet<'a>, &[u8]) -> Form,
@@ -175,7 +177,7 @@ fn check<'a, K: Kind>(
         return Err(format!("{packet:?} was read from {taken:02x?} and written as {first:02x?}"));
     }
     let again = K::Packet::read(&mut Reader::new(&first))
-        .map_err(|error| format!("{packet:?} was written as {first:02x?}, which does not read: {error}"))?;
+        .map_err(|error| format!("{packet:?} was written as {first:02x?}, which cannot be read: {error}"))?;
     if written(&again, all.len())? != first {
         return Err(format!("{packet:?} became {again:?}"));
     }

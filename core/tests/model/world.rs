@@ -1,4 +1,4 @@
-//! Two peers, the path between them and what must be true of them whatever is done.
+//! A model of two RakNet peers and the path between them, and the properties that hold under any operations.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,31 +14,32 @@ use super::operation::{End, Forgery, Operation, Send, Sequence, Setup};
 use super::route::Route;
 use super::{Broken, Kept, forge};
 
-/// How long a peer may be silent, and how long after a fault its consequences may show.
+/// The timeout of a peer, and the longest time after a fault in which its consequences may show.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const AFTERMATH: Duration = Duration::from_secs(20);
-/// How long an end that leaves waits until everything was delivered.
+/// The time that a peer waits for delivery before it closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// After how many parts of a message its progress is told.
+/// The number of parts of a message between two progress events.
 const PROGRESS_INTERVAL: u32 = 2;
-/// Datagrams of a handshake, one more than there are: what is forged after all of them comes to an open connection.
+/// One more than the datagrams of a handshake: a forgery after that many arrives at an open connection.
 const HANDSHAKE: u8 = 8;
-/// The longest that anything may take once the path is whole again.
+/// The longest time for any delivery once the path is perfect again.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often something may happen while the clock stands still.
+/// The most events at one point in time.
 const STANDSTILL: u32 = 64;
-/// From how many blocks on a peer hands messages over, and those of so many bytes: whole ones, and such with parts.
+/// The number of blocks from which a peer hands messages over, and the length of these: whole messages, and
+/// messages in parts.
 const HANDING_OVER: usize = 128;
 const HANDED_OVER: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
-/// A pong is not longer than its ping, but for the two bytes of a pong that says nothing.
+/// A pong is not longer than its ping, except for the two bytes of an empty pong.
 const LONGEST_PONG: usize = 35;
 
-/// Whether only the two peers spoke for themselves on this connection.
+/// The authenticity of the datagrams of this connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Whole,
-    /// Somebody forged datagrams of a peer: only memory, work and the absence of panics are promised.
+    /// Datagrams were forged: only memory bounds, work bounds and the absence of panics are guaranteed.
     Gone,
 }
 
@@ -48,12 +49,12 @@ enum Attention {
     Neglecting,
 }
 
-/// What one application knows of the connection.
+/// The state of the connection, as one application sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     None,
     Open(ConnectionId),
-    /// It asked for the end.
+    /// The application has disconnected.
     Leaving(ConnectionId),
     Over,
 }
@@ -71,14 +72,14 @@ struct Station {
     peer: Peer<'static>,
     address: SocketAddr,
     life: Life,
-    /// Whether the application takes events at all, and those of this connection.
+    /// Whether the application takes any events, and those of this connection.
     attention: Attention,
     paused: Attention,
-    /// Since when it has not taken some: what it is told then may have happened long ago.
+    /// The time since when it has not taken some events, so that later events may be old.
     absent_since: Option<Instant>,
-    /// When this end closes though not everything was delivered.
+    /// The time at which this end closes without complete delivery.
     gives_up_at: Option<Instant>,
-    /// What this end sent, and the path that it takes.
+    /// The messages that this end sent, and their path.
     ledger: Ledger,
     route: Route,
 }
@@ -89,17 +90,17 @@ pub struct World {
     trust: Trust,
     first_number: u32,
     longest: usize,
-    /// Blocks that a connection keeps in one direction once it used a channel above the first four.
+    /// Blocks that a connection holds per direction once it has used a channel above the first four.
     channel_blocks: usize,
-    /// When the clock last jumped.
+    /// The time of the last clock jump.
     jumped_at: Option<Instant>,
-    /// Bytes with which the unknown address may still be answered.
+    /// Bytes that may still be sent to the unknown address in answer.
     answerable: usize,
-    /// Messages that arrived in all.
+    /// The number of messages that arrived.
     pub delivered: usize,
 }
 
-/// Runs a sequence to its end; an error says which promise was broken.
+/// Runs a sequence to its end; an error describes the violated guarantee.
 pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
     let mut world = World::new(sequence.setup);
     world.connect()?;
@@ -113,7 +114,7 @@ pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
 fn station(setup: Setup, end: End) -> Station {
     let mut config = Config::new([end.index() as u8 + 1; 32]);
     config.max_incoming = if end == End::Server { 1 } else { 0 };
-    // Without a cookie an unknown address changes nothing.
+    // With cookies required, an unknown address changes nothing.
     config.cookies = CookiePolicy::Required;
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
@@ -157,7 +158,7 @@ impl World {
         &mut self.ends[end.index()]
     }
 
-    /// Opens a connection over a path without faults, if the last one is over on both sides.
+    /// Opens a connection over a perfect path, if the last one has ended on both sides.
     fn connect(&mut self) -> Kept {
         if self.ends.iter().any(|station| station.peer.connections().next().is_some()) {
             return Ok(());
@@ -168,9 +169,9 @@ impl World {
         if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
     }
 
-    /// Forgets the last connection and begins to open another, over a path without faults.
+    /// Forgets the last connection and begins to open another over a perfect path.
     fn dial(&mut self) -> Kept {
-        // What was forged before may still be answered.
+        // Answers to earlier forgeries are sent first.
         End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
         self.trust = Trust::Whole;
         for station in &mut self.ends {
@@ -187,8 +188,8 @@ impl World {
         dialled.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Ends the connection as at the end of a run, opens another and forges datagrams once `after` datagrams of its
-    /// handshake were taken.
+    /// Ends the connection as at the end of a run, opens another and forges datagrams after `after` datagrams of
+    /// its handshake.
     fn interfere(&mut self, to: End, after: u8, forgeries: &[Forgery]) -> Kept {
         self.finish()?;
         self.dial()?;
@@ -204,14 +205,14 @@ impl World {
         self.run_until(Self::is_settled)
     }
 
-    /// Whether the connection of each end is open, or it has none.
+    /// Returns whether the connection of each end is open or absent.
     fn is_settled(&mut self) -> bool {
         self.ends.iter().all(|station| {
             matches!(station.life, Life::Open(_)) || station.peer.connections().next().is_none()
         })
     }
 
-    /// Takes one datagram to the other end, if any waits to be sent.
+    /// Delivers one datagram to the other end, if any is waiting.
     fn exchange_one(&mut self) -> Result<bool, Broken> {
         for end in End::BOTH {
             let (now, from) = (self.now, self.end(end).address);
@@ -225,7 +226,7 @@ impl World {
         Ok(false)
     }
 
-    /// Lets an end take a datagram that seems to come from the other one.
+    /// Delivers a forged datagram with the other end's address.
     fn forge(&mut self, to: End, forgery: &Forgery) {
         let (now, from) = (self.now, self.end(to.other()).address);
         let datagram = forge::compose(forgery, self.first_number);
@@ -331,7 +332,7 @@ impl World {
         }
     }
 
-    /// A datagram of an unknown address changes nothing, and its answer is not longer than itself.
+    /// Checks that a datagram from an unknown address changes nothing and that its answer is not longer.
     fn intrude(&mut self, to: End, datagram: &[u8]) -> Kept {
         let now = self.now;
         self.answerable += datagram.len().max(LONGEST_PONG);
@@ -354,7 +355,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets everything happen until `done`, at most as long as anything may take.
+    /// Lets events happen until `done`, at most as long as any delivery may take.
     fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> Kept {
         self.run_while(self.now + DELIVERY_TIMEOUT, done)
     }
@@ -364,7 +365,7 @@ impl World {
         loop {
             End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
             End::BOTH.into_iter().try_for_each(|end| self.tell(end))?;
-            // Taking events may have made room, and room may have something to say.
+            // Taking events may have made room, which may trigger sending.
             if done(self) {
                 return Ok(());
             }
@@ -385,7 +386,7 @@ impl World {
         }
     }
 
-    /// What reaches this end by now, and what is due there.
+    /// Delivers the datagrams that have arrived at this end and handles its timeout.
     fn happen(&mut self, end: End) {
         let now = self.now;
         let from = self.end(end.other()).address;
@@ -402,14 +403,14 @@ impl World {
         let (now, to) = (self.now, self.end(end.other()).address);
         let mut answerable = self.answerable;
         let Station { peer, route, .. } = self.end(end);
-        // Every datagram carries a message or records, and there are never more of those.
+        // Every datagram carries a message or records, and the number of records is bounded by this too.
         let most = peer.blocks() + 64;
         let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
         let mut count = 0;
         while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
             count += 1;
             if count > most {
-                return Err(format!("{end:?} sends for ever"));
+                return Err(format!("{end:?} never stops sending"));
             }
             if transmit.to == to {
                 route.send(now, transmit.payload);
@@ -436,7 +437,7 @@ impl World {
                     self.delivered += 1;
                     let lent = message.to_vec();
                     if own.peer.take_lent() != lent {
-                        return Err("a message that was taken is not the one that was lent".to_owned());
+                        return Err("a taken message differs from the borrowed one".to_owned());
                     }
                     arrive(self.trust, &mut other.ledger, delivery, &lent)?;
                 }
@@ -451,13 +452,13 @@ impl World {
                         own.gives_up_at = Some(self.now);
                     }
                 }
-                // Of a connection that somebody interfered with before it was open.
+                // The connection was disturbed before it was open.
                 Event::ConnectFailed { .. }
                     if end == End::Client && self.trust == Trust::Gone && own.life == Life::None =>
                 {
                     own.life = Life::Over;
                 }
-                // A forged request can have another password than the other peer, or none.
+                // A forged request may have another password than the peer, or none.
                 Event::Refused { .. } if self.trust == Trust::Gone => {}
                 Event::Receipt { id, .. } | Event::Progress { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
@@ -465,7 +466,7 @@ impl World {
                 | Event::Disconnected { .. }
                 | Event::Message { .. }
                 | Event::Pong { .. }
-                | _) => return Err(format!("{end:?} was told {event:?}")),
+                | _) => return Err(format!("{end:?} received {event:?}")),
             }
         }
         if own.paused == Attention::Attending {
@@ -474,7 +475,7 @@ impl World {
         Ok(())
     }
 
-    /// Mends everything, waits until what was promised has come true, then ends the connection and counts blocks.
+    /// Repairs the path, waits until all guarantees are fulfilled, then ends the connection and counts blocks.
     fn finish(&mut self) -> Kept {
         for end in End::BOTH {
             self.end(end).route.mend();
@@ -490,7 +491,7 @@ impl World {
         if self.is_over() { Ok(()) } else { Err(format!("a connection never ends: {}", self.memory())) }
     }
 
-    /// Whether nothing more is promised: everything was delivered and acknowledged, or the connection is over.
+    /// Returns whether everything was delivered and acknowledged, or the connection has ended.
     fn is_delivered(&mut self) -> bool {
         let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
         match self.trust {
@@ -513,7 +514,7 @@ impl World {
 
     fn complaint(&self) -> Broken {
         let owed = self.ends.iter().find_map(|station| station.ledger.owed());
-        owed.unwrap_or_else(|| format!("memory is held for nothing: {}", self.memory()))
+        owed.unwrap_or_else(|| format!("memory is held needlessly: {}", self.memory()))
     }
 
     fn memory(&self) -> String {
@@ -527,7 +528,7 @@ impl World {
     }
 }
 
-/// Sends a message: hands those of odd lengths over, and has the others copied.
+/// Sends a message: those of odd lengths are handed over, the others are copied.
 fn send_somehow(
     peer: &mut Peer<'_>,
     now: Instant,
@@ -540,7 +541,7 @@ fn send_somehow(
     }
     let mut handed_over = message.to_vec();
     let sent = peer.send_vec(now, id, &mut handed_over, delivery);
-    assert_eq!(handed_over.is_empty(), sent.is_ok(), "what was refused stays with the application");
+    assert_eq!(handed_over.is_empty(), sent.is_ok(), "a refused message stays with the application");
     sent
 }
 
@@ -551,12 +552,12 @@ fn arrive(trust: Trust, ledger: &mut Ledger, delivery: Delivery, bytes: &[u8]) -
     }
 }
 
-/// What may excuse the end of a connection.
+/// A circumstance that excuses the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     None,
     Losses,
-    /// Nobody looked at the clock for a while.
+    /// The clock was not polled for a while.
     Jump,
 }
 
@@ -572,7 +573,7 @@ fn trouble(now: Instant, own: &Station, other: &Station, jumped_at: Option<Insta
     }
 }
 
-/// Whether a connection may end for this reason.
+/// Returns whether a connection may end for this reason.
 fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, trouble: Trouble) -> Kept {
     let other_left = !matches!(other.life, Life::Open(_));
     let allowed = match reason {
@@ -591,7 +592,7 @@ fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, 
     if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}; {}", queues(other))) }
 }
 
-/// What a sender still had to do, to tell why.
+/// Returns the state of a sender's queues, to explain a failure.
 fn queues(sender: &Station) -> String {
     let stats = sender.life.id().and_then(|id| sender.peer.connection_stats(id));
     stats.map_or_else(String::new, |stats| {
@@ -602,8 +603,9 @@ fn queues(sender: &Station) -> String {
     })
 }
 
-/// Whether this end disconnected though not everything was delivered. If its application takes no events now, its reason
-/// is judged later.
+/// Returns whether this end disconnected without complete delivery.
+///
+/// If its application takes no events now, its reason is judged later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
     let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);

@@ -5,10 +5,10 @@ use rakwire::raknet::RakNet;
 
 use super::net::{A, B, Dialled, Net};
 
-/// What decides a run: at each of the first steps, which of the things that may happen next does.
+/// The choices of a run: at each of the first steps, the index of the next event among those possible.
 struct Choices {
     taken: Vec<usize>,
-    /// How many there were to choose from.
+    /// The number of possibilities at each step.
     open: Vec<usize>,
     at: usize,
 }
@@ -18,18 +18,18 @@ impl Choices {
         Self { taken: Vec::new(), open: Vec::new(), at: 0 }
     }
 
-    /// The next choice of `count`.
+    /// Returns the next choice among `count`.
     fn take(&mut self, count: usize) -> usize {
         if self.at == self.taken.len() {
             self.taken.push(0);
             self.open.push(count);
         }
-        assert_eq!(self.open[self.at], count, "a run is not the same twice");
+        assert_eq!(self.open[self.at], count, "a run is not deterministic");
         self.at += 1;
         self.taken[self.at - 1]
     }
 
-    /// Moves on to the next run; false after the last one.
+    /// Moves on to the next run; returns false after the last one.
     fn next(&mut self) -> bool {
         self.at = 0;
         while let (Some(taken), Some(open)) = (self.taken.pop(), self.open.pop()) {
@@ -43,8 +43,8 @@ impl Choices {
     }
 }
 
-/// One run: `b` dials at any time, and any datagram that is under way may be the next one to arrive. After `depth`
-/// choices the oldest one always is.
+/// Executes a run: `b` connects at any time, and any datagram in flight may arrive next. After `depth` choices the
+/// oldest arrives first.
 fn run<P: Dialled>(choices: &mut Choices, depth: usize) -> Net<P> {
     let mut net = Net::new();
     net.dial(A);
@@ -81,13 +81,13 @@ fn every_order<P: Dialled>(depth: usize) -> usize {
 }
 
 #[test]
-fn raknet() {
+fn raknet_opens_one_connection_in_every_order() {
     let runs = every_order::<RakNet>(12);
     assert!(runs > 10_000, "{runs} orders");
 }
 
 #[test]
-fn game_protocol() {
+fn game_protocol_opens_one_connection_in_every_order() {
     let runs = every_order::<GameProtocol>(8);
     assert!(runs > 10, "{runs} orders");
 }

@@ -1,4 +1,4 @@
-//! What is dialled in vain.
+//! Connection attempts that cannot succeed.
 
 use core::time::Duration;
 
@@ -9,8 +9,8 @@ use rakwire::raknet::RakNet;
 
 use super::net::{A, B, BOTH, Dialled, Net, OwnedEvent};
 
-/// The address of nobody is refused before anything is sent.
-fn nobody_is_dialled<P: Dialled>() {
+/// An unspecified address is refused before anything is sent.
+fn unspecified_address_is_refused<P: Dialled>() {
     let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::listening([1; 32]));
     for nobody in ["0.0.0.0:0", "192.0.2.1:0", "0.0.0.0:19132", "[::]:19132", "[2001:db8::1]:0"] {
@@ -21,12 +21,12 @@ fn nobody_is_dialled<P: Dialled>() {
 }
 
 #[test]
-fn the_address_of_nobody_is_refused() {
-    nobody_is_dialled::<RakNet>();
-    nobody_is_dialled::<GameProtocol>();
+fn the_unspecified_address_is_refused() {
+    unspecified_address_is_refused::<RakNet>();
+    unspecified_address_is_refused::<GameProtocol>();
 }
 
-/// Each must say what the other one wants: if one does not, both are told, and soon.
+/// Each needs the other's password: if one is wrong, both attempts fail soon.
 #[test]
 fn a_wrong_password_ends_both_attempts() {
     for first in BOTH {
@@ -42,9 +42,9 @@ fn a_wrong_password_ends_both_attempts() {
     }
 }
 
-/// If one of them takes no connections of others, that of the other one counts.
+/// If one of them accepts no connections, its own attempt at the other one counts.
 #[test]
-fn one_that_nobody_may_connect_to_dials_all_the_same() {
+fn a_pure_client_connects_to_a_peer_that_connects_to_it() {
     for full in BOTH {
         for first in BOTH {
             let mut configs = [1, 2].map(|byte| RakNet::listening([byte; 32]));

@@ -1,4 +1,4 @@
-//! Both peers dial each other at once: exactly one connection comes of it, whatever crosses on the way
+//! Simultaneous connection attempts of two peers: exactly one connection results, whatever crosses in transit
 //! (docs/raknet.md#both-dial).
 
 mod every_order;

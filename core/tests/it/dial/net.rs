@@ -1,4 +1,4 @@
-//! Two peers that may dial each other, and the datagrams between them, each of which arrives when a test says so.
+//! Two peers that may connect to each other, with datagrams whose arrival the test controls.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,9 +8,9 @@ use rakwire::endpoint::{Capacity, ConnectError, ConnectionId, ConnectionState, E
 use rakwire::game_protocol::{self, GameProtocol, Redial};
 use rakwire::raknet::{self, RakNet};
 
-/// Longer than it takes to repeat what was lost.
+/// Longer than the repetition of lost datagrams takes.
 const REPETITION: Duration = Duration::from_secs(5);
-/// With the above longer than any handshake takes to be given up.
+/// Together with the above longer than any handshake timeout.
 const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);
 
 /// One of the two peers.
@@ -36,15 +36,15 @@ impl Who {
     }
 }
 
-/// What both protocols need of a test.
+/// The requirements of the tests for both protocols.
 pub(super) trait Dialled: Protocol {
-    /// A message that an application may send.
+    /// A valid application message.
     const MESSAGE: &[u8];
 
-    /// A peer that others may connect to, and that repeats itself.
+    /// Returns the configuration of a peer that accepts connections and repeats its requests.
     fn listening(entropy: [u8; 32]) -> Self::Config;
 
-    /// The same, and it waits longer than the losses of a bad path delay it.
+    /// Returns the same with a timeout longer than the losses of a bad path delay it.
     fn patient(entropy: [u8; 32]) -> Self::Config {
         Self::listening(entropy)
     }
@@ -77,14 +77,14 @@ impl Dialled for GameProtocol {
     }
 }
 
-/// A datagram under way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Datagram {
     pub(super) to: Who,
     bytes: Vec<u8>,
 }
 
-/// What an application was told.
+/// An event of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnedEvent {
     Connected(ConnectionId),
@@ -123,7 +123,7 @@ impl<P: Dialled> Net<P> {
         &self.events[who as usize]
     }
 
-    /// Lets one peer dial the other. It may be refused only if its application knows of the connection.
+    /// Makes one peer connect to the other. It may be refused only if its application knows of the connection.
     pub(super) fn dial(&mut self, who: Who) {
         let now = self.now;
         match self.peer(who).connect(now, who.other().address()) {
@@ -140,7 +140,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Takes what both have to send and to tell.
+    /// Takes the datagrams and events of both peers.
     fn settle(&mut self) {
         for who in BOTH {
             let (now, peer) = (self.now, &mut self.peers[who as usize]);
@@ -150,7 +150,7 @@ impl<P: Dialled> Net<P> {
                 self.under_way.push(Datagram { to: who.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
-                // The failure of the own attempt follows.
+                // The failure of the peer's own attempt follows.
                 if matches!(event, Event::Refused { .. }) {
                     continue;
                 }
@@ -165,7 +165,7 @@ impl<P: Dialled> Net<P> {
         }
     }
 
-    /// Lets a datagram arrive, in whatever order.
+    /// Delivers a datagram, in any order.
     pub(super) fn deliver(&mut self, at: usize) {
         let datagram = self.under_way.remove(at);
         self.deliver_copy(&datagram);
@@ -177,12 +177,12 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// When something happens without a datagram.
+    /// Returns the time of the next event without a datagram.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.peers.iter().filter_map(Peer::poll_timeout).min()
     }
 
-    /// Moves the clock to `at`.
+    /// Advances the clock to `at`.
     pub(super) fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
         for who in BOTH {
@@ -194,7 +194,7 @@ impl<P: Dialled> Net<P> {
         self.settle();
     }
 
-    /// Lets everything arrive in its order, and time pass.
+    /// Delivers everything in order, and lets time pass.
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -209,12 +209,12 @@ impl<P: Dialled> Net<P> {
         self.advance(end);
     }
 
-    /// Whether each was told of one connection and nothing else.
+    /// Returns whether each peer was notified of exactly one connection and nothing else.
     pub(super) fn are_connected(&self) -> bool {
         self.events.iter().all(|events| matches!(events[..], [OwnedEvent::Connected(_)]))
     }
 
-    /// Checks that exactly one connection came of it, and that it stays and carries messages both ways.
+    /// Checks that exactly one connection was opened, stays open and carries messages in both directions.
     pub(super) fn check(&mut self, context: &dyn core::fmt::Debug) {
         self.run_for(REPETITION);
         assert!(self.are_connected(), "{context:?}: {:?}", self.events);

@@ -1,4 +1,4 @@
-//! Peers that decide together whom they let in.
+//! Peers that share admission state.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -59,7 +59,7 @@ fn game_client(number: u8, now: Instant) -> Peer<'static, GameProtocol> {
     client_of(game_protocol::Config::new([number; 32]), now)
 }
 
-/// What a client was told.
+/// The last event of a client.
 #[derive(Debug, PartialEq, Eq)]
 enum LastEvent<P: Protocol> {
     Connected,
@@ -118,7 +118,7 @@ fn refused(why: Refusal) -> LastEvent<RakNet> {
 }
 
 #[test]
-fn a_guid_is_let_in_once_at_all_peers_until_its_connection_ends() {
+fn a_guid_is_admitted_once_across_peers_until_it_disconnects() {
     let ([mut one, mut other], admission) = servers::<RakNet>(&raknet_config());
     let mut now = Instant::from_micros(1_000_000);
     let mut first = raknet_client(7, now);
@@ -134,11 +134,11 @@ fn a_guid_is_let_in_once_at_all_peers_until_its_connection_ends() {
     assert_eq!(talk(&mut third, &mut other, address(2), &mut now), LastEvent::Connected);
     assert_eq!(admission.incoming(), 1);
     drop(other);
-    assert_eq!(admission.incoming(), 0, "a peer that is gone has nobody");
+    assert_eq!(admission.incoming(), 0, "a dropped peer has no connections");
 }
 
 #[test]
-fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_raknet() {
+fn max_incoming_counts_across_peers_of_raknet() {
     let (mut servers, admission) = servers::<RakNet>(&raknet_config());
     let mut now = Instant::from_micros(1_000_000);
     for number in 0..6_u8 {
@@ -152,7 +152,7 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_raknet() {
 }
 
 #[test]
-fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_protocol() {
+fn max_incoming_counts_across_peers_of_the_game_protocol() {
     let mut config = game_protocol::Config::new([2; 32]);
     config.max_incoming = 3;
     let (mut servers, admission) = servers::<GameProtocol>(&config);
@@ -162,7 +162,7 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_pro
         let mut client = game_client(number + 1, now);
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
-        // A client of the Game Protocol is open when it has answered; END tells it that there was no place.
+        // A client of the Game Protocol is open once it has answered; END notifies it that there was no place.
         let is_let_in = number < 3;
         assert_eq!(last == LastEvent::Connected, is_let_in, "client {number}: {last:?}");
         clients.push(client);
@@ -177,7 +177,7 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_pro
 }
 
 #[test]
-fn an_address_waits_between_two_connections_whichever_peer_it_asks() {
+fn the_reconnect_interval_of_an_address_counts_across_peers() {
     let mut config = raknet_config();
     config.connection_interval = Some(Duration::from_secs(5));
     let ([mut one, mut other], _) = servers::<RakNet>(&config);
@@ -193,9 +193,9 @@ fn an_address_waits_between_two_connections_whichever_peer_it_asks() {
     assert_eq!(talk(&mut third, &mut other, again, &mut now), LastEvent::Connected);
 }
 
-/// Without cookies: requests that go no further, of one network, at two peers.
+/// Without cookies, unfinished handshakes of one network at two peers count together.
 #[test]
-fn a_network_has_its_half_open_connections_at_all_peers_together() {
+fn half_open_connections_of_a_network_count_across_peers() {
     let mut config = raknet_config();
     (config.max_incoming, config.max_half_open_per_network) = (8, 2);
     config.cookies = CookiePolicy::Off;
@@ -209,7 +209,7 @@ fn a_network_has_its_half_open_connections_at_all_peers_together() {
         half_open.push(client);
     }
     assert_eq!(admission.incoming(), 2);
-    // Who goes on is not half open any more.
+    // A client that continues its handshake is no longer half-open.
     let last = talk(&mut half_open[0], &mut servers[0], network(1), &mut now);
     assert_eq!(last, LastEvent::Connected);
     let mut late = raknet_client(9, now);
@@ -217,7 +217,7 @@ fn a_network_has_its_half_open_connections_at_all_peers_together() {
 }
 
 #[test]
-fn clients_without_a_cookie_are_rationed_for_all_peers_together() {
+fn clients_without_a_cookie_are_rationed_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 3 };
@@ -229,14 +229,14 @@ fn clients_without_a_cookie_are_rationed_for_all_peers_together() {
             open_half(&mut client, &mut servers[usize::from(number % 2)], address(number), now)
         })
         .collect();
-    // The fourth finds a cookie in reply 1, which has four bytes more.
+    // The fourth gets a cookie in reply 1, which adds four bytes.
     assert_eq!(replies, [[28, 35], [28, 35], [28, 35], [32, 35], [32, 35]]);
     assert_eq!(admission.incoming(), 5);
 }
 
-/// Connections that are half open or forged at one peer keep no client out of another one that can give a cookie back.
+/// Half-open and forged connections at one peer do not exclude a client at another peer that returns its cookie.
 #[test]
-fn a_client_that_knows_cookies_comes_in_beside_forged_ones_at_another_peer() {
+fn a_client_with_a_cookie_connects_despite_forged_ones_elsewhere() {
     for limits in [(2, None, None), (8, Some(2), None), (8, None, Some(Duration::from_secs(60)))] {
         let mut config = raknet_config();
         config.max_incoming = 8;
@@ -257,9 +257,9 @@ fn a_client_that_knows_cookies_comes_in_beside_forged_ones_at_another_peer() {
     }
 }
 
-/// Forged connections that stay have cookies asked for at all peers.
+/// Forged connections that persist make all peers require cookies.
 #[test]
-fn clients_without_a_cookie_are_counted_for_all_peers_together() {
+fn clients_without_a_cookie_count_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 1 };
@@ -269,17 +269,17 @@ fn clients_without_a_cookie_are_counted_for_all_peers_together() {
     assert_eq!(open_half(&mut first, &mut one, address(1), now), [28, 35]);
     let mut second = raknet_client(2, now);
     assert_eq!(open_half(&mut second, &mut other, address(2), now), [32, 35]);
-    // It answers a ping, so the ration has its place back.
+    // It answers a ping, which returns its place to the ration.
     assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let mut third = raknet_client(3, now);
     assert_eq!(open_half(&mut third, &mut other, address(3), now), [28, 35]);
-    // That one goes no further, and is there.
+    // That client stays connected without proving its address.
     now = now + Duration::from_millis(9_900);
     let mut fourth = raknet_client(4, now);
     assert_eq!(open_half(&mut fourth, &mut one, address(4), now), [32, 35]);
 }
 
-/// Passes two requests of a client and the answers to them, of which the lengths come back.
+/// Passes two requests of a client and returns the lengths of their answers.
 fn open_half(
     client: &mut Peer<'_, RakNet>,
     server: &mut Peer<'_, RakNet>,
@@ -300,7 +300,7 @@ fn open_half(
 }
 
 #[test]
-fn pongs_are_rationed_at_all_peers_together() {
+fn pongs_are_rationed_across_peers() {
     let mut config = raknet_config();
     config.pongs_per_network = 5;
     let (mut servers, _) = servers::<RakNet>(&config);
@@ -319,7 +319,7 @@ fn pongs_are_rationed_at_all_peers_together() {
 }
 
 #[test]
-fn challenges_are_rationed_at_all_peers_together() {
+fn challenges_are_rationed_across_peers() {
     let mut config = game_protocol::Config::new([2; 32]);
     (config.max_incoming, config.challenges_per_network) = (3, 5);
     let (mut servers, _) = servers::<GameProtocol>(&config);
@@ -334,7 +334,7 @@ fn challenges_are_rationed_at_all_peers_together() {
     assert_eq!(challenges, 5);
 }
 
-/// Decides as the test says.
+/// An admission that decides as the test configures it.
 #[derive(Clone, Debug, Default)]
 struct Deciding {
     admission: Locked,
@@ -353,7 +353,7 @@ impl SharedAdmission for Deciding {
     }
 }
 
-/// What each client is told for each decision, and that nothing is kept of those that were not let in.
+/// Checks the event of each client for each decision, and that no state is kept of refused clients.
 fn the_application_decides<P: Protocol>(
     config: P::Config,
     client: impl Fn(u64, Instant) -> Peer<'static, P>,
@@ -397,7 +397,7 @@ fn the_application_decides_about_clients_of_the_game_protocol() {
 }
 
 #[test]
-fn an_address_gets_no_more_places_than_it_may_have_at_all_peers() {
+fn the_connection_limit_of_an_address_counts_across_peers() {
     let mut config = raknet_config();
     config.max_incoming = 8;
     config.max_per_address = Some(2);

@@ -1,4 +1,4 @@
-//! Connections that take all they can, on a full server: nobody else waits for them.
+//! Greedy connections on a full server do not delay other connections.
 
 use core::time::Duration;
 
@@ -8,16 +8,16 @@ use rakwire::raknet::{self, RakNet};
 
 use crate::support::star::Star;
 
-/// 128 blocks a connection, as [`Capacity::for_connections`] has them.
+/// 128 blocks per connection, as in [`Capacity::for_connections`].
 const CAPACITY: Capacity = Capacity { connections: 1_000, blocks: 128_000, block_size: 512 };
 const TICK: Duration = Duration::from_millis(100);
 const MESSAGES_A_TICK: usize = 4;
-/// Clients 0 to 99 vanish, and the application of the server does not read clients 100 to 199.
+/// Clients 0 to 99 vanish, and the server's application does not read from clients 100 to 199.
 const VANISHED: core::ops::Range<usize> = 0..100;
 const UNREAD_MESSAGES: core::ops::Range<usize> = 100..200;
 const HEALTHY: core::ops::Range<usize> = 200..1_000;
 
-/// Sends until there is no more room, for a message of any size.
+/// Sends until there is no room for a message of any size.
 fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
     let mut sent = 0;
     for length in [60_000, 1_000, 100, 1] {
@@ -30,7 +30,7 @@ fn fill(mut send: impl FnMut(&[u8]) -> Result<(), SendError>) -> usize {
 
 fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Delivery) {
     let mut star = Star::<P>::connected(CAPACITY, config, 1_000);
-    // Half of a message from each that vanishes then; what the server sends them is never acknowledged.
+    // Each vanishing client sends half of a message first; messages of the server to it are never acknowledged.
     for client in VANISHED {
         star.send_from(client, &[0x86; 60_000], reliable).expect("room");
     }
@@ -58,17 +58,17 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
             assert_eq!((star.read[client], star.clients[client].received), (sent, sent), "client {client}");
         }
     }
-    assert_eq!(star.ended, 0, "those that vanished were there all the time");
+    assert_eq!(star.ended, 0, "the vanished clients kept their places all the time");
     assert!(star.server.is_intact());
 }
 
 #[test]
-fn healthy_players_of_raknet_do_not_wait_for_others() {
+fn healthy_players_of_raknet_are_not_delayed_by_others() {
     healthy_players_do_not_wait::<RakNet>(raknet::Config::new([9; 32]), raknet::Delivery::RELIABLE_ORDERED);
 }
 
 #[test]
-fn healthy_players_of_the_game_protocol_do_not_wait_for_others() {
+fn healthy_players_of_the_game_protocol_are_not_delayed_by_others() {
     let mut config = game_protocol::Config::new([9; 32]);
     // All clients come from a few networks.
     config.challenges_per_network = config.challenges_per_second;

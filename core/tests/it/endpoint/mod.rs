@@ -1,4 +1,4 @@
-//! What both protocols get from the endpoint, which is the same code for both.
+//! Features that both protocols inherit from the shared endpoint.
 
 mod admission;
 mod fairness;

@@ -1,4 +1,4 @@
-//! Plugins and the hook that they live in, in both protocols.
+//! Plugins and their host hook, in both protocols.
 
 use core::cell::RefCell;
 use core::net::SocketAddr;
@@ -38,7 +38,7 @@ fn to_vec(message: &dyn Chunks) -> Vec<u8> {
 }
 
 fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
-    // One connection, so that the next one has its slot.
+    // One connection, so that the next one reuses its slot.
     let capacity = Capacity { connections: 1, blocks: 512, block_size: 128 };
     let mut config = P::config([2; 32]);
     *P::max_incoming(&mut config) = 1;
@@ -47,7 +47,7 @@ fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
     Pair::new(Peer::with_capacity(capacity, P::config([1; 32])), server, CONDITIONS, 1)
 }
 
-/// What an application was told on both sides.
+/// The events of the applications on both sides.
 #[derive(Default)]
 struct Heard {
     client: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ struct Heard {
     server_id: Option<ConnectionId>,
 }
 
-/// Lets happen what happens next; false, and the clock at `end`, when nothing does until then.
+/// Executes the next event; returns false with the clock at `end` if there is none until then.
 fn step<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, end: Instant) -> bool {
     pair.transmit();
     let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
@@ -99,7 +99,7 @@ fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, C
     let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
     let heard = run(pair, Duration::from_millis(200));
     if heard.server_id.is_none() {
-        // A server of the Game Protocol knows a client by its first message.
+        // A server of the Game Protocol accepts a client with its first message.
         pair.a.send(pair.now, id, b"\xFFhere", P::Delivery::default()).expect("an open connection");
         let later = run(pair, Duration::from_millis(200));
         return (id, later.server_id.expect("it is connected"));
@@ -110,12 +110,12 @@ fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, C
 fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, messages: &[&[u8]]) {
     for message in messages {
         pair.a.send(pair.now, id, message, P::Delivery::default()).expect("room");
-        // So that they arrive in order in both protocols.
+        // The pause makes them arrive in order in both protocols.
         step(pair, pair.now + Duration::from_millis(20));
     }
 }
 
-/// Answers messages of one id, which are its own, with their length.
+/// A plugin that answers messages of its id with their length.
 struct Answerer {
     own: u8,
     connected: Vec<ConnectionId>,
@@ -192,7 +192,7 @@ fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
     let heard = run(&mut pair, SECOND);
     assert_eq!((heard.server.len(), heard.client), (0, vec![vec![0x85, 1]]));
     let plugin = pair.b.hook.detach(key).expect("it is attached");
-    assert_eq!(plugin.connected, [server], "it is told of what was open before it");
+    assert_eq!(plugin.connected, [server], "it is notified of connections opened before");
     send(&mut pair, client, &[b"\x85"]);
     let heard = run(&mut pair, SECOND);
     assert_eq!((heard.server, heard.client.len()), (vec![vec![0x85]], 0));
@@ -200,7 +200,7 @@ fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
 }
 
 #[test]
-fn two_plugins_have_no_message_id_in_common() {
+fn two_plugins_cannot_share_a_message_id() {
     let mut host = PluginHost::<Answerer, 2>::new();
     let first = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
     assert_eq!(host.attach::<RakNet>(Answerer::new(0x85)), Err(AttachError::IdTaken(0x85)));
@@ -209,10 +209,10 @@ fn two_plugins_have_no_message_id_in_common() {
     assert!(host.keys().eq([first, second]));
     assert!(host.detach(first).is_some());
     let third = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
-    assert_ne!(third, first, "a name is not used again");
+    assert_ne!(third, first, "a key is not reused");
 }
 
-/// Doubles the bytes of messages that begin with 0x90, and keeps back those that begin with 0x91 until the time has come.
+/// A plugin that doubles the bytes of messages that begin with 0x90, and delays those that begin with 0x91.
 #[derive(Default)]
 struct Changer {
     ready: VecDeque<(ConnectionId, Vec<u8>)>,
@@ -269,7 +269,7 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     let key = host.attach::<P>(Changer::default()).expect("room");
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
-    // A message over several blocks, too, and all at once, so that they wait together.
+    // Also a message over several blocks, and all at once, so that they wait together.
     let long = [&[0x90][..], &[7; 300]].concat();
     send(&mut pair, client, &[b"\x86a", b"\x90b", b"\x91kept", b"\x86c", &long, b"\x86d"]);
     let end = pair.now + Duration::from_millis(100);
@@ -306,8 +306,8 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// What is for a connection that is gone, or empty, is dropped and keeps nothing else from being told.
-fn what_cannot_be_told_is_dropped<P: Protocol>() {
+/// Events for a past connection, or empty ones, are dropped without blocking others.
+fn undeliverable_events_are_dropped<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
     let key = host.attach::<P>(Changer::default()).expect("room");
     let mut pair = pair::<P, _>(host);
@@ -330,27 +330,27 @@ fn a_message_that_finds_no_memory_is_told_later<P: Protocol>() {
     let changer = pair.b.hook.get_mut(key).expect("it is attached");
     changer.ready.extend([(server, vec![1; 512 * 128 + 1]), (server, vec![2])]);
     send(&mut pair, client, &[b"\x86a"]);
-    assert_eq!(run(&mut pair, SECOND).server, [b"\x86a"], "what arrives is told all the same");
+    assert_eq!(run(&mut pair, SECOND).server, [b"\x86a"], "received messages are delivered all the same");
     let changer = pair.b.hook.get_mut(key).expect("it is attached");
     changer.ready[0].1.truncate(10);
     assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
 }
 
-/// A plugin whose messages find no room is asked again after a while, and not at once for ever.
-fn a_plugin_without_room_is_not_asked_without_end<P: Protocol>() {
+/// A plugin whose messages find no room is polled again after a while, not in a busy loop.
+fn a_plugin_without_room_is_not_polled_endlessly<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 1>::new();
     let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
     let mut pair = pair::<P, _>(host);
     let (_, server) = connect(&mut pair);
-    // The client is gone, so nothing that is sent is acknowledged.
+    // The client is gone, so no message is acknowledged.
     let answerer = pair.b.hook.get_mut(key).expect("it is attached");
     answerer.answers.extend((0..5_000).map(|number| (server, number as u8)));
     let (mut buffer, end) = (vec![0; P::MAX_DATAGRAM], pair.now + Duration::from_millis(500));
     while pair.now < end {
         pair.b.handle_timeout(pair.now);
         while pair.b.poll_transmit(pair.now, &mut buffer).is_some() {}
-        let next = pair.b.poll_timeout().expect("it has something to do");
-        assert!(next > pair.now, "it would run without a pause");
+        let next = pair.b.poll_timeout().expect("the plugin has work to do");
+        assert!(next > pair.now, "the peer would poll without a pause");
         pair.now = next;
     }
     let answerer = pair.b.hook.get(key).expect("it is attached");
@@ -359,11 +359,11 @@ fn a_plugin_without_room_is_not_asked_without_end<P: Protocol>() {
     assert!(pair.b.hook.stats(key).expect("it is attached").unsent > 0);
 }
 
-/// A plugin that belongs to the application too.
+/// The application can access an attached plugin.
 fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
     let (answerer, changer) = (RefCell::new(Answerer::new(0x85)), RefCell::new(Changer::default()));
     let mut host = PluginHost::<&RefCell<dyn Plugin<P>>, 2>::new();
-    // The pair owns what it is given, so the plugins of this test live as long as the program.
+    // The pair owns its hooks, so the plugins of this test are leaked.
     let (answerer, changer) = (&*Box::leak(Box::new(answerer)), &*Box::leak(Box::new(changer)));
     host.attach::<P>(changer).expect("room");
     host.attach::<P>(answerer).expect("room");
@@ -379,7 +379,7 @@ fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
     );
 }
 
-/// A filter and a log before plugins: what the filter drops reaches no plugin, and the log has every datagram.
+/// A filter and a log before plugins: filtered events reach no plugin, and the log contains every datagram.
 #[test]
 fn filter_and_log_compose_with_plugins() {
     let mut filter = MessageFilter::<2>::new();
@@ -415,7 +415,7 @@ fn a_message_filter_is_a_plugin_too() {
     assert_eq!(pair.b.hook.stats(key).expect("it is attached").shown, 0);
 }
 
-/// Sends a message with a receipt on each new connection, and takes out-of-band messages of one id.
+/// A plugin that sends a message with a receipt on each new connection, and takes out-of-band messages of one id.
 #[derive(Default)]
 struct Reporter {
     unsent: Vec<ConnectionId>,
@@ -471,7 +471,7 @@ impl Plugin<RakNet> for Reporter {
     }
 }
 
-/// The receipts of a server's application, of which there is one plugin.
+/// Returns the receipts of a server's application, which has one plugin.
 fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) -> Vec<(Receipt, Outcome)> {
     let (end, mut told) = (pair.now + time, Vec::new());
     loop {
@@ -488,9 +488,9 @@ fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) 
     }
 }
 
-/// Its receipts are not told the application, which has its own.
+/// The receipts of a plugin's messages go to the plugin, not to the application.
 #[test]
-fn a_plugin_learns_what_became_of_its_messages() {
+fn a_plugin_gets_the_receipts_of_its_messages() {
     for (loss, expected) in [(0.0, Outcome::Acknowledged), (1.0, Outcome::Lost)] {
         let mut pair = pair::<RakNet, _>(PluginHost::<Reporter, 1>::new());
         let (_, server) = connect(&mut pair);
@@ -532,7 +532,7 @@ fn a_plugin_takes_messages_out_of_band() {
 }
 
 #[test]
-fn the_table_of_a_plugin_knows_connections_from_those_before_them_in_their_slots() {
+fn a_plugin_table_distinguishes_connections_that_reuse_a_slot() {
     let mut pair = pair::<RakNet, _>(PluginHost::<Answerer, 1>::new());
     let (client, first) = connect(&mut pair);
     let mut table = BySlot::<u8, 2>::new();
@@ -542,7 +542,7 @@ fn the_table_of_a_plugin_knows_connections_from_those_before_them_in_their_slots
     let (_, second) = connect(&mut pair);
     assert_eq!((first.slot(), table.get(second)), (second.slot(), None));
     assert_eq!(table.remove(second), None);
-    assert!(table.insert(second, 2), "in the place of the first");
+    assert!(table.insert(second, 2), "in the slot of the first");
     assert_eq!((table.get(first), table.get(second)), (None, Some(&2)));
     assert!(!BySlot::<u8, 0>::new().insert(second, 3));
     table.retain(|_, value| *value != 2);
@@ -571,8 +571,8 @@ by_both_protocols!(
     a_message_that_finds_no_memory_is_told_later,
     a_plugin_has_messages_of_its_own,
     a_plugin_is_reached_while_it_is_attached,
-    a_plugin_without_room_is_not_asked_without_end,
+    a_plugin_without_room_is_not_polled_endlessly,
     messages_are_changed_and_kept_back_in_their_places,
     plugins_come_and_go_while_connections_are_open,
-    what_cannot_be_told_is_dropped,
+    undeliverable_events_are_dropped,
 );

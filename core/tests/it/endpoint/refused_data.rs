@@ -8,8 +8,9 @@ use rakwire::raknet::{self, RakNet};
 
 use crate::support::star::Star;
 
-/// What is refused arrives once there is room, acknowledgements are taken all the time, and others notice nothing.
-fn what_is_refused_arrives_later<P: Protocol>(reliable: P::Delivery) {
+/// Refused data arrives once there is room. Meanwhile acknowledgements are processed, and other connections are
+/// unaffected.
+fn refused_data_arrives_later<P: Protocol>(reliable: P::Delivery) {
     let capacity = Capacity { connections: 2, blocks: 4_096, block_size: 512 };
     let mut star = Star::<P>::connected(capacity, P::config([9; 32]), 2);
     let id = star.clients[0].at_server.expect("a connection");
@@ -22,7 +23,7 @@ fn what_is_refused_arrives_later<P: Protocol>(reliable: P::Delivery) {
     assert_eq!(star.read, [0, 1]);
     assert_eq!([0, 1].map(|client: usize| star.clients[client].received), [1, 1]);
     let refused = star.server.stats().datagrams_refused;
-    assert!(refused > 1, "the client sends again what it has no acknowledgement of");
+    assert!(refused > 1, "the client resends unacknowledged messages");
 
     assert!(star.server.refuse_data(id, false));
     star.run_for(Duration::from_secs(5));
@@ -35,11 +36,11 @@ fn what_is_refused_arrives_later<P: Protocol>(reliable: P::Delivery) {
 }
 
 #[test]
-fn what_raknet_refuses_arrives_later() {
-    what_is_refused_arrives_later::<RakNet>(raknet::Delivery::RELIABLE);
+fn data_refused_in_raknet_arrives_later() {
+    refused_data_arrives_later::<RakNet>(raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn what_the_game_protocol_refuses_arrives_later() {
-    what_is_refused_arrives_later::<GameProtocol>(game_protocol::Reliability::Reliable);
+fn data_refused_in_the_game_protocol_arrives_later() {
+    refused_data_arrives_later::<GameProtocol>(game_protocol::Reliability::Reliable);
 }

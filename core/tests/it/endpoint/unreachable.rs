@@ -1,4 +1,4 @@
-//! Reports that nothing can be reached at an address, which may be forged.
+//! Reports of unreachable addresses, which may be forged.
 
 use core::net::SocketAddr;
 
@@ -16,7 +16,7 @@ fn peer<P: Protocol>(entropy: u8, max_incoming: u16) -> Peer<'static, P> {
     Peer::with_capacity(rakwire::endpoint::Capacity::default(), config)
 }
 
-/// Hands everything that one peer sends by `now` to the other.
+/// Passes everything that one peer sends by `now` to the other.
 fn pass<P: Protocol>(now: Instant, from: &mut Peer<'_, P>, address: SocketAddr, to: &mut Peer<'_, P>) {
     let mut buffer = [0; 1_500];
     from.handle_timeout(now);
@@ -66,21 +66,21 @@ fn an_open_connection_goes_on<P: Protocol>() {
 }
 
 #[test]
-fn an_attempt_of_raknet_without_an_answer_ends() {
+fn a_report_ends_an_unanswered_attempt_of_raknet() {
     an_attempt_without_an_answer_ends::<RakNet>(raknet::ConnectFailure::Unreachable);
 }
 
 #[test]
-fn an_attempt_of_the_game_protocol_without_an_answer_ends() {
+fn a_report_ends_an_unanswered_attempt_of_the_game_protocol() {
     an_attempt_without_an_answer_ends::<GameProtocol>(game_protocol::ConnectFailure::Unreachable);
 }
 
 #[test]
-fn a_connection_of_raknet_goes_on() {
+fn a_report_does_not_end_a_connection_of_raknet() {
     an_open_connection_goes_on::<RakNet>();
 }
 
 #[test]
-fn a_connection_of_the_game_protocol_goes_on() {
+fn a_report_does_not_end_a_connection_of_the_game_protocol() {
     an_open_connection_goes_on::<GameProtocol>();
 }

@@ -1,4 +1,4 @@
-//! Who is told that there is room again.
+//! Notifications of connections that can send again.
 
 use core::time::Duration;
 
@@ -20,13 +20,13 @@ fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable:
     }
 }
 
-/// Of connections that wait for their own acknowledgements, each is named when it got some, and no other.
-fn each_is_named_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+/// Each connection that waits for its own acknowledgements is reported once some arrived, and no other is.
+fn each_is_reported_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
     for client in 0..8 {
         star.clients[client].is_alive = client == 3;
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
-        // Asking again makes no second entry.
+        // Trying again adds no second entry.
         assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
     }
     assert_eq!(writable(&mut star), []);
@@ -34,17 +34,17 @@ fn each_is_named_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::D
     assert_eq!(writable(&mut star), [ids[3]]);
     assert_eq!(writable(&mut star), []);
     star.run_for(Duration::from_secs(2));
-    assert_eq!(writable(&mut star), [], "it asked for nothing since");
+    assert_eq!(writable(&mut star), [], "it has not tried to send since");
     star.send_to(3, &[0x86; 100], reliable).expect("there is room");
 }
 
-/// Those that wait for what another one holds are named when that is free, all of them, a few at a time.
-fn all_are_named_in_turns_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+/// Connections that wait for blocks of another one are all reported when these are free, a few at a time.
+fn all_are_reported_in_turn_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     let hog = star.clients[0].at_server.expect("a connection");
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
     let room = star.server.blocks_available();
-    // More than what is left beside the one that holds much, and not more than there is.
+    // More than the greedy connection leaves, and not more than the pool holds.
     let length = 60_000;
     for client in 1..40 {
         while star.send_to(client, &[0x86; 500], reliable).is_ok() {}
@@ -56,11 +56,11 @@ fn all_are_named_in_turns_when_the_pool_has_room<P: Protocol>(mut star: Star<P>,
     star.server.disconnect(star.now, hog);
     star.run_for(Duration::from_secs(6));
     let mut named = Vec::new();
-    // A driver asks again as long as there is something to do, with a bound for each time.
+    // A driver polls as long as there is work, with a bound for each time.
     for _ in 0..100 {
         named.extend(star.server.poll_writable());
     }
-    assert!(!named.is_empty(), "the room of the one that left is for those who wait");
+    assert!(!named.is_empty(), "the room of the ended connection goes to those waiting");
     let mut once = named.clone();
     once.sort_by_key(|id| format!("{id}"));
     once.dedup();
@@ -68,12 +68,11 @@ fn all_are_named_in_turns_when_the_pool_has_room<P: Protocol>(mut star: Star<P>,
     assert!(!named.contains(&hog));
 }
 
-/// A conversation beside connections that wait for what others hold. It gives none of that back, so nobody is named and
-/// nobody is even looked at, however often the conversation has memory and gives it back.
-fn a_conversation_has_none_of_those_that_wait_looked_at<P: Protocol>(
-    mut star: Star<P>,
-    reliable: P::Delivery,
-) {
+/// An active connection next to connections that wait for blocks of others.
+///
+/// It returns no such blocks, so no waiting connection is reported or even examined, however often the active one
+/// takes and frees memory.
+fn an_active_connection_examines_no_waiting_ones<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
     star.clients[0].is_alive = false;
     fill(&mut star, 0, 1_000, reliable);
     for client in 1..39 {
@@ -85,11 +84,11 @@ fn a_conversation_has_none_of_those_that_wait_looked_at<P: Protocol>(
     writable(&mut star);
     let (mut named, mut looks) = (0, 0);
     for _ in 0..100 {
-        star.send_to(39, &[0x86; 2_000], reliable).expect("room for what is guaranteed");
+        star.send_to(39, &[0x86; 2_000], reliable).expect("room for the guaranteed share");
         for _ in 0..50 {
             star.run_for(Duration::from_millis(1));
             named += usize::from(star.server.poll_writable().is_some());
-            // All that is due has been done, but for those who are to be looked at.
+            // All due work is done, so only examinations of waiting connections remain.
             looks += usize::from(star.server.poll_timeout().is_some_and(|at| at <= star.now));
         }
     }
@@ -116,37 +115,37 @@ fn game_config(limit: Option<u32>) -> game_protocol::Config {
 }
 
 #[test]
-fn connections_of_raknet_are_named_for_their_own_room() {
+fn connections_of_raknet_are_reported_for_their_own_room() {
     let star = Star::<RakNet>::connected(capacity(8), raknet_config(Some(16)), 8);
-    each_is_named_for_its_own_room(star, raknet::Delivery::RELIABLE);
+    each_is_reported_for_its_own_room(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn connections_of_the_game_protocol_are_named_for_their_own_room() {
+fn connections_of_the_game_protocol_are_reported_for_their_own_room() {
     let star = Star::<GameProtocol>::connected(capacity(8), game_config(Some(16)), 8);
-    each_is_named_for_its_own_room(star, game_protocol::Reliability::Reliable);
+    each_is_reported_for_its_own_room(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]
-fn connections_of_raknet_are_named_in_turns_when_the_pool_has_room() {
+fn connections_of_raknet_are_reported_in_turn_when_the_pool_has_room() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
-    all_are_named_in_turns_when_the_pool_has_room(star, raknet::Delivery::RELIABLE);
+    all_are_reported_in_turn_when_the_pool_has_room(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn connections_of_the_game_protocol_are_named_in_turns_when_the_pool_has_room() {
+fn connections_of_the_game_protocol_are_reported_in_turn_when_the_pool_has_room() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
-    all_are_named_in_turns_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
+    all_are_reported_in_turn_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
 }
 
 #[test]
-fn a_conversation_of_raknet_costs_no_look_at_those_that_wait() {
+fn an_active_connection_of_raknet_examines_no_waiting_ones() {
     let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
-    a_conversation_has_none_of_those_that_wait_looked_at(star, raknet::Delivery::RELIABLE);
+    an_active_connection_examines_no_waiting_ones(star, raknet::Delivery::RELIABLE);
 }
 
 #[test]
-fn a_conversation_of_the_game_protocol_costs_no_look_at_those_that_wait() {
+fn an_active_connection_of_the_game_protocol_examines_no_waiting_ones() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
-    a_conversation_has_none_of_those_that_wait_looked_at(star, game_protocol::Reliability::Reliable);
+    an_active_connection_examines_no_waiting_ones(star, game_protocol::Reliability::Reliable);
 }

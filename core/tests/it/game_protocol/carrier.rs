@@ -1,4 +1,4 @@
-//! Peers that a stream carries, under virtual time.
+//! Peers over a stream carrier, in virtual time.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::game_protocol::*;
 const LATENCY: Duration = Duration::from_millis(25);
 const TICK: Duration = Duration::from_millis(16);
 
-/// A client and a server, joined by a stream that may stand still.
+/// A client and a server, connected by a stream that may stall.
 struct Path {
     net: Net,
     id: ConnectionId,
@@ -31,14 +31,14 @@ impl Path {
         Self { net, id }
     }
 
-    /// Sends a message, and waits a little.
+    /// Sends a message and waits briefly.
     fn send(&mut self, number: u8) {
         let now = self.net.now();
         self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
         self.net.run_for(TICK);
     }
 
-    /// Sends messages while nothing arrives for so long; then all of it does, in order.
+    /// Sends messages during a stall; then all of them arrive in order.
     fn stand_still(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
         let end = self.net.now() + time;
         for number in numbers {
@@ -52,7 +52,7 @@ impl Path {
         set_latency(&mut self.net, LATENCY);
     }
 
-    /// Sends messages while nothing arrives for so long, has all of them arrive, and says how many chunks were sent again.
+    /// Sends messages during a stall, delivers all of them and returns the number of resent chunks.
     fn resent_while_standing_still(&mut self, time: Duration) -> u64 {
         self.stand_still(time, 0..50);
         self.net.run_for(Duration::from_secs(3));
@@ -65,7 +65,7 @@ impl Path {
         set_latency(&mut self.net, latency);
     }
 
-    /// Sends a message that vanishes behind the stream.
+    /// Sends a message that is lost behind the stream.
     fn lose(&mut self, number: u8) {
         let now = self.net.now();
         self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
@@ -91,7 +91,7 @@ impl Path {
     }
 }
 
-/// The share of the client's datagrams that vanish behind the stream.
+/// Sets the fraction of the client's datagrams that are lost behind the stream.
 fn set_loss(net: &mut Net, loss: f64) {
     net.pair.forth().set_conditions(Conditions { latency: LATENCY, loss, ..Conditions::default() });
 }
@@ -102,9 +102,9 @@ fn set_latency(net: &mut Net, latency: Duration) {
     net.pair.back().set_conditions(conditions);
 }
 
-/// While a stream repeats what it lost, nothing arrives for a while, and then everything.
+/// While a stream retransmits its losses, nothing arrives; then everything arrives at once.
 #[test]
-fn what_a_stream_holds_back_is_not_sent_again() {
+fn data_held_back_by_a_stream_is_not_resent() {
     let resent = |carrier| {
         let mut path = Path::new(carrier);
         (0..50).for_each(|number| path.send(number));
@@ -115,29 +115,29 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     };
     assert_eq!(resent(Carrier::Stream), 0);
     let spurious = resent(Carrier::Datagrams);
-    assert!(spurious > 100, "the stream stands still too shortly to show anything: {spurious}");
+    assert!(spurious > 100, "the stall is too short to show anything: {spurious}");
 }
 
-/// What a path holds back is sent again, and then all of it arrives.
+/// Data that a path holds back is resent, and then all of it arrives.
 #[test]
-fn what_was_late_is_not_missing() {
+fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
     (0..50).for_each(|number| path.send(number));
     path.stand_still(Duration::from_millis(900), 50..100);
     path.net.run_for(Duration::from_secs(3));
     let stats = path.stats();
-    assert!(stats.chunks_resent > 100, "the path stands still too shortly to show anything: {stats:?}");
+    assert!(stats.chunks_resent > 100, "the stall is too short to show anything: {stats:?}");
     assert_eq!(stats.chunks_missing(), 0, "{stats:?}");
 
     path.lose(100);
     path.run_until_received(100);
     path.net.run_for(Duration::from_secs(3));
-    assert_eq!(path.stats().chunks_missing(), 1, "the one that was lost");
+    assert_eq!(path.stats().chunks_missing(), 1, "the lost one");
 }
 
 /// Nothing is lost, and everything arrives twice: chunks and their acknowledgements.
 #[test]
-fn what_arrives_twice_is_neither_missing_nor_late() {
+fn duplicates_count_as_neither_missing_nor_late() {
     let mut path = Path::new(Carrier::Datagrams);
     let conditions = Conditions { latency: LATENCY, duplication: 1.0, ..Conditions::default() };
     path.net.pair.forth().set_conditions(conditions);
@@ -152,18 +152,18 @@ fn what_arrives_twice_is_neither_missing_nor_late() {
     );
 }
 
-/// One chunk leaves at each timeout, the first after a second and the others two seconds apart: the rest waits for what the
-/// stream brings.
+/// One chunk leaves at each timeout, the first after one second and the others two seconds apart; the rest waits
+/// for the stream.
 #[test]
-fn a_stream_that_stands_still_for_long_is_probed() {
+fn a_long_stall_of_a_stream_is_probed() {
     let mut path = Path::new(Carrier::Stream);
-    // After one second, three, five and seven.
+    // After one, three, five and seven seconds.
     assert_eq!(path.resent_while_standing_still(Duration::from_secs(8)), 4);
 }
 
-/// However old the chunks are.
+/// The age of the chunks does not matter.
 #[test]
-fn a_stream_that_stands_still_for_a_minute_is_probed_by_a_chunk_at_a_time() {
+fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
     let patient = |mut config: Config| {
         config.timeout = Duration::from_secs(100);
         config
@@ -172,9 +172,9 @@ fn a_stream_that_stands_still_for_a_minute_is_probed_by_a_chunk_at_a_time() {
     assert_eq!(path.resent_while_standing_still(Duration::from_secs(60)), 30);
 }
 
-/// A stream leads to a relay, behind which datagrams are lost as ever.
+/// A stream leads to a relay, behind which datagrams may be lost.
 #[test]
-fn what_is_lost_behind_a_stream_is_sent_again() {
+fn data_lost_behind_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.lose(1);
@@ -184,10 +184,10 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     let waited = path.net.now().saturating_since(lost_at);
     assert!(
         waited < Duration::from_millis(200),
-        "later ones were acknowledged, and tell that it is lost: {waited:?}"
+        "acknowledgements of later chunks show the loss: {waited:?}"
     );
 
-    // Nothing follows that could tell: the timeout is a second.
+    // No later chunk shows the loss, so it takes the timeout of one second.
     path.net.run_for(Duration::from_secs(1));
     path.lose(12);
     let lost_at = path.net.now();
@@ -197,9 +197,9 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     assert_eq!(path.resent(), 2);
 }
 
-/// What leaves together has the same time.
+/// Chunks that leave together have the same send time.
 #[test]
-fn a_chunk_that_is_lost_behind_a_stream_is_sent_again_though_its_message_left_as_a_whole() {
+fn a_lost_chunk_of_a_message_sent_at_once_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     let now = path.net.now();
@@ -217,9 +217,9 @@ fn a_chunk_that_is_lost_behind_a_stream_is_sent_again_though_its_message_left_as
     assert!(waited < Duration::from_millis(400), "{waited:?}");
 }
 
-/// There is no time to wait for a stream.
+/// A closing connection has no time to wait for a stream.
 #[test]
-fn what_is_lost_behind_a_stream_before_the_end_is_sent_again_at_once() {
+fn data_lost_behind_a_stream_is_resent_at_once_when_closing() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.lose(1);
@@ -229,15 +229,15 @@ fn what_is_lost_behind_a_stream_before_the_end_is_sent_again_at_once() {
     assert!(path.net.now().saturating_since(now) < Duration::from_millis(200));
 }
 
-/// What was in flight does not travel by what carries from now on.
+/// Data in flight does not travel over the new carrier.
 #[test]
-fn who_moves_to_another_stream_sends_again_what_was_in_flight() {
+fn a_move_to_another_stream_resends_data_in_flight() {
     for before in [Carrier::Stream, Carrier::Datagrams] {
         let mut path = Path::new(before);
         path.send(0);
         (1..50).for_each(|number| path.lose(number));
         if before == Carrier::Stream {
-            // Timeouts have come and gone.
+            // The stall is long enough for several timeouts.
             set_loss(&mut path.net, 1.0);
             path.net.run_for(Duration::from_secs(8));
             set_loss(&mut path.net, 0.0);
@@ -250,23 +250,24 @@ fn who_moves_to_another_stream_sends_again_what_was_in_flight() {
     }
 }
 
-/// Only the first one has to wait for a timeout: its acknowledgement tells of the others, if none of theirs follows.
+/// Only the first chunk waits for a timeout: its acknowledgement reveals the loss of the others, if none of theirs
+/// follows.
 #[test]
-fn a_burst_that_is_lost_behind_a_stream_comes_back_at_once() {
+fn a_burst_lost_behind_a_stream_is_resent_at_once() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     (1..100).for_each(|number| path.lose(number));
     let lost_at = path.net.now();
     (1..100).for_each(|number| path.run_until_received(number));
     let waited = path.net.now().saturating_since(lost_at);
-    // The timeout, a round trip, the time without acknowledgements, and the way there.
+    // The timeout, a round trip, the time without acknowledgements, and the latency of the path.
     assert!((Duration::from_secs(1)..Duration::from_millis(1_300)).contains(&waited), "{waited:?}");
     path.net.run_for(Duration::from_secs(3));
     assert_eq!(path.resent(), 99);
 }
 
 #[test]
-fn a_burst_that_is_lost_twice_comes_back_without_another_timeout() {
+fn a_burst_lost_twice_is_resent_without_another_timeout() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     (1..100).for_each(|number| path.lose(number));
@@ -278,16 +279,16 @@ fn a_burst_that_is_lost_twice_comes_back_without_another_timeout() {
     assert!(waited < Duration::from_secs(1), "{waited:?}");
 }
 
-/// While the stream moves again it brings what was sent before the probe, too.
+/// When the stream moves again, it delivers the data sent before the probe too.
 #[test]
-fn a_probe_that_overtook_nothing_tells_of_no_loss() {
+fn a_probe_that_overtook_nothing_indicates_no_loss() {
     let mut path = Path::new(Carrier::Stream);
     assert_eq!(path.resent_while_standing_still(Duration::from_millis(1_500)), 1);
 }
 
-/// What was sent by the stream counts as well.
+/// This includes data that was sent over the stream.
 #[test]
-fn who_moves_from_a_stream_to_datagrams_waits_no_longer_for_the_stream() {
+fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
     let mut path = Path::new(Carrier::Stream);
     path.send(0);
     path.net.run_for(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! The Game Protocol between two peers, and what one packet does.
+//! Connections between two peers of the Game Protocol, and the effects of single packets.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -24,7 +24,7 @@ fn at(millis: u64) -> Instant {
 }
 
 #[test]
-fn messages_go_both_ways_and_say_how_they_travelled() {
+fn messages_pass_both_ways_with_their_reliability() {
     let mut net = Net::new(latency(10), 1);
     let (here, there) = net.connect();
     assert_eq!(net.pair.a.connection(here).expect("open").side, Side::Client);
@@ -40,7 +40,7 @@ fn messages_go_both_ways_and_say_how_they_travelled() {
 }
 
 #[test]
-fn the_wire_of_a_session_is_that_of_the_original() {
+fn a_session_has_the_wire_format_of_the_original() {
     let (mut client, mut server) = (peer(Config::new([1; 32])), peer(server_config()));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     let salt = packets(&mut client, START).concat();
@@ -60,7 +60,8 @@ fn the_wire_of_a_session_is_that_of_the_original() {
     assert_eq!(packets(&mut client, START), [[0x0C, 0, 0, 0]]);
 }
 
-/// An application that cannot wait, as a page that is left, passes a time after all deadlines right after `disconnect`.
+/// An application that cannot wait, such as a closing web page, passes a time after all deadlines right after
+/// `disconnect`.
 #[test]
 fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
     for silence in [0, 10_000] {
@@ -81,7 +82,7 @@ fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_a_reason() {
+fn invalid_sends_are_refused_with_a_reason() {
     let (mut server, id) = server_with_client();
     assert_eq!(server.send(START, id, &[], Reliable), Err(SendError::Empty));
     assert_eq!(server.send(START, id, &payload(129_025), Reliable), Err(SendError::TooLong));
@@ -98,13 +99,13 @@ fn what_cannot_be_sent_is_refused_with_a_reason() {
 }
 
 #[test]
-fn memory_has_an_end_and_says_so() {
+fn exhausted_memory_is_reported() {
     let mut resources = Resources::<2, 32, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
     let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 8);
-    // 10 chunks and a record are the 4 guaranteed blocks and half of the 16 common ones, of which the window of numbers may
-    // take one at a peer that receives them.
+    // 10 chunks and a record fit into the 4 guaranteed blocks and half of the 16 common ones, one of which the
+    // receiving peer may need for the window of numbers.
     assert_eq!(server.max_message_len(id), Some(504 * 10));
     assert_eq!(server.send(START, id, &payload(504 * 10 + 1), Reliable), Err(SendError::NeverFits));
     server.send(START, id, &payload(504 * 10), Reliable).expect("the longest");
@@ -126,7 +127,7 @@ fn memory_has_an_end_and_says_so() {
 }
 
 #[test]
-fn a_chunk_is_sent_again_every_100_ms_until_it_is_acknowledged() {
+fn a_chunk_is_resent_every_100_ms_until_acknowledged() {
     let (mut server, id) = server_with_client();
     server.send(START, id, &payload(1_000), Reliable).expect("open");
     assert_eq!(output(&mut server, START).len(), 2);
@@ -146,7 +147,7 @@ fn a_chunk_is_sent_again_every_100_ms_until_it_is_acknowledged() {
 }
 
 #[test]
-fn resends_to_a_silent_peer_become_few_and_recover_with_its_acknowledgements() {
+fn resends_back_off_without_acknowledgements_and_recover() {
     let (mut server, id) = server_with_client();
     for _ in 0..1_000 {
         server.send(START, id, &payload(400), Reliable).expect("room");
@@ -166,7 +167,7 @@ fn resends_to_a_silent_peer_become_few_and_recover_with_its_acknowledgements() {
 }
 
 #[test]
-fn by_configuration_a_chunk_is_sent_again_after_the_round_trip() {
+fn a_measured_interval_resends_after_the_round_trip() {
     let resent_after = |resend, millis: u64| {
         let mut config = server_config();
         config.resend_interval = resend;
@@ -204,7 +205,7 @@ fn unreliable_messages_pass_while_a_reliable_one_is_resent() {
 }
 
 #[test]
-fn every_reliable_packet_is_acknowledged_at_once_and_delivered_once() {
+fn reliable_packets_are_acknowledged_at_once_and_delivered_once() {
     let (mut server, id) = server_with_client();
     let hello = packet(5, 0, 3, b"hello");
     assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
@@ -229,7 +230,7 @@ fn reserved_bits_and_bodies_of_acknowledgements_are_ignored() {
 }
 
 #[test]
-fn the_last_chunk_may_come_first_and_an_empty_one_makes_an_empty_message() {
+fn the_last_chunk_may_arrive_first_and_may_be_empty() {
     let (mut server, id) = server_with_client();
     let long = payload(1_200);
     for (chunk, body) in [(2, &long[1_008..]), (0, &long[..504]), (1, &long[504..1_008])] {
@@ -245,7 +246,7 @@ fn the_last_chunk_may_come_first_and_an_empty_one_makes_an_empty_message() {
 }
 
 #[test]
-fn chunks_against_the_rules_are_acknowledged_dropped_and_end_nothing() {
+fn invalid_chunks_are_acknowledged_and_dropped() {
     let (mut server, _) = server_with_client();
     let full = [1; 504];
     let bad = [
@@ -258,14 +259,14 @@ fn chunks_against_the_rules_are_acknowledged_dropped_and_end_nothing() {
         assert_eq!(feed(&mut server, bad), [packet(6, bad[1], 0, &[])]);
         assert_eq!(dropped(&server, DropReason::BadChunk), count);
     }
-    // Of seven chunks, says the first that comes; others know better.
+    // The first chunk that arrives claims seven chunks; later ones contradict it.
     feed(&mut server, &packet(5, 6, 1, b"end"));
     for contradiction in
         [packet(5, 5, 1, b"end"), packet(1, 7, 1, &full), packet(5, 0, 1, b"x"), packet(1, 6, 1, &full)]
     {
         assert_eq!(feed(&mut server, &contradiction), [packet(6, contradiction[1], 1, &[])]);
     }
-    // An inner chunk behind what claims to be the last one.
+    // An inner chunk after the one that claims to be the last.
     feed(&mut server, &packet(1, 9, 2, &full));
     feed(&mut server, &packet(5, 8, 2, b"end"));
     assert_eq!(dropped(&server, DropReason::BadChunk), 9);
@@ -275,7 +276,7 @@ fn chunks_against_the_rules_are_acknowledged_dropped_and_end_nothing() {
 }
 
 #[test]
-fn a_payload_that_lacks_chunks_is_dropped_when_the_window_passes_it() {
+fn an_incomplete_payload_is_dropped_when_the_window_passes() {
     for start in [0_u16, 65_000] {
         let (mut server, _) = server_with_client();
         let sequence = |step: u16| start.wrapping_add(step);
@@ -294,7 +295,7 @@ fn a_payload_that_lacks_chunks_is_dropped_when_the_window_passes_it() {
 }
 
 #[test]
-fn sequences_are_told_apart_across_the_wrap() {
+fn sequences_are_distinguished_across_the_wrap() {
     for start in [0_u16, 64_900, 65_535] {
         let (mut server, _) = server_with_client();
         for step in 0..3_000_u16 {
@@ -313,7 +314,7 @@ fn sequences_are_told_apart_across_the_wrap() {
 }
 
 #[test]
-fn a_sender_waits_for_the_oldest_before_it_leaves_its_window() {
+fn a_sender_never_exceeds_the_window_of_the_oldest_sequence() {
     let (mut server, id) = server_with_client();
     for number in 0..1_100_u16 {
         server.send(START, id, &number.to_be_bytes(), Reliable).expect("room");
@@ -346,7 +347,7 @@ fn an_unreliable_message_that_waits_too_long_is_dropped() {
 }
 
 #[test]
-fn an_unreliable_payload_that_lacks_chunks_for_a_second_is_dropped() {
+fn an_incomplete_unreliable_payload_is_dropped_after_a_second() {
     let (mut server, _) = server_with_client();
     feed(&mut server, &packet(0, 0, 0, &[1; 504]));
     assert_eq!(server.poll_timeout(), Some(at(1_000)));
@@ -357,7 +358,7 @@ fn an_unreliable_payload_that_lacks_chunks_for_a_second_is_dropped() {
 }
 
 #[test]
-fn a_reliable_message_that_is_never_finished_ends_the_connection() {
+fn an_unfinished_reliable_message_ends_the_connection() {
     let (mut server, id) = server_with_client();
     feed(&mut server, &packet(1, 0, 0, &[1; 504]));
     for second in 1..=15 {
@@ -372,7 +373,7 @@ fn a_reliable_message_that_is_never_finished_ends_the_connection() {
 }
 
 #[test]
-fn silence_of_15_seconds_ends_a_connection_and_the_other_peer_is_told() {
+fn silence_of_15_seconds_ends_a_connection_and_sends_end() {
     let (mut server, id) = server_with_client();
     server.handle_datagram(at(5_000), CLIENT.into(), &packet(4, 0, 0, b"alive"));
     output(&mut server, at(5_000));
@@ -385,7 +386,7 @@ fn silence_of_15_seconds_ends_a_connection_and_the_other_peer_is_told() {
 }
 
 #[test]
-fn end_waits_for_what_was_sent_reliably() {
+fn end_waits_for_reliable_messages() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"game over", Reliable).expect("open");
     server.disconnect(START, id);
@@ -398,9 +399,10 @@ fn end_waits_for_what_was_sent_reliably() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Local)]);
 }
 
-/// Whoever takes events and then datagrams is woken for what follows from the datagrams.
+/// An application takes events before datagrams, so an event that follows from a sent datagram waits for the next
+/// timeout.
 #[test]
-fn taking_datagrams_makes_no_events() {
+fn taking_datagrams_creates_no_events() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"unreliable", Unreliable).expect("open");
     server.disconnect(START, id);
@@ -413,7 +415,7 @@ fn taking_datagrams_makes_no_events() {
 }
 
 #[test]
-fn end_waits_for_a_second_at_the_most() {
+fn end_waits_for_at_most_a_second() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"game over", Reliable).expect("open");
     server.disconnect(START, id);
@@ -429,7 +431,7 @@ fn end_waits_for_a_second_at_the_most() {
 }
 
 #[test]
-fn end_ends_and_is_never_answered() {
+fn end_closes_the_connection_and_is_never_answered() {
     for end in [
         packet(8, 0, 0, &[]),
         packet(0x0C, 0, 0, &[]),
@@ -450,7 +452,7 @@ fn end_ends_and_is_never_answered() {
 }
 
 #[test]
-fn whoever_did_not_hear_end_is_told_again() {
+fn a_lost_end_is_repeated() {
     let (mut server, id) = server_with_client();
     server.disconnect(START, id);
     assert_eq!(packets(&mut server, START), [[0x0C, 0, 0, 0]]);
@@ -465,7 +467,7 @@ fn whoever_did_not_hear_end_is_told_again() {
 }
 
 #[test]
-fn a_client_may_come_again_at_once_from_the_same_port() {
+fn a_client_may_reconnect_at_once_from_the_same_port() {
     let mut net = Net::new(latency(20), 3);
     for _ in 0..20 {
         let (here, _) = net.connect();
@@ -483,7 +485,7 @@ fn a_client_may_come_again_at_once_from_the_same_port() {
 }
 
 #[test]
-fn a_lost_response_is_repeated_to_servers_that_keep_no_state() {
+fn a_lost_response_is_repeated_to_stateless_servers() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
@@ -494,7 +496,7 @@ fn a_lost_response_is_repeated_to_servers_that_keep_no_state() {
 }
 
 #[test]
-fn a_lost_response_that_does_no_harm_is_repeated_to_every_server() {
+fn a_lost_harmless_response_is_repeated_to_every_server() {
     let mut server = peer(server_config());
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
@@ -503,7 +505,7 @@ fn a_lost_response_that_does_no_harm_is_repeated_to_every_server() {
     let (_, pepper) = output(&mut server, START).remove(0);
     client.handle_datagram(START, SERVER.into(), &pepper);
     let [lost] = &packets(&mut client, START)[..] else { panic!("an answer alone") };
-    // Read as a header it acknowledges.
+    // Read as a header it is an acknowledgement.
     assert_eq!(lost[0] & 0x8A, 0x82);
     client.send(START, id, b"early", Reliable).expect("it counts as open");
     output(&mut client, START);
@@ -524,7 +526,7 @@ fn a_lost_response_that_does_no_harm_is_repeated_to_every_server() {
 }
 
 #[test]
-fn towards_the_original_nothing_of_the_handshake_is_repeated() {
+fn the_handshake_with_the_original_is_never_repeated() {
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     assert_eq!(output(&mut client, START).len(), 1);
@@ -545,7 +547,7 @@ fn towards_the_original_nothing_of_the_handshake_is_repeated() {
 }
 
 #[test]
-fn doubled_messages_of_the_handshake_are_ignored() {
+fn duplicated_handshake_messages_are_ignored() {
     let mut server = peer(server_config());
     let seasoning = seasoning(&mut server, START, CLIENT.into(), 0x4123_4567);
     let id = {
@@ -562,19 +564,19 @@ fn doubled_messages_of_the_handshake_are_ignored() {
 }
 
 #[test]
-fn a_response_that_comes_again_after_the_end_opens_nothing() {
+fn a_repeated_response_after_the_end_opens_nothing() {
     let mut server = peer(server_config());
     let answer = seasoning(&mut server, START, CLIENT.into(), 1);
     server.handle_datagram(START, CLIENT.into(), &answer);
     feed(&mut server, &packet(8, 0, 0, &[]));
     assert_eq!(feed(&mut server, &answer), [[0; 0]; 0]);
     assert_eq!((take_events(&mut server).len(), server.connections().count()), (2, 0));
-    // Who asks anew comes in.
+    // A client that requests a new challenge is accepted.
     enter(&mut server, START, CLIENT.into(), 0x4000_0001);
 }
 
 #[test]
-fn a_response_holds_for_two_epochs_and_its_address_alone() {
+fn a_response_is_valid_for_two_epochs_and_its_address() {
     let salt = 5_u32;
     let holds = |later: Duration, from: ([u8; 4], u16)| {
         let mut server = peer(server_config());
@@ -589,7 +591,7 @@ fn a_response_holds_for_two_epochs_and_its_address_alone() {
 }
 
 #[test]
-fn many_clients_share_a_server_and_a_full_one_says_end() {
+fn many_clients_share_a_server_and_a_full_one_sends_end() {
     let mut config = server_config();
     (config.max_per_address, config.max_per_network) = (Some(9), Some(9));
     let mut server = peer(config);
@@ -609,12 +611,12 @@ fn many_clients_share_a_server_and_a_full_one_says_end() {
     server.disconnect(START, ids[3]);
     output(&mut server, START);
     take_events(&mut server);
-    // A connection that only lingers makes room.
+    // A lingering connection makes room.
     let ninth = enter(&mut server, START, addresses[8], 9);
     assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
 }
 
-/// Datagrams to one address leave one after the other, so that one call can send them; but not for ever.
+/// Datagrams to one address leave consecutively, so that one call can send them, up to a limit.
 #[test]
 fn connections_take_turns_of_sixteen_datagrams() {
     let mut server = peer(server_config());
@@ -640,7 +642,7 @@ fn a_paused_connection_keeps_its_events() {
 }
 
 #[test]
-fn a_cancelled_attempt_leaves_without_a_word() {
+fn a_cancelled_attempt_sends_nothing() {
     let mut client = peer(client_config());
     let id = client.connect(START, SERVER.into()).expect("a free slot");
     output(&mut client, START);
@@ -652,11 +654,11 @@ fn a_cancelled_attempt_leaves_without_a_word() {
 }
 
 #[test]
-fn two_large_messages_that_do_not_fit_together_arrive_one_after_the_other() {
+fn two_large_messages_beyond_the_memory_arrive_in_turn() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 7);
-    // 20 chunks each, where one connection may hold 32 blocks.
+    // 20 chunks each, while one connection may hold 32 blocks.
     let (first, second) = (payload(20 * 504), payload(20 * 504 - 7));
     let chunk = |sequence: u16, bytes: &[u8], number: usize| {
         let flags = if number == 19 { 5 } else { 1 };

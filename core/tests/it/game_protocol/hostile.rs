@@ -1,4 +1,4 @@
-//! What hostile peers do to an endpoint of the Game Protocol.
+//! Attacks of hostile peers on an endpoint of the Game Protocol.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -16,7 +16,7 @@ fn unknown_source(number: u32) -> SocketAddr {
 }
 
 #[test]
-fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
+fn ten_thousand_half_open_handshakes_leave_no_state() {
     let mut server = peer(server_config());
     let (mut bytes_in, mut bytes_out) = (0, 0);
     for number in 0..10_000_u32 {
@@ -35,12 +35,12 @@ fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
     assert_eq!((server.connections().count(), server.poll_timeout()), (0, None));
     assert_eq!(server.blocks_available(), server.blocks());
     assert_eq!(take_events(&mut server), []);
-    // And a client that means it still comes in.
+    // A genuine client can still connect.
     enter(&mut server, START + Duration::from_secs(1), CLIENT.into(), 3);
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_places_to_others() {
+fn one_address_leaves_a_quarter_of_the_places() {
     let mut config = server_config();
     config.max_incoming = 16;
     let mut server = peer(config);
@@ -75,7 +75,7 @@ fn a_guessed_answer_opens_nothing() {
 }
 
 #[test]
-fn a_flood_of_ends_from_other_addresses_ends_nothing() {
+fn a_flood_of_end_from_other_addresses_ends_nothing() {
     let (mut server, id) = server_with_client();
     for number in 0..10_000 {
         let end =
@@ -88,7 +88,7 @@ fn a_flood_of_ends_from_other_addresses_ends_nothing() {
 }
 
 #[test]
-fn a_flood_of_ends_from_a_client_ends_it_once() {
+fn a_flood_of_end_from_a_client_ends_its_connection_once() {
     let (mut server, id) = server_with_client();
     for number in 0..10_000_u32 {
         assert_eq!(feed(&mut server, &packet(8, 0, number as u16, &[])), [[0; 0]; 0]);
@@ -98,9 +98,9 @@ fn a_flood_of_ends_from_a_client_ends_it_once() {
     assert_eq!(dropped(&server, DropReason::Ended), 9_999);
 }
 
-/// Neither a connection's acknowledgement nor an answer to an unknown address.
+/// Neither a connection's acknowledgement nor an answer to an unknown address is lost.
 #[test]
-fn nothing_is_lost_to_a_buffer_without_room() {
+fn a_buffer_without_room_loses_nothing() {
     let (mut server, _) = server_with_client();
     server.handle_datagram(START, CLIENT.into(), &packet(5, 0, 0, b"body"));
     server.handle_datagram(START, unknown_source(1), &packet(0x40, 1, 2, &[]));
@@ -135,9 +135,9 @@ fn a_pure_client_answers_no_unknown_address() {
     assert_eq!(dropped(&client, DropReason::UnknownSource), 1_000);
 }
 
-/// Each of two servers takes the other's challenge for a first message. A limit ends what would go on for ever.
+/// Each of two servers takes the other's challenge for a first message; the rate limit ends the loop.
 #[test]
-fn two_servers_do_not_answer_each_other_for_ever() {
+fn two_servers_do_not_answer_each_other_forever() {
     let mut config = server_config();
     config.challenges_per_network = 5;
     let (mut a, mut b) = (peer(config.clone()), peer(server_config()));
@@ -159,7 +159,7 @@ fn two_servers_do_not_answer_each_other_for_ever() {
 }
 
 #[test]
-fn one_network_cannot_have_all_challenges() {
+fn one_network_cannot_take_all_challenges() {
     let mut server = peer(server_config());
     let answers = |server: &mut Peer<'_>, network: u8| {
         (0..1_000_u16)
@@ -173,9 +173,9 @@ fn one_network_cannot_have_all_challenges() {
     assert_eq!(answers(&mut server, 2), 200);
 }
 
-/// All kinds of headers, lengths and bodies into an open connection: no panic, and what is taken is given back.
+/// All kinds of headers, lengths and bodies to an open connection: there is no panic, and all memory is returned.
 #[test]
-fn a_live_connection_survives_nonsense() {
+fn a_live_connection_survives_malformed_datagrams() {
     let mut resources = Resources::<4, 64, 128>::new();
     let mut random = Random::new(9);
     let mut server = Peer::new(&mut resources, server_config());
@@ -185,7 +185,7 @@ fn a_live_connection_survives_nonsense() {
         server.send(now, id, &payload(700), Reliable).expect("room");
         for _ in 0..500 {
             let mut bytes = random.bytes(4);
-            // Rarely END, or nothing would be tested.
+            // END is rare, because it would end the test.
             bytes[0] &= if random.below(500) == 0 { 0xFF } else { 0xF7 };
             bytes[2] = 0;
             let length = [0, 1, 503, 504, 504, 504, 505, 1_400][random.below(8) as usize];
@@ -218,9 +218,10 @@ fn a_live_connection_survives_nonsense() {
     }
 }
 
-/// Sequences all over the circle, each with a chunk of a message that never comes: bounded memory, and others live on.
+/// Sequences all over the circle, each with a chunk of an incomplete message: memory is bounded, and others are
+/// unaffected.
 #[test]
-fn forged_sequences_take_no_more_than_their_share() {
+fn forged_sequences_take_at_most_their_share() {
     let mut resources = Resources::<2, 128, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 1);
@@ -235,9 +236,9 @@ fn forged_sequences_take_no_more_than_their_share() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Message(other, Reliable, b"I am honest".to_vec())]);
 }
 
-/// Where a connection may hold little, many hostile ones leave room for what others are sent.
+/// With a low limit per connection, many hostile connections leave room for others.
 #[test]
-fn hostile_connections_take_no_more_than_the_limit() {
+fn hostile_connections_take_at_most_the_limit() {
     let mut config = server_config();
     (config.max_incoming, config.connection_blocks) = (9, Some(8));
     let mut resources = Resources::<9, 256, 512>::new();
@@ -260,7 +261,7 @@ fn hostile_connections_take_no_more_than_the_limit() {
 }
 
 #[test]
-fn a_forged_count_takes_memory_only_for_what_arrives() {
+fn a_forged_count_takes_memory_only_for_received_chunks() {
     let (mut server, _) = server_with_client();
     let all = server.blocks();
     for sequence in 0..100 {
@@ -270,7 +271,7 @@ fn a_forged_count_takes_memory_only_for_what_arrives() {
 }
 
 #[test]
-fn a_flood_of_duplicates_costs_an_acknowledgement_each_and_no_memory() {
+fn duplicates_cost_one_acknowledgement_each_and_no_memory() {
     let (mut server, _) = server_with_client();
     let hello = packet(5, 0, 0, b"hello");
     let available = server.blocks_available();
@@ -289,7 +290,7 @@ fn a_flood_of_duplicates_costs_an_acknowledgement_each_and_no_memory() {
 }
 
 #[test]
-fn acknowledgements_of_nothing_are_counted_and_do_nothing() {
+fn acknowledgements_of_unsent_chunks_are_only_counted() {
     let (mut server, id) = server_with_client();
     server.send(START, id, &payload(600), Reliable).expect("open");
     for sequence in 0..2_000 {
@@ -300,7 +301,7 @@ fn acknowledgements_of_nothing_are_counted_and_do_nothing() {
 }
 
 #[test]
-fn an_application_that_does_not_read_holds_its_client_back_and_no_other() {
+fn an_application_that_does_not_read_blocks_only_its_client() {
     let mut resources = Resources::<2, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 1);
@@ -315,9 +316,9 @@ fn an_application_that_does_not_read_holds_its_client_back_and_no_other() {
     assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, b"x".to_vec())]);
 }
 
-/// Snapshots of which each lacks a chunk make room for what is whole.
+/// Snapshots that each lack a chunk make room for complete ones.
 #[test]
-fn unreliable_payloads_that_lack_chunks_make_room() {
+fn incomplete_unreliable_payloads_make_room() {
     let mut resources = Resources::<1, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 1);

@@ -1,4 +1,4 @@
-//! The Game Protocol over bad networks, by a seed.
+//! The Game Protocol over seeded bad networks.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::game_protocol::*;
 const SEQUENCES: u64 = 1_500;
 
 #[test]
-fn every_promise_is_kept_whatever_is_done() {
+fn all_guarantees_hold_under_random_operations() {
     let (mut delivered, mut closed) = (0, 0);
     for seed in 0..SEQUENCES {
         let bytes = Random::new(seed).bytes(400);
@@ -29,7 +29,8 @@ fn every_promise_is_kept_whatever_is_done() {
     assert!(closed < SEQUENCES as usize / 20, "{closed} connections were closed");
 }
 
-/// Loss from none to half, with doubles and latecomers, wherever the numbers start, with both kinds of resends.
+/// Loss from none to half of all datagrams, with duplicates and reordering, from any first sequence, with both
+/// kinds of resends.
 #[test]
 fn everything_arrives_once_over_any_path() {
     for (seed, loss) in (0..).zip([0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]) {
@@ -51,7 +52,7 @@ fn everything_arrives_once_over_any_path() {
     }
 }
 
-/// 200 reliable messages of 1 to 8,000 bytes and as many unreliable ones, each way.
+/// Exchanges 200 reliable messages of 1 to 8,000 bytes and as many unreliable ones, in each direction.
 fn exchange(conditions: Conditions, seed: u64, start: u16, resend: ResendInterval) {
     let (mut client, mut server) = (client_config(), server_config());
     client.resend_interval = resend;
@@ -105,7 +106,7 @@ fn the_longest_message_arrives_over_a_bad_path() {
     assert!(net.server == [OwnedEvent::Message(there, Reliable, payload(129_024))]);
 }
 
-/// What is said last is heard, and then the end; with a connection that loses a third of everything.
+/// The last message arrives before the end, on a connection that loses a third of all datagrams.
 #[test]
 fn the_last_reliable_message_arrives_before_the_end() {
     let mut lost_ends = 0;
@@ -123,7 +124,7 @@ fn the_last_reliable_message_arrives_before_the_end() {
         assert_eq!(messages(&net.client), [b"game over"], "seed {seed}");
         lost_ends += usize::from(ended(&net.client) == Some(DisconnectReason::Lost));
     }
-    assert!((1..60).contains(&lost_ends), "{lost_ends} clients never heard END, which is sent once");
+    assert!((1..60).contains(&lost_ends), "{lost_ends} clients never received END, which is sent once");
 }
 
 #[test]

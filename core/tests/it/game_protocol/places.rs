@@ -1,4 +1,4 @@
-//! When the place of a client is free for the next one.
+//! The time at which the place of a client becomes free for the next one.
 
 use core::net::SocketAddr;
 
@@ -12,11 +12,11 @@ fn at(millis: u64) -> Instant {
     START + core::time::Duration::from_millis(millis)
 }
 
-/// The client that is to leave, and the one that waits for its place.
+/// The client that leaves, and the one that waits for its place.
 const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
 const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
 
-/// A server with one place, which the first client has.
+/// Returns a server with one place, which the first client occupies.
 fn full_server() -> (Peer<'static>, ConnectionId) {
     let mut config = server_config();
     config.max_incoming = 1;
@@ -26,7 +26,7 @@ fn full_server() -> (Peer<'static>, ConnectionId) {
     (server, first)
 }
 
-/// Whether the newcomer gets a place, or hears END.
+/// Returns whether the newcomer gets a place; otherwise it receives END.
 fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
     let (from, full) = (SocketAddr::from(NEWCOMER), dropped(server, DropReason::Full));
     let answer = seasoning(server, now, from, 9);
@@ -38,7 +38,7 @@ fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
 }
 
 #[test]
-fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
+fn a_place_is_free_as_soon_as_a_player_has_left() {
     let (mut server, first) = full_server();
     server.handle_datagram(START, FIRST.into(), &packet(8, 0, 0, &[]));
     assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(first, DisconnectReason::Remote)]);
@@ -46,7 +46,7 @@ fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
+fn a_place_is_free_as_soon_as_a_player_was_disconnected() {
     let (mut server, first) = full_server();
     server.disconnect(START, first);
     assert_eq!(output(&mut server, START), [(FIRST.into(), vec![0x0C, 0, 0, 0])]);
@@ -55,7 +55,7 @@ fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
 }
 
 #[test]
-fn a_player_that_was_sent_away_and_acknowledges_nothing_keeps_its_place_for_a_second() {
+fn a_disconnected_player_without_acknowledgements_keeps_its_place_for_a_second() {
     let (mut server, first) = full_server();
     server.send(START, first, b"game over", Reliability::Reliable).expect("open");
     server.disconnect(START, first);
@@ -71,7 +71,7 @@ fn a_player_that_was_sent_away_and_acknowledges_nothing_keeps_its_place_for_a_se
 }
 
 #[test]
-fn a_vanished_client_keeps_its_place_for_the_timeout_and_no_longer() {
+fn a_vanished_client_keeps_its_place_for_the_timeout_only() {
     let (mut server, first) = full_server();
     server.handle_datagram(at(5_000), FIRST.into(), &packet(4, 0, 0, b"alive"));
     take_events(&mut server);
@@ -83,14 +83,14 @@ fn a_vanished_client_keeps_its_place_for_the_timeout_and_no_longer() {
     assert!(lets_in(&mut server, at(20_000)));
 }
 
-/// As after a crash of a game whose machine has the same port again.
+/// As after a crash of a game whose machine gets the same port again.
 #[test]
-fn an_address_is_free_with_its_place() {
+fn an_address_is_freed_with_its_place() {
     let (mut server, _) = full_server();
     server.handle_timeout(at(15_000));
     output(&mut server, at(15_000));
     take_events(&mut server);
-    // No header looks like the salts of our clients.
+    // No header looks like the salts of this crate's clients.
     let again = enter(&mut server, at(15_000), FIRST.into(), 0x4000_000B);
     assert!(server.connection(again).is_some());
 }

@@ -1,4 +1,5 @@
-//! Events of the Game Protocol by connection: a reader who does not read holds up nobody else.
+//! Polling of Game Protocol events per connection: an application that does not read one connection delays no
+//! other.
 
 use core::time::Duration;
 
@@ -14,7 +15,7 @@ const INNER: u8 = 0x01;
 /// The flag END.
 const END: u8 = 0x08;
 
-/// The connections that have events, each once.
+/// Returns the connections that have events, each once.
 fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
     let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     readable.sort();
@@ -33,17 +34,17 @@ fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn each_connection_is_read_by_itself() {
+fn each_connection_can_be_read_alone() {
     let mut server = peer(server_config());
     let there = [(CLIENT.into(), 7), (UNKNOWN_SOURCE.into(), 8)].map(|(from, salt)| {
-        // What was there before is told of here, too: only the handshake is.
+        // Earlier events are reported too, here only the handshake.
         enter(&mut server, START, from, salt)
     });
     for number in 0..5 {
         for from in [CLIENT, UNKNOWN_SOURCE] {
             server.handle_datagram(START, from.into(), &packet(LAST, 0, number, &[number as u8]));
         }
-        // The first one is told of and not read; the second one is read all the same.
+        // The first connection is reported but not read; the second one can be read all the same.
         assert_eq!(readable(&mut server), there);
         assert_eq!(messages(&mut server, there[1]), [[number as u8]]);
     }
@@ -53,7 +54,7 @@ fn each_connection_is_read_by_itself() {
 }
 
 #[test]
-fn what_is_lent_stays_and_comes_back() {
+fn a_borrowed_event_stays_until_it_is_taken() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     assert!(server.lent().is_empty());
@@ -64,7 +65,7 @@ fn what_is_lent_stays_and_comes_back() {
     assert_eq!(readable(&mut server), [there]);
     let event = server.poll_event_of(there);
     assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
-    // Everything else goes on, even the end of the connection, and it is what it was.
+    // Everything else continues, including the end of the connection, and the event is unchanged.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
     assert_eq!(server.lent().to_vec(), long);
@@ -80,7 +81,7 @@ fn what_is_lent_stays_and_comes_back() {
 }
 
 #[test]
-fn a_connection_that_was_read_to_its_end_is_forgotten() {
+fn a_connection_read_to_its_end_is_forgotten() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));

@@ -1,4 +1,4 @@
-//! When acknowledgements leave, and how many, under virtual time.
+//! Time and number of acknowledgements, in virtual time.
 
 use core::time::Duration;
 
@@ -8,13 +8,13 @@ use rakwire::sim::Conditions;
 use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
 const ROUND_TRIP: Duration = Duration::from_millis(50);
-/// That of the npm package over WebTransport.
+/// The MTU of the npm package over WebTransport.
 const MTU: u16 = 1_052;
 /// Longer than one part.
 const TWO_PARTS: usize = 1_200;
 const NINE_PARTS: usize = 8_500;
 
-/// A client that is connected to a server and knows the round trip.
+/// Returns a client that is connected to a server and has measured the round trip.
 fn connected(conditions: Conditions) -> (Net, ConnectionId) {
     let [client, server] = [client_config(), server_config()].map(|mut config| {
         config.mtu = MTU;
@@ -27,7 +27,7 @@ fn connected(conditions: Conditions) -> (Net, ConnectionId) {
     (net, id)
 }
 
-/// An acknowledgement for each message took as many datagrams on the way back as a page's browser lets through when 5 % are lost.
+/// One acknowledgement per message would need as many return datagrams as a browser sends at a loss of 5 %.
 #[test]
 fn messages_of_two_parts_are_acknowledged_together() {
     let path = Conditions::bottlenecked(ROUND_TRIP, 20_000_000, ROUND_TRIP);
@@ -46,22 +46,22 @@ fn messages_of_two_parts_are_acknowledged_together() {
     assert!(back.carried <= forth.carried / 6, "{} for {} datagrams", back.carried, forth.carried);
 }
 
-/// The time from a message to its receipt on an empty path without a limit.
+/// Returns the time from a message to its receipt on an empty path without a bottleneck.
 fn time_to_receipt(length: usize) -> Duration {
     let (mut net, id) = connected(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
     let start = net.now();
     let with_receipt = Delivery::new(Reliability::ReliableWithReceipt);
     let sent = net.pair.a.send(start, id, &vec![0x86; length], with_receipt).expect("there is room");
-    let receipt = sent.expect("it was asked for");
+    let receipt = sent.expect("it was requested");
     let is_acknowledged =
         |net: &mut Net| net.client.contains(&OwnedEvent::Receipt(receipt, Outcome::Acknowledged));
     assert!(net.run_until(Duration::from_secs(1), is_acknowledged));
     net.now().saturating_since(start)
 }
 
-/// Most of a long message is acknowledged before its last part arrives; of a short one nothing.
+/// Most of a long message is acknowledged before its last part arrives; of a short one nothing is.
 #[test]
-fn a_long_message_that_is_whole_is_acknowledged_at_once() {
+fn a_complete_long_message_is_acknowledged_at_once() {
     assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);
     assert_eq!(time_to_receipt(TWO_PARTS), ROUND_TRIP + Config::new([0; 32]).ack_delay);
 }

@@ -1,4 +1,4 @@
-//! Who is let in: passwords, bans, limits, and what peers without a connection are answered.
+//! Admission: passwords, bans, limits, and answers to unconnected peers.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -28,7 +28,7 @@ fn net(server: Config) -> Net {
     Net::with(peer(client_config()), peer(server), LATENCY, 1)
 }
 
-/// Tries to connect with these options and returns what the client was told.
+/// Tries to connect with these options and returns the client's failure.
 fn attempt(net: &mut Net, options: &ConnectOptions<'_>) -> Option<ConnectFailure> {
     net.client.clear();
     let to = net.pair.b_address;
@@ -61,7 +61,8 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// A first and a second request without a cookie, from an address in a network; the answer to the first is taken.
+/// Passes a first and a second request without a cookie from an address in a network; the answer to the first is
+/// discarded.
 fn request_2(server: &mut Peer<'_>, now: Instant, from: SocketAddr, guid: u64) {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert_eq!(answers(server, now).pop().map(|(to, reply)| (to, reply.len())), Some((from, 28)));
@@ -108,7 +109,7 @@ fn a_password_of_256_bytes_is_too_long() {
 }
 
 #[test]
-fn a_password_that_finds_no_memory_takes_no_slot() {
+fn a_password_without_memory_takes_no_slot() {
     let mut resources = Resources::<1, 4, 32>::new();
     let mut client = Peer::new(&mut resources, client_config());
     let to = "192.0.2.1:1".parse().expect("a literal address");
@@ -154,7 +155,7 @@ fn a_timeout_can_be_set_for_one_connection() {
 }
 
 #[test]
-fn banned_addresses_are_refused_until_the_ban_is_over() {
+fn banned_addresses_are_refused_until_the_ban_expires() {
     let mut net = net(server_config());
     let until = net.now() + Duration::from_secs(30);
     let pattern = "192.0.2.*".parse().expect("a pattern");
@@ -167,7 +168,7 @@ fn banned_addresses_are_refused_until_the_ban_is_over() {
 }
 
 #[test]
-fn a_ban_list_can_be_lent() {
+fn a_ban_list_can_be_borrowed() {
     let mut bans = BanList::new();
     let mut resources = Resources::<1, 4, 32>::new();
     let mut server = Peer::new(&mut resources, server_config());
@@ -182,12 +183,12 @@ fn a_ban_list_can_be_lent() {
 }
 
 #[test]
-fn an_address_that_connected_a_moment_ago_waits() {
+fn an_address_must_wait_between_two_connections() {
     let mut config = server_config();
     config.connection_interval = Some(Duration::from_millis(100));
     let mut net = net(config);
     net.connect();
-    // Another peer of the same address.
+    // Another peer at the same address.
     let mut other = client_config();
     other.guid.0 += 1;
     net.pair.a = peer(other);
@@ -198,7 +199,7 @@ fn an_address_that_connected_a_moment_ago_waits() {
     assert_eq!(attempt(&mut net, &ConnectOptions::default()), None);
 }
 
-/// Attack A11 without cookies: one network gets a few half-open connections, the others still get in.
+/// Attack A11 without cookies: one network gets a few half-open connections, and others can still connect.
 #[test]
 fn one_network_cannot_take_all_half_open_slots() {
     let mut config = server_config();
@@ -216,9 +217,9 @@ fn one_network_cannot_take_all_half_open_slots() {
     assert_eq!(server.stats().dropped(DropReason::HalfOpenLimit), 47);
 }
 
-/// Attack A11: when the table is full, the connection that has been half open the longest makes room.
+/// Attack A11: when the table is full, the oldest half-open connection is evicted.
 #[test]
-fn the_oldest_half_open_connection_makes_room() {
+fn the_oldest_half_open_connection_is_evicted() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
     config.max_incoming = 64;
@@ -232,7 +233,7 @@ fn the_oldest_half_open_connection_makes_room() {
     }
     let now = Instant::from_micros(9_000);
     request_2(&mut server, now, address(9), 9);
-    assert!(answers(&mut server, now).is_empty(), "no answer yet: the client asks again");
+    assert!(answers(&mut server, now).is_empty(), "no answer yet: the client repeats its request");
     request_2(&mut server, now, address(9), 9);
     assert_eq!(answers(&mut server, now).len(), 1);
     assert!(server.connection_at(address(0)).is_none());
@@ -242,7 +243,7 @@ fn the_oldest_half_open_connection_makes_room() {
     assert!(server.connection_of(Guid(0)).is_none());
 }
 
-/// Attack A5: pongs are capped in length and in number.
+/// Attack A5: pongs are limited in length and in number.
 #[test]
 fn pongs_are_rationed() {
     let mut config = server_config();
@@ -290,8 +291,9 @@ fn connections_are_found_by_address_and_guid() {
     assert_eq!(b.connection_of(Guid(1)), None);
 }
 
-/// How a client of the original that was built with its security, and wants none, reads reply 1: the MTU, or nothing
-/// where it reports a key that does not match.
+/// Reads reply 1 like a client of C++ RakNet with compiled-in but unused security.
+///
+/// Returns the MTU, or `None` where that client reports a key mismatch.
 fn read_with_security(reply: &[u8]) -> Option<u16> {
     let (flag, rest) = reply[25..].split_first()?;
     let rest = if *flag == 0 {
@@ -307,7 +309,7 @@ fn read_with_security(reply: &[u8]) -> Option<u16> {
 }
 
 #[test]
-fn a_client_that_was_built_with_security_needs_a_server_that_asks_for_no_cookie() {
+fn a_client_built_with_security_needs_a_server_without_cookies() {
     let from = "192.0.2.1:1".parse().expect("a literal address");
     let under_load = CookiePolicy::UnderLoad { unvalidated: 1 };
     let policies =
@@ -326,15 +328,15 @@ fn a_client_that_was_built_with_security_needs_a_server_that_asks_for_no_cookie(
         let request = Offline::Request2 { security, server: from, mtu, guid: Guid(5) };
         server.handle_datagram(now, from, &written(&request));
         let (_, reply) = answers(&mut server, now).pop().expect("reply 2");
-        // Its last byte says that the connection is not encrypted; otherwise 128 bytes would follow.
+        // The last byte says that the connection is not encrypted; otherwise 128 bytes would follow.
         assert_eq!((reply[0], reply.len(), reply[34]), (8, 35, 0));
         assert_eq!(server.connections().count(), 1);
     }
 }
 
-/// Who knows no cookies is turned away under load, and let in when as much time has passed as a handshake may take.
+/// A client without cookie support is refused under load, and accepted after the time of a handshake.
 #[test]
-fn a_client_without_cookies_comes_in_when_the_load_is_over() {
+fn a_client_without_cookies_connects_after_the_load() {
     let mut config = server_config();
     config.cookies = CookiePolicy::UnderLoad { unvalidated: 2 };
     let mut server = peer(config);
@@ -346,13 +348,13 @@ fn a_client_without_cookies_comes_in_when_the_load_is_over() {
     }
     server.handle_datagram(now, from(2), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply.len()), Some(32), "a cookie");
-    // Those who were let in are asked for none if they repeat themselves.
+    // Accepted clients that repeat a request need no cookie.
     let security = ClientSecurity::None;
     let request =
         |guid| written(&Offline::Request2 { security, server: from(0), mtu: 576, guid: Guid(guid) });
     server.handle_datagram(now, from(1), &request(1));
     assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply[0]), Some(0x08));
-    // Those who are there and have shown nothing of their address count for as long as they are.
+    // Connected clients without a validated address count as long as they stay.
     let later = now + Duration::from_secs(5);
     server.handle_timeout(later);
     server.handle_datagram(later, from(3), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
@@ -364,7 +366,7 @@ fn a_client_without_cookies_comes_in_when_the_load_is_over() {
     assert_eq!(server.connections().count(), 1);
 }
 
-/// The cookie for an address that a server with the same secret gives while it is under load.
+/// Returns the cookie that a loaded server with the same secret gives to an address.
 fn cookie_of_busy_server(from: SocketAddr, now: Instant) -> u32 {
     let mut server = peer(server_config());
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
@@ -382,9 +384,10 @@ fn server_of(max_incoming: u16, unvalidated: u16) -> Peer<'static> {
     peer(config)
 }
 
-/// A full server ends a half-open connection for a newcomer, whose address may be forged where it is asked for no cookie.
+/// A full server evicts a half-open connection for a newcomer, but without a cookie the newcomer's address may be
+/// forged.
 #[test]
-fn who_gives_no_cookie_does_not_take_the_place_of_who_gave_one() {
+fn a_client_without_a_cookie_evicts_no_client_with_one() {
     let now = Instant::from_micros(1_000_000);
     let from = |number: u8| SocketAddr::from(([203, 0, number, 1], 9));
     let mut server = server_of(1, 50);
@@ -395,10 +398,10 @@ fn who_gives_no_cookie_does_not_take_the_place_of_who_gave_one() {
     for number in 1..20 {
         request_2(&mut server, now, from(number), number.into());
         let replies = answers(&mut server, now);
-        assert!(server.connection_at(from(0)).is_some(), "it was ended by request {number}");
+        assert!(server.connection_at(from(0)).is_some(), "it was evicted by request {number}");
         assert_eq!(replies.first().map(|(_, reply)| reply[0]), Some(0x14), "the server is full");
     }
-    // Who has given a cookie may.
+    // A client that has returned a cookie may.
     let security = ClientSecurity::Cookie(cookie_of_busy_server(from(20), now));
     let request = Offline::Request2 { security, server: from(20), mtu: 576, guid: Guid(20) };
     server.handle_datagram(now, from(20), &written(&request));
@@ -408,7 +411,7 @@ fn who_gives_no_cookie_does_not_take_the_place_of_who_gave_one() {
     assert!(server.connection_at(from(20)).is_some());
 }
 
-/// Each place that is taken from another client costs as much as one that was free.
+/// A place taken by eviction costs as much of the ration as a free one.
 #[test]
 fn evictions_for_clients_without_a_cookie_are_rationed() {
     let now = Instant::from_micros(1_000_000);
@@ -416,7 +419,7 @@ fn evictions_for_clients_without_a_cookie_are_rationed() {
     let mut evicted = Vec::new();
     for number in 0..8_u8 {
         let from = SocketAddr::from(([203, 0, number, 1], 9));
-        // The first request says whether cookies are asked for; the second one comes without any.
+        // The first request determines whether cookies are required; the second one has none.
         server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
         let request = Offline::Request2 {
             security: ClientSecurity::None,

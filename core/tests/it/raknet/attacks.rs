@@ -1,4 +1,4 @@
-//! The attack catalogue: the rows that `hostile.rs` and `admission.rs` do not show; `docs/attacks.md` lists all.
+//! The attack catalogue: the rows that `hostile.rs` and `admission.rs` do not show; docs/attacks.md lists all.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -21,7 +21,7 @@ use crate::support::forged::{
 };
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// Numbers that the handshake has certainly passed.
+/// Numbers beyond those of the handshake.
 const NEXT: u32 = 20;
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -32,34 +32,34 @@ fn open(conditions: Conditions) -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// Lets the server take a datagram that seems to come from the client.
+/// Delivers a datagram to the server that seems to come from the client.
 fn forge(net: &mut Net, datagram: &[u8]) {
     let (now, from) = (net.now(), net.pair.a_address);
     net.pair.b.handle_datagram(now, from, datagram);
 }
 
-/// Whether a message still gets from the client to the server.
+/// Returns whether a message still arrives from the client at the server.
 fn works(net: &mut Net, client: ConnectionId) -> bool {
     net.server.clear();
     net.pair.a.send(net.pair.now, client, b"\x86works", Delivery::RELIABLE_ORDERED).expect("room");
     net.run_until(Duration::from_secs(5), |net| messages(&net.server).contains(&&b"\x86works"[..]))
 }
 
-/// A datagram of records that name everything in flight over and over costs 8,192 look-ups and not one more.
+/// A datagram of records that repeatedly name everything in flight costs exactly 8,192 look-ups.
 #[test]
-fn a02_the_work_for_records_has_a_bound() {
+fn a02_the_work_for_records_is_bounded() {
     let latency = Duration::from_millis(50);
     let (mut net, client, _) = open(Conditions { latency, ..Conditions::default() });
     for _ in 0..2_000 {
         let sent = net.pair.a.send(net.pair.now, client, &[0x86; 1_300], Delivery::RELIABLE);
         assert!(matches!(sent, Ok(_) | Err(SendError::QuotaExceeded)), "{sent:?}");
     }
-    // What is in flight stays known until it is sent again, so it is looked up for every record.
+    // Datagrams in flight remain known until they are resent, so every record looks them up.
     let wide = |net: &mut Net| {
         let stats = net.pair.a.connection_stats(client).expect("it is open");
         stats.in_flight > 60 * 1_300
     };
-    assert!(net.run_until(Duration::from_secs(10), wide), "the window never opened so wide");
+    assert!(net.run_until(Duration::from_secs(10), wide), "the window never grew that large");
     let stats = net.pair.a.connection_stats(client).expect("it is open");
     let (now, from) = (net.now(), net.pair.b_address);
     net.pair.a.handle_datagram(now, from, &missing(0, 0xFF_FFFE, 200));
@@ -69,12 +69,12 @@ fn a02_the_work_for_records_has_a_bound() {
     assert!(works(&mut net, client));
 }
 
-/// A complaint every millisecond has a datagram sent again once in nine tenths of a round trip, and never beyond the
-/// window.
+/// With a negative acknowledgement every millisecond, a datagram is resent once in nine tenths of a round trip, and
+/// never beyond the window.
 #[test]
-fn a03_complaints_cost_few_resends_within_the_window() {
+fn a03_negative_acknowledgements_cost_few_resends() {
     let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
-    // From here on the server hears nothing: only the complaints decide.
+    // From here on the server receives nothing, so only the negative acknowledgements count.
     net.pair.set_conditions(Conditions { loss: 1.0, latency: ROUND_TRIP / 2, ..Conditions::default() });
     net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
     net.pair.transmit();
@@ -94,9 +94,10 @@ fn a03_complaints_cost_few_resends_within_the_window() {
     assert!((5..=12).contains(&resends), "{resends} datagrams in ten round trips");
 }
 
-/// Of every length and kind, what an unknown address sends brings no more bytes than it had, and nothing later.
+/// Data of every length and kind from an unknown address is answered with at most as many bytes, and causes nothing
+/// later.
 #[test]
-fn a04_no_request_is_worth_more_than_its_own_bytes() {
+fn a04_no_answer_is_longer_than_its_request() {
     for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unvalidated: 0 }] {
         no_request_is_worth_more_than_its_own_bytes(cookies);
     }
@@ -125,7 +126,7 @@ fn no_request_is_worth_more_than_its_own_bytes(cookies: CookiePolicy) {
 }
 
 #[test]
-fn a05_pongs_may_be_switched_off() {
+fn a05_pongs_can_be_disabled() {
     let mut config = server_config();
     config.pongs_per_second = 0;
     let mut server = peer(config);
@@ -134,10 +135,10 @@ fn a05_pongs_may_be_switched_off() {
     assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
 }
 
-/// Without cookies reply 2 is longer than request 2: only what the same source sent before pays for that, so no group of
-/// addresses ever gets more bytes than came from it.
+/// Without cookies, reply 2 is longer than request 2. The budget is what the same source has sent before, so no
+/// group of addresses ever receives more bytes than it sent.
 #[test]
-fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
+fn a04_without_cookies_request_1_covers_reply_2() {
     let addresses = ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address"));
     let policies = [CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 8 }];
     for (from, cookies) in addresses.into_iter().flat_map(|from| policies.map(|cookies| (from, cookies))) {
@@ -161,34 +162,35 @@ fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
         let (reply_2, paid) = if from.is_ipv4() { (35, 4) } else { (57, 0) };
         assert_eq!(answers.iter().filter(|answer| **answer == reply_2).count(), paid);
         assert_eq!(take(&mut server, &request_1), 28);
-        assert_eq!(take(&mut server, &request_2), reply_2, "a client's own handshake works");
+        assert_eq!(take(&mut server, &request_2), reply_2, "a genuine handshake works");
         assert_eq!(server.connections().count(), 1);
         assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 11 - paid as u64);
     }
 }
 
-/// A handshake without a cookie that is forged to its third datagram has the server answer into the void. What that costs is
-/// known, and less than three times what was forged.
+/// Without cookies, a handshake that is forged up to its third datagram makes the server answer a victim.
+///
+/// The cost is known and below three times the forged bytes.
 #[test]
-fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
+fn a04_without_cookies_forged_handshakes_have_the_documented_cost() {
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 180), "as in docs/attacks.md");
 }
 
-/// Under load a server sends nothing more of that to anybody: who forges a hundred handshakes at once has two of them go
-/// on, and a cookie for each of the others.
+/// Under load a server sends no such answers: of a hundred forged handshakes at once, two continue, and the others
+/// get a cookie.
 #[test]
-fn a04_under_load_forged_handshakes_cost_what_the_documentation_says() {
+fn a04_under_load_forged_handshakes_have_the_documented_cost() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
     assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 180 + 98 * 32));
-    // By default that is two of the eight places here.
+    // By default, two of the eight places here.
     assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 2 * 180 + 98 * 32));
 }
 
-/// The first three datagrams of a client's handshake, which it writes without having heard anything.
+/// Returns the first three datagrams of a client's handshake, written without any received data.
 fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
     let control = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
-    // The shortest that is answered.
+    // The shortest request that is answered.
     request_1.truncate(32);
     [
         request_1,
@@ -197,7 +199,8 @@ fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
     ]
 }
 
-/// The bytes of handshakes from as many networks, all at once, and those that the server ever sends for them.
+/// Returns the bytes of handshakes from `count` networks at once, and the bytes that the server ever sends for
+/// them.
 fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize) {
     let mut config = server_config();
     config.cookies = cookies;
@@ -215,11 +218,11 @@ fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize)
         server.handle_timeout(due);
         bytes += bytes_out(&mut server, due);
     }
-    assert_eq!(server.connections().count(), 0, "they were given up");
+    assert_eq!(server.connections().count(), 0, "they were abandoned");
     (bytes_in, bytes)
 }
 
-/// Passes what a player and the server have to say to each other; what the server says to others is counted.
+/// Passes datagrams between a player and the server; returns the bytes that the server sends to others.
 fn exchange(player: &mut Peer<'_>, server: &mut Peer<'_>, now: Instant) -> usize {
     let (here, there) = (SocketAddr::from(([192, 0, 2, 1], 1)), SocketAddr::from(([192, 0, 2, 2], 2)));
     player.handle_timeout(now);
@@ -230,7 +233,7 @@ fn exchange(player: &mut Peer<'_>, server: &mut Peer<'_>, now: Instant) -> usize
     others.iter().map(|(_, bytes)| bytes.len()).sum()
 }
 
-/// How many connections have opened.
+/// Returns the number of connections that have opened.
 fn opened(peer: &mut Peer<'_>) -> usize {
     let mut count = 0;
     while let Some(event) = peer.poll_event() {
@@ -239,10 +242,10 @@ fn opened(peer: &mut Peer<'_>) -> usize {
     count
 }
 
-/// Handshakes that are forged to the end, thirty times a second. They get the places that the policy leaves to those who
-/// prove nothing, and players come in at any time.
+/// Complete forged handshakes, thirty times a second, get only the places reserved for unvalidated clients, so
+/// players can connect at any time.
 #[test]
-fn a04_under_load_players_come_in_beside_a_flood() {
+fn a04_players_can_connect_during_a_flood() {
     players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);
     players_come_in_beside_a_flood(CookiePolicy::default(), 2);
 }
@@ -284,17 +287,16 @@ fn players_come_in_beside_a_flood(cookies: CookiePolicy, unvalidated: usize) {
                 player.disconnect(now, id);
             }
         }
-        assert_eq!(here, 1, "a player comes in within half a second");
+        assert_eq!(here, 1, "a player connects within half a second");
     }
     let most = unvalidated * (1 + SECONDS / 10);
     assert!((SECONDS + unvalidated..=SECONDS + most).contains(&at_server), "{at_server} connections opened");
     assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
 }
 
-/// A pong has as many bytes as its ping, and those of the advertisement. A ping that is shorter than a bare pong gets
-/// none.
+/// A pong has the bytes of its ping plus the advertisement. A ping shorter than an empty pong gets none.
 #[test]
-fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
+fn a05_a_pong_exceeds_its_ping_only_by_the_advertisement() {
     let mut config = server_config();
     (config.pongs_per_second, config.pongs_per_network) = (u16::MAX, u16::MAX);
     let mut server = peer(config);
@@ -316,11 +318,11 @@ fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
     }
 }
 
-/// What a flood of forged pings is worth with the largest advertisement and the limits as they are by default.
+/// The amplification of a flood of forged pings with the largest advertisement and default limits.
 #[test]
-fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
+fn a05_a_flood_of_pings_has_the_documented_amplification() {
     const SECONDS: usize = 10;
-    // Networks share 32 groups of 20 pongs a second, which is less than the 1,000 for all.
+    // Networks share 32 groups of 20 pongs a second, which is less than the total limit of 1,000.
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
         let mut server = peer(server_config());
@@ -334,14 +336,14 @@ fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
             }
             bytes += bytes_out(&mut server, now);
         }
-        // One second's worth is there at once, and half of one in advance.
+        // One second's worth is available at once, and half a second's worth in advance.
         let most = a_second * (2 * SECONDS + 3) / 2;
         assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
         assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
     }
 }
 
-/// The cookie that a server gives this address now.
+/// Returns the cookie that a server gives this address now.
 pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     let answers = answers(server, now);
@@ -351,9 +353,9 @@ pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u
     }
 }
 
-/// A cookie opens the door to its own address for ten seconds at most; no bit of it may differ.
+/// A cookie is valid for its own address for at most ten seconds, and no bit of it may differ.
 #[test]
-fn a06_a_cookie_is_worth_nothing_elsewhere_later_or_changed() {
+fn a06_a_cookie_is_bound_to_its_address_and_time() {
     let mut server = peer(server_config());
     let now = Instant::from_micros(3_000_000);
     let address = SocketAddr::from(([203, 0, 113, 1], 1_000));
@@ -370,7 +372,7 @@ fn a06_a_cookie_is_worth_nothing_elsewhere_later_or_changed() {
         server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given ^ 1 << bit), 5));
     }
     assert_eq!((server.connections().count(), server.stats().dropped(DropReason::BadCookie)), (0, 35));
-    // A server with the same key takes it in time, and not later.
+    // A server with the same key accepts it in time, and not later.
     for (after, expected) in [(0, 1), (10, 0)] {
         let mut other = peer(server_config());
         let then = now + Duration::from_secs(after);
@@ -378,12 +380,12 @@ fn a06_a_cookie_is_worth_nothing_elsewhere_later_or_changed() {
         assert_eq!(other.connections().count(), expected, "{after} s later");
     }
     server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given), 5));
-    assert_eq!(server.connections().count(), 1, "at its own address and in time it is good");
+    assert_eq!(server.connections().count(), 1, "at its own address and in time it is valid");
 }
 
-/// Nonsense in the name of a player punishes nobody: the connection goes on, and a new one may begin.
+/// Malformed data in the name of a player penalises no one: the connection continues, and a new one may begin.
 #[test]
-fn a08_forged_nonsense_punishes_nobody() {
+fn a08_forged_malformed_data_causes_no_penalty() {
     let (mut net, client, _) = open(Conditions::default());
     for byte in 0..=u8::MAX {
         forge(&mut net, &[byte; 40]);
@@ -399,7 +401,7 @@ fn a08_forged_nonsense_punishes_nobody() {
     net.connect();
 }
 
-/// The ban list has room for so many, says when it is full, and nothing that arrives is ever put on it.
+/// The ban list has a fixed capacity, reports when it is full, and no received data adds to it.
 #[test]
 fn a09_the_ban_list_has_a_fixed_size() {
     let mut bans = BanList::new();
@@ -418,7 +420,7 @@ fn a09_the_ban_list_has_a_fixed_size() {
     assert!(!known.is_banned([0, 0, 0, 1].into(), Instant::ZERO));
 }
 
-/// Bytes without order, from a seed (the generator of Knuth's MMIX).
+/// Returns pseudorandom bytes (the generator of Knuth's MMIX).
 fn nonsense(seed: &mut u64, length: usize) -> Vec<u8> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -427,10 +429,10 @@ fn nonsense(seed: &mut u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Half a million datagrams without order, and half a million messages without a connection of which the end is without order, make
-/// no event, only counters, each by its reason.
+/// Half a million random datagrams and half a million offline messages with random endings cause no event and are
+/// only counted by reason.
 #[test]
-fn a10_nonsense_is_counted_and_not_told() {
+fn a10_malformed_datagrams_are_counted_without_events() {
     let mut server = peer(server_config());
     let cookie = request_2(ClientSecurity::Cookie(7), 5);
     let offline: [&[u8]; 6] = [
@@ -446,7 +448,7 @@ fn a10_nonsense_is_counted_and_not_told() {
         let bytes = nonsense(&mut seed, number % 60);
         server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &bytes);
         let message = offline[number % offline.len()];
-        // Up to all bytes behind the id and the mark are others, or are missing.
+        // Any number of bytes after the id and the magic are changed or missing.
         let kept = 17 + usize::from(nonsense(&mut seed, 1)[0]) % (message.len() - 16);
         let rest = nonsense(&mut seed, (message.len() - kept) * (number / offline.len() % 2));
         let bytes = [&message[..kept], &rest].concat();
@@ -468,9 +470,10 @@ fn a10_nonsense_is_counted_and_not_told() {
     assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 1_000_000);
 }
 
-/// A number far ahead is refused before anything is made of it: no complaint, no memory, and the true ones go on.
+/// A number far ahead is refused before it has any effect: no negative acknowledgement, no memory, and genuine
+/// numbers continue.
 #[test]
-fn a14_a_number_far_ahead_poisons_nothing() {
+fn a14_a_number_far_ahead_has_no_effect() {
     let (mut net, client, _) = open(Conditions::default());
     net.pair.transmit();
     let before = net.pair.b.blocks_available();
@@ -480,7 +483,7 @@ fn a14_a_number_far_ahead_poisons_nothing() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::OutsideWindow), 4);
     let now = net.now();
     assert_eq!((bytes_out(&mut net.pair.b, now), net.pair.b.blocks_available()), (0, before));
-    // A jump that is still allowed costs one datagram of records.
+    // A jump within the limit costs one datagram of records.
     forge(&mut net, &data(49_000, capsule(Reliability::Unreliable, 0, 0), b"\x86far"));
     let complaints = answers(&mut net.pair.b, now);
     assert!(complaints.len() <= 2 && complaints.iter().all(|(_, bytes)| bytes.len() <= 24), "{complaints:?}");
@@ -488,7 +491,7 @@ fn a14_a_number_far_ahead_poisons_nothing() {
     assert!(net.pair.b.connections().next().is_some() && net.pair.a.connection(client).is_some());
 }
 
-/// A disconnection notification from an unknown address, or with numbers that are not plausible, ends nothing.
+/// A disconnection notification from an unknown address, or with implausible numbers, ends nothing.
 #[test]
 fn a15_a_blind_disconnection_notification_ends_nothing() {
     let (mut net, client, _) = open(Conditions::default());
@@ -503,9 +506,9 @@ fn a15_a_blind_disconnection_notification_ends_nothing() {
     assert!(works(&mut net, client));
 }
 
-/// Whatever size the other side names, a connection uses 576 to 1,492 bytes.
+/// Whatever MTU the peer requests, a connection uses 576 to 1,492 bytes.
 #[test]
-fn a16_sizes_are_clamped_both_ways() {
+fn a16_mtus_are_clamped_in_both_directions() {
     for (named, used) in [(0, 576), (1, 576), (575, 576), (1_000, 1_000), (9_000, 1_492), (u16::MAX, 1_492)] {
         let mut server = peer(server_config());
         let (now, address) = (Instant::from_micros(1), SocketAddr::from(UNKNOWN_SOURCE));
@@ -524,9 +527,9 @@ fn a16_sizes_are_clamped_both_ways() {
     }
 }
 
-/// A capsule that makes no sense ends its datagram: what came before it counts, what comes after does not.
+/// A malformed capsule ends its datagram: capsules before it are processed, those after it are not.
 #[test]
-fn a17_a_bad_capsule_ends_its_datagram_and_nothing_else() {
+fn a17_a_malformed_capsule_ends_only_its_datagram() {
     let (mut net, client, _) = open(Conditions::default());
     let good = |text: &[u8]| data(0, capsule(Reliability::Unreliable, 0, 0), text)[4..].to_vec();
     let bad: [&[u8]; 4] = [
@@ -541,8 +544,8 @@ fn a17_a_bad_capsule_ends_its_datagram_and_nothing_else() {
     }
     net.poll();
     assert_eq!(messages(&net.server), [b"\x86before"; 4]);
-    assert_eq!(net.pair.b.stats().dropped(DropReason::BadDatagram), 3, "no length at all is padding");
-    // The receipt kinds have no place on the wire: they are delivered as they come.
+    assert_eq!(net.pair.b.stats().dropped(DropReason::BadDatagram), 3, "a length of zero is padding");
+    // The receipt kinds do not exist on the wire: they are delivered under the reliability that arrives.
     for (number, flags) in (NEXT + 4..).zip([0xA0, 0xC0]) {
         let header = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         forge(&mut net, &[&header[..], &[flags, 0, 16, 0x86, 7]].concat());
@@ -552,9 +555,9 @@ fn a17_a_bad_capsule_ends_its_datagram_and_nothing_else() {
     assert!(works(&mut net, client));
 }
 
-/// One connection that fills all it may hold with a message without end leaves room for the others.
+/// A connection that fills its memory limit with an endless message leaves room for others.
 #[test]
-fn a18_one_message_without_end_leaves_room_for_others() {
+fn a18_an_endless_message_leaves_room_for_others() {
     let capacity = Capacity { connections: 4, blocks: 256, block_size: 512 };
     let server = Peer::with_capacity(capacity, server_config());
     let mut net = Net::with(peer(client_config()), server, Conditions::default(), 1);
@@ -579,7 +582,7 @@ fn a18_one_message_without_end_leaves_room_for_others() {
     other.pair.a_address.set_port(77);
     let (other_client, _) = other.connect();
     assert!(works(&mut other, other_client));
-    // And the one without end is over when it had its time.
+    // The connection with the endless message ends after its timeout.
     let other_id = |event: &OwnedEvent| matches!(event, OwnedEvent::Disconnected(over, DisconnectReason::Lost | DisconnectReason::ReceiveMemory) if *over == id);
     other.run_for(Duration::from_secs(60));
     assert!(other.server.iter().any(other_id), "{:?}", other.server);

@@ -1,5 +1,7 @@
-//! A flow beside a TCP flow with CUBIC on simulated paths, under virtual time. `docs/congestion.md` has the table that
-//! `cargo test -p rakwire --test it cubic_flow -- --nocapture --test-threads 1` prints.
+//! A RakNet flow next to a TCP-like CUBIC flow on simulated paths, in virtual time.
+//!
+//! docs/congestion.md has the table that `cargo test -p rakwire --test it cubic_flow -- --nocapture --test-threads
+//! 1` prints.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -12,7 +14,7 @@ use CongestionControl::{DelayBased, NewReno};
 
 use crate::support::cubic::{self, CubicReceiver, CubicSender};
 
-/// Bytes of a message that fills a datagram.
+/// The length of a message that fills a datagram.
 const MESSAGE: usize = 1_400;
 
 /// One end of a flow.
@@ -71,14 +73,14 @@ impl Race {
         };
         net.join(End::RakNet(peer(1, 0).into()), End::RakNet(peer(2, 1).into()));
         let start = net.now;
-        // Only the two ends of a pair reach each other, at these addresses.
+        // Only the two machines of a pair reach each other, at these addresses.
         let [from, to] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 2)));
         let sender = CubicSender::new(to, start + cubic_starts);
         net.join(End::Cubic(sender), End::Cubic(CubicReceiver::new(from)));
         Self { net, start, raknet_starts, raknet_bytes: 0 }
     }
 
-    /// Lets the RakNet flow always have something to send.
+    /// Keeps the send queue of the RakNet flow full.
     fn drive(&mut self) {
         let now = self.net.now;
         let Some(ends) = self.net.pairs_mut().first_mut() else { return };
@@ -105,11 +107,11 @@ impl Race {
     fn until(&mut self, time: Duration) {
         while self.net.now.saturating_since(self.start) < time {
             self.drive();
-            assert!(self.net.step(), "nothing will ever happen");
+            assert!(self.net.step(), "no event is left");
         }
     }
 
-    /// What arrived of the RakNet flow and of the CUBIC flow, in bytes that a datagram of theirs has for its content.
+    /// Returns the payload bytes of the RakNet flow and of the CUBIC flow that arrived.
     fn arrived(&self) -> [f64; 2] {
         let datagrams = self.net.pairs().iter().find_map(|ends| match &ends.b {
             End::Cubic(receiver) => Some(receiver.arrived),
@@ -118,7 +120,7 @@ impl Race {
         [self.raknet_bytes as f64, datagrams.unwrap_or(0) as f64 * MESSAGE as f64]
     }
 
-    /// Bits a second of both from 3 s on, for a minute, and the average queueing delay.
+    /// Returns the bits per second of both flows from 3 s on, over a minute, and the mean queueing delay.
     fn run(mut self) -> ([f64; 2], Duration) {
         self.until(Duration::from_secs(3));
         let before = self.arrived();
@@ -129,10 +131,10 @@ impl Race {
     }
 }
 
-/// When the RakNet flow and the CUBIC flow begin, in milliseconds.
+/// The start times of the RakNet flow and the CUBIC flow, in milliseconds.
 const STARTS: [[u64; 2]; 3] = [[0, 0], [0, 3_000], [3_000, 0]];
 
-/// The shares of a RakNet flow beside a CUBIC flow at 20 Mbit/s.
+/// Returns the shares of a RakNet flow next to a CUBIC flow at 20 Mbit/s.
 fn shares(control: CongestionControl, round_trip: u64, queue: u64) -> Vec<f64> {
     let millis = Duration::from_millis;
     let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
@@ -152,7 +154,7 @@ fn shares(control: CongestionControl, round_trip: u64, queue: u64) -> Vec<f64> {
 }
 
 #[test]
-fn a_flow_beside_a_cubic_flow() {
+fn a_flow_shares_a_path_with_a_cubic_flow() {
     for (round_trip, queue) in
         [(20, 25), (20, 50), (20, 200), (50, 25), (50, 50), (50, 200), (100, 50), (100, 200)]
     {
@@ -163,7 +165,8 @@ fn a_flow_beside_a_cubic_flow() {
     }
 }
 
-/// Two CUBIC flows would say nothing of ours, so what the model does alone is what is known of CUBIC: it fills the path.
+/// Validates the model: a single CUBIC flow is known to fill the path, while two CUBIC flows would show nothing
+/// about RakNet.
 #[test]
 fn a_cubic_flow_alone_fills_a_path() {
     let millis = Duration::from_millis;

@@ -1,4 +1,4 @@
-//! Peers that a stream carries, under virtual time.
+//! Peers over a stream carrier, in virtual time.
 
 use core::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::support::raknet::{client_config, server_config};
 const LATENCY: Duration = Duration::from_millis(25);
 const TICK: Duration = Duration::from_millis(16);
 
-/// A client and a server, joined by a stream that may stand still.
+/// A client and a server, connected by a stream that may stall.
 struct Path {
     pair: Pair<Peer<'static>, Peer<'static>>,
     id: ConnectionId,
-    /// Until when nothing arrives.
+    /// The end of the stall, before which nothing arrives.
     stalled_until: Instant,
     received: Vec<u32>,
 }
@@ -25,7 +25,7 @@ impl Path {
         let mut server = server_config();
         server.max_incoming = 1;
         let [mut client, server] = [client_config(), server].map(|mut config| {
-            // Nothing but messages tells what is lost.
+            // Only messages reveal losses.
             config.ping_interval = None;
             Peer::with_capacity(Capacity::default(), config)
         });
@@ -37,13 +37,13 @@ impl Path {
             assert!(pair.step());
         }
         let mut path = Self { pair, id, stalled_until: Instant::ZERO, received: Vec::new() };
-        // The RTT is known well, and everything is acknowledged.
+        // Measures the round-trip time, until everything is acknowledged.
         (0..100).for_each(|number| path.send(number));
         path.run_for(Duration::from_secs(2));
         path
     }
 
-    /// Sends a message, and waits a little.
+    /// Sends a message and waits briefly.
     fn send(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
         self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
@@ -73,7 +73,7 @@ impl Path {
         }
     }
 
-    /// Sends a message that vanishes behind the stream.
+    /// Sends a message that is lost behind the stream.
     fn lose(&mut self, number: u32) {
         let message = [&[0x86][..], &number.to_be_bytes()].concat();
         self.pair.a.send(self.pair.now, self.id, &message, Delivery::RELIABLE).expect("there is room");
@@ -88,9 +88,9 @@ impl Path {
     }
 }
 
-/// While a stream repeats what it lost, nothing arrives for a while, and then everything.
+/// While a stream retransmits its losses, nothing arrives; then everything arrives at once.
 #[test]
-fn what_a_stream_holds_back_is_not_sent_again() {
+fn data_held_back_by_a_stream_is_not_resent() {
     let lost = |carrier| {
         let mut path = Path::new(carrier);
         path.stalled_until = path.pair.now + Duration::from_millis(700);
@@ -102,29 +102,29 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     };
     assert_eq!(lost(Carrier::Stream), 0);
     let spurious = lost(Carrier::Datagrams);
-    assert!(spurious > 0, "the test stalls too shortly to show anything: {spurious}");
+    assert!(spurious > 0, "the stall is too short to show anything: {spurious}");
 }
 
-/// What a path holds back is taken for lost and sent again, and then it arrives.
+/// Data that a path holds back is declared lost and resent, and then it arrives.
 #[test]
-fn what_was_late_is_not_missing() {
+fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
     path.stalled_until = path.pair.now + Duration::from_millis(700);
     (100..150).for_each(|number| path.send(number));
     path.run_for(Duration::from_secs(3));
     let stats = path.stats();
-    assert!(stats.datagrams_lost > 0, "the test stalls too shortly to show anything");
+    assert!(stats.datagrams_lost > 0, "the stall is too short to show anything");
     assert_eq!(stats.datagrams_missing(), 0, "{stats:?}");
 
     path.lose(150);
     path.run_until_received(150);
     path.run_for(Duration::from_secs(3));
-    assert_eq!(path.stats().datagrams_missing(), 1, "the one that was lost");
+    assert_eq!(path.stats().datagrams_missing(), 1, "the lost one");
 }
 
-/// A stream leads to a relay, behind which datagrams are lost as ever.
+/// A stream leads to a relay, behind which datagrams may be lost.
 #[test]
-fn what_is_lost_behind_a_stream_is_sent_again() {
+fn data_lost_behind_a_stream_is_resent() {
     let mut path = Path::new(Carrier::Stream);
     path.lose(100);
     let lost_at = path.pair.now;
@@ -133,10 +133,10 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     let waited = path.pair.now.saturating_since(lost_at);
     assert!(
         waited < Duration::from_millis(500),
-        "later ones were acknowledged, and tell that it is lost: {waited:?}"
+        "acknowledgements of later datagrams show the loss: {waited:?}"
     );
 
-    // Nothing follows that could tell: the timeout is a second.
+    // No later datagram shows the loss, so it takes the timeout of one second.
     path.lose(110);
     let lost_at = path.pair.now;
     path.run_until_received(110);
@@ -144,9 +144,9 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     assert!((Duration::from_secs(1)..Duration::from_millis(1_200)).contains(&waited), "{waited:?}");
 }
 
-/// The timeout is a second as long as a stream carries the connection, and what was sent by it counts as well.
+/// The timeout is one second over a stream. After the move, data sent over the stream is covered too.
 #[test]
-fn who_moves_from_a_stream_to_datagrams_waits_no_longer_for_the_stream() {
+fn a_move_from_a_stream_to_datagrams_ends_the_wait() {
     let mut path = Path::new(Carrier::Stream);
     path.lose(100);
     path.pair.now = path.pair.now + Duration::from_millis(400);
@@ -157,7 +157,7 @@ fn who_moves_from_a_stream_to_datagrams_waits_no_longer_for_the_stream() {
     assert!(path.pair.a.poll_timeout() < Some(path.pair.now));
 }
 
-/// However often it happens, a timeout says nothing of what the path carries.
+/// However often it happens, a timeout over a stream is no evidence of congestion.
 #[test]
 fn a_timeout_over_a_stream_does_not_reduce_the_window() {
     let window = |carrier| {

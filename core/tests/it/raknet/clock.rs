@@ -33,7 +33,7 @@ impl DifferingClocks {
         }
     }
 
-    /// Runs both for a while, a millisecond at a time, and returns the last message that the server got.
+    /// Runs both for a while, a millisecond at a time, and returns the last message that the server received.
     fn run(&mut self, time: Duration) -> Option<Vec<u8>> {
         let (client_address, server_address) = addresses();
         let end = self.now + time;
@@ -79,22 +79,22 @@ fn addresses() -> (core::net::SocketAddr, core::net::SocketAddr) {
 }
 
 #[test]
-fn pings_measure_the_path_and_the_other_clock() {
+fn pings_measure_the_path_and_the_peers_clock() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(3_600));
     let id = clocks.connect();
     let stats = clocks.client.connection_stats(id).expect("it is connected");
     let ping = stats.last_ping.as_millis();
     assert!((40..=45).contains(&ping), "{ping} ms");
     assert_eq!(stats.lowest_ping.min(stats.average_ping), stats.lowest_ping);
-    let difference = stats.clock_difference.expect("a ping came back");
+    let difference = stats.clock_difference.expect("a ping was answered");
     assert!((difference - 3_600_000).abs() <= 3, "{difference} ms");
     let server = clocks.server.connections().next().expect("it is connected");
     let difference = clocks.server.connection_stats(server).and_then(|stats| stats.clock_difference);
-    let difference = difference.expect("a ping came back");
+    let difference = difference.expect("a ping was answered");
     assert!((difference + 3_600_000).abs() <= 3, "{difference} ms");
 }
 
-/// A time-stamped message reads in the receiver's time (docs/raknet.md#timestamps).
+/// The time in a timestamped message is translated to the receiver's clock (docs/raknet.md#timestamps).
 #[test]
 fn timestamps_are_translated() {
     let mut clocks = DifferingClocks::new(Duration::from_secs(500));
@@ -131,12 +131,12 @@ fn every_byte_is_counted_once() {
     let other = net.pair.b.connection_stats(server).expect("it is connected");
     assert_eq!(other.bytes_processed.total, 50_000);
     assert_eq!((other.messages_received, other.bytes_ignored.total), (10, 0));
-    // The two requests came before the server kept anything of this client.
+    // The server kept no state of this client when the two requests arrived.
     assert_eq!(other.actual_bytes_received.total + 1464 + 39, stats.actual_bytes_sent.total);
 }
 
 #[test]
-fn losses_show_in_the_statistics() {
+fn losses_appear_in_the_statistics() {
     let mut net = Net::new(Conditions { latency: LATENCY, loss: 0.2, ..Conditions::default() }, 4);
     let (client, _) = net.connect();
     for _ in 0..100 {

@@ -1,5 +1,7 @@
-//! Speed, fairness and good manners on simulated paths, under virtual time. `docs/congestion.md` has the table that
-//! `cargo test -p rakwire --test it congestion -- --nocapture --test-threads 1` prints.
+//! Throughput and fairness on simulated paths, in virtual time.
+//!
+//! docs/congestion.md has the table that `cargo test -p rakwire --test it congestion -- --nocapture --test-threads
+//! 1` prints.
 
 use core::time::Duration;
 
@@ -22,11 +24,11 @@ fn large_peer(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: 1, blocks: 131_072, block_size: 512 }, config)
 }
 
-/// A sender that always has something to send, and what arrived of it.
+/// A sender that always has data to send, and the data that arrived.
 struct Flow {
     control: CongestionControl,
     starts: Duration,
-    /// How often the other peer acknowledges; zero is as ours does.
+    /// The acknowledgement interval of the receiver; zero is the default behaviour of this crate.
     tick: Duration,
     id: Option<ConnectionId>,
     bytes: u64,
@@ -49,14 +51,14 @@ struct Race {
     start: Instant,
 }
 
-/// What a race brought in the time that counts.
+/// The results of a race within the measured time.
 #[derive(Debug)]
 struct Outcome {
-    /// Bits of messages a second.
+    /// Bits of messages per second.
     goodput: Vec<f64>,
     mean_queueing: Duration,
     longest_queueing: Duration,
-    /// The share of datagrams that the bottleneck dropped.
+    /// The fraction of datagrams that the bottleneck dropped.
     overflow: f64,
 }
 
@@ -104,7 +106,7 @@ impl Race {
                 }
             }
             let Some(id) = flow.id else { continue };
-            // Enough for any window, and little enough to keep the pool from being the limit.
+            // Enough for any window, and too little to exhaust the pool.
             while ends
                 .a
                 .connection_stats(id)
@@ -119,7 +121,7 @@ impl Race {
         }
     }
 
-    /// Runs until `to` and tells what happened from `from` on.
+    /// Runs until `to` and returns the results from `from` on.
     fn run(&mut self, from: Duration, to: Duration) -> Outcome {
         self.until(from);
         let before: Vec<_> = self.flows.iter().map(|flow| flow.bytes).collect();
@@ -140,7 +142,7 @@ impl Race {
     fn until(&mut self, time: Duration) {
         while self.net.now.saturating_since(self.start) < time {
             self.drive();
-            assert!(self.net.step(), "nothing will ever happen");
+            assert!(self.net.step(), "no event is left");
         }
     }
 }
@@ -191,11 +193,11 @@ fn flows_share_fairly() {
     }
 }
 
-/// When a DelayBased and a NewReno flow begin, in milliseconds. Nothing on their paths is left to chance, so that this is what
-/// differs from run to run, and no seed.
+/// The start times of a DelayBased and a NewReno flow, in milliseconds. Their paths have no randomness, so runs
+/// differ by these instead of by a seed.
 const STARTS: [[u64; 2]; 7] = [[0, 0], [0, 3_000], [3_000, 0], [0, 170], [170, 0], [0, 3_170], [3_170, 0]];
 
-/// The shares of the path that the DelayBased flow gets in a minute.
+/// Returns the shares of the path that the DelayBased flow gets in a minute.
 fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> Vec<f64> {
     let millis = Duration::from_millis;
     let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
@@ -210,7 +212,7 @@ fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> V
     starts.iter().map(share).collect()
 }
 
-/// Whether a share is fair enough beside a flow that reacts to losses alone.
+/// Returns whether a share is fair next to a flow that reacts only to losses.
 fn is_fair(share: &f64) -> bool {
     (0.4..=0.6).contains(share)
 }
@@ -231,7 +233,7 @@ fn a_delay_based_and_a_new_reno_flow_share_a_short_path() {
     }
 }
 
-/// A queue of a quarter of the round trip is too short for NewReno to use the path, and DelayBased takes what is left.
+/// With a queue of a quarter of the round trip, NewReno cannot fill the path, and DelayBased takes the rest.
 #[test]
 fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
     let shares = shares_beside_new_reno(100, 25, &STARTS[..3]);
@@ -242,10 +244,10 @@ fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
     }
 }
 
-/// Four flows of the same kind tell each other from NewReno even where the queue could be long.
+/// Four DelayBased flows distinguish each other from NewReno even where the queue could become long.
 #[test]
 fn delay_based_flows_keep_a_long_queue_short() {
-    // The length depends on when in a round of the others a flow begins.
+    // The result depends on the phase of the other flows' round at which a flow begins.
     for (gap, shift) in [(0, 0), (3, 0), (3, 7), (3, 14), (3, 21), (3, 28)] {
         let start = |number| seconds(gap * number) + Duration::from_millis(shift * number);
         let flows = (0..4).map(|number| Flow::from(DelayBased, start(number))).collect();
@@ -258,7 +260,7 @@ fn delay_based_flows_keep_a_long_queue_short() {
 }
 
 #[test]
-fn a_second_flow_has_its_share_within_ten_seconds() {
+fn a_second_flow_gets_its_share_within_ten_seconds() {
     let conditions = Conditions { jitter: Duration::from_millis(10), ..path(20_000_000, ROUND_TRIP) };
     for seed in 1..=3 {
         let flows = vec![Flow::new(DelayBased), Flow::from(DelayBased, seconds(5))];
@@ -268,7 +270,7 @@ fn a_second_flow_has_its_share_within_ten_seconds() {
     }
 }
 
-/// 20,000 messages at once; how many a second arrived, and after how long 99 % had.
+/// Sends 20,000 messages at once; returns their rate per second and the time by which 99 % had arrived.
 fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f64, Duration) {
     const MESSAGES: u32 = 20_000;
     let (mut client, mut server) = (client_config(), server_config());
@@ -306,7 +308,7 @@ fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f
 }
 
 #[test]
-fn chance_does_not_slow_messages_down() {
+fn random_loss_does_not_slow_messages_down() {
     for control in [DelayBased, NewReno] {
         for (loss, goal) in [(0.0, 9_097.0), (0.01, 3.0 * 1_245.0), (0.05, 3.0 * 1_121.0), (0.2, 0.0)] {
             let conditions = Conditions { loss, latency: ROUND_TRIP / 2, ..Conditions::default() };
@@ -322,7 +324,7 @@ fn chance_does_not_slow_messages_down() {
     }
 }
 
-/// How a path differs from 20 Mbit/s, 50 ms and a queue of 50 ms, and the least use of it.
+/// Returns paths that differ from 20 Mbit/s, 50 ms and a queue of 50 ms, and the least utilisation of each.
 fn paths() -> [(&'static str, Conditions, f64); 11] {
     let millis = Duration::from_millis;
     let base = path(20_000_000, ROUND_TRIP);
@@ -343,7 +345,7 @@ fn paths() -> [(&'static str, Conditions, f64); 11] {
 }
 
 #[test]
-fn other_paths_are_used_too() {
+fn other_paths_are_utilised_too() {
     for (name, conditions, least) in paths() {
         let rate = conditions.bottleneck.map_or(0.0, |bottleneck| bottleneck.bits_per_second as f64);
         for control in [DelayBased, NewReno] {
@@ -359,9 +361,9 @@ fn other_paths_are_used_too() {
     }
 }
 
-/// The original acknowledges every 10 ms, go-raknet every 100 ms: their waiting is no queue.
+/// C++ RakNet acknowledges every 10 ms and go-raknet every 100 ms; that delay must not count as queueing.
 #[test]
-fn late_acknowledgements_are_no_congestion() {
+fn delayed_acknowledgements_do_not_count_as_congestion() {
     for (tick, least) in [(10, 0.7), (100, 0.85)] {
         for rate in [5_000_000, 20_000_000, 100_000_000_u32] {
             for control in [DelayBased, NewReno] {

@@ -1,4 +1,5 @@
-//! Every reason to drop what arrives, beside the nonsense of A10 in `attacks.rs`: bytes that have it, or why none do.
+//! Every reason for dropping received data, apart from the malformed data of A10 in `attacks.rs`: bytes that
+//! trigger it, or why none do.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,15 +19,15 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 use crate::support::secure::{client_key, pinned, requiring_server, secure_client, secure_server};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
-/// Numbers that the handshake has certainly passed.
+/// Numbers beyond those of the handshake.
 const NEXT: u32 = 20;
 
-/// A source of its own network.
+/// Returns a source address in a network of its own.
 fn source(network: u8, port: u16) -> SocketAddr {
     ([203, 0, network, 1], port).into()
 }
 
-/// A server that was sent these, and has answered nothing yet.
+/// Returns a server that received these datagrams and has answered nothing yet.
 fn sent(config: Config, datagrams: &[(SocketAddr, Vec<u8>)]) -> Peer<'static> {
     let mut server = peer(config);
     for (from, datagram) in datagrams {
@@ -39,7 +40,7 @@ fn sent_one(datagram: Vec<u8>) -> Peer<'static> {
     sent(server_config(), &[(UNKNOWN_SOURCE.into(), datagram)])
 }
 
-/// A server that was sent these in the name of its client.
+/// Returns a server that received these datagrams in the name of its client.
 fn sent_in_connection(datagrams: &[Vec<u8>]) -> Peer<'static> {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
@@ -55,19 +56,19 @@ fn deliver(net: &mut Net, datagrams: &[Vec<u8>]) {
     }
 }
 
-/// A datagram with the next number, of a message of its own.
+/// Returns a datagram with the next number and a message.
 fn message(ahead: u32, payload: &[u8]) -> Vec<u8> {
     data(NEXT + ahead, capsule(Reliability::Reliable, NEXT + ahead, 0), payload)
 }
 
-/// A server that a client with these options came to.
+/// Returns a server after a connection attempt with these options.
 fn asked(mut net: Net, options: &ConnectOptions<'_>) -> Peer<'static> {
     net.dial(options);
     net.run_for(Duration::from_secs(1));
     net.pair.b
 }
 
-/// A server that so many clients of one address came to, each with both requests.
+/// Returns a server that received both requests from each of `clients` clients at one address.
 fn introduced(mut server: Peer<'static>, clients: u16) -> Peer<'static> {
     let request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     for port in 1..=clients {
@@ -87,7 +88,7 @@ fn without_cookies() -> Config {
     config
 }
 
-/// Messages that wait for one that does not come, up to one more than there is memory for.
+/// Queues messages behind a missing one, up to one more than the memory holds.
 fn without_memory() -> Net {
     let mut config = server_config();
     config.connection_blocks = Some(8);
@@ -101,7 +102,7 @@ fn without_memory() -> Net {
     net
 }
 
-/// More requests for a handshake than a network may have computed.
+/// Sends more handshake requests than one network may have computed.
 fn crowded_handshakes() -> Peer<'static> {
     let mut config = requiring_server();
     if let Some(security) = &mut config.security {
@@ -125,7 +126,7 @@ fn crowded_handshakes() -> Peer<'static> {
     server
 }
 
-/// More in flight than there are look-ups for a datagram of complaints.
+/// Fills the flight with more datagrams than a datagram of negative acknowledgements may look up.
 fn busy() -> Net {
     let conditions = Conditions { latency: Duration::from_millis(50), ..Conditions::default() };
     let mut net = Net::new(conditions, 1);
@@ -137,14 +138,14 @@ fn busy() -> Net {
     }
     let wide =
         |net: &mut Net| net.pair.b.connection_stats(server).is_some_and(|stats| stats.in_flight > 60 * 1_300);
-    assert!(net.run_until(Duration::from_secs(10), wide), "the window never opened so wide");
+    assert!(net.run_until(Duration::from_secs(10), wide), "the window never grew that large");
     net
 }
 
-/// A reason, and a server that was sent what is dropped for it.
+/// A reason, and a server that received data dropped for it.
 type Sent = (DropReason, Peer<'static>);
 
-/// By a source without a connection.
+/// Returns servers that received data from sources without a connection.
 fn sent_from_outside() -> [Sent; 10] {
     use DropReason as Why;
     let ping = || written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
@@ -172,7 +173,7 @@ fn sent_from_outside() -> [Sent; 10] {
     ]
 }
 
-/// In the name of a client.
+/// Returns servers that received data in the name of a client.
 fn sent_by_client() -> [Sent; 12] {
     use DropReason as Why;
     let part = |ahead: u32, count, index| {
@@ -220,7 +221,7 @@ fn sent_by_client() -> [Sent; 12] {
     ]
 }
 
-/// By clients that ask to be let in.
+/// Returns servers that received data from connecting clients.
 fn sent_by_newcomers() -> [Sent; 7] {
     use DropReason as Why;
     [
@@ -266,12 +267,12 @@ fn sent_by_newcomers() -> [Sent; 7] {
     ]
 }
 
-/// Reasons that do not apply to arriving datagrams, and what they apply to.
-const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "a message of its own that waits too long")];
+/// Reasons that do not apply to received datagrams, and the cases to which they apply.
+const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "an outgoing message that waits too long")];
 
-/// Fails for a new reason until bytes above are dropped for it, or `OTHERS` says what it applies to.
+/// Fails for a new reason until bytes above trigger it, or `OTHERS` explains it.
 #[test]
-fn what_arrives_and_is_dropped_is_counted_for_every_reason() {
+fn received_drops_are_counted_for_every_reason() {
     let sent = [sent_from_outside().into(), sent_by_client().into(), sent_by_newcomers().into()];
     let sent: Vec<Sent> = sent.into_iter().flat_map(|sent: Vec<Sent>| sent).collect();
     for (reason, server) in &sent {

@@ -1,4 +1,4 @@
-//! Sequences that once broke a promise, as short as they could be made.
+//! Minimised sequences that once violated a guarantee.
 
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
@@ -9,7 +9,7 @@ use crate::model::world;
 
 const SMALL: Setup = Setup { first_number: 0xFF_FFFC, blocks: 64, block_size: 256, mtu: 1_492 };
 
-/// Runs a sequence of which every promise must be kept.
+/// Runs a sequence in which every guarantee must hold.
 fn keep(setup: Setup, operations: Vec<Operation>) {
     let kept = world::run(&Sequence { setup, operations });
     assert!(kept.is_ok(), "{kept:?}");
@@ -24,15 +24,16 @@ const fn advance(millis: u16) -> Operation {
     Operation::Advance { millis }
 }
 
-/// The numbers of a client's datagrams began at 0 wherever they should, and a server far from there took none.
+/// Regression: a client's datagram numbers began at 0 regardless of the configured start, and a server with a
+/// distant start refused them.
 #[test]
-fn both_ends_start_their_numbers_where_they_are_told() {
+fn both_ends_use_their_configured_first_numbers() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
 
-/// A disconnection notification overtook parts that were lost or late, and the other end took nothing after it.
+/// Regression: a disconnection notification overtook lost or late parts, and the peer accepted nothing after it.
 #[test]
-fn the_disconnection_notification_comes_after_what_was_sent_before() {
+fn the_disconnection_notification_follows_earlier_messages() {
     keep(
         SMALL,
         vec![
@@ -46,9 +47,10 @@ fn the_disconnection_notification_comes_after_what_was_sent_before() {
     );
 }
 
-/// A connection that drained while the machine slept was due for ever: it owed an acknowledgement to nobody.
+/// Regression: a connection that drained while the machine slept had a permanent deadline for an acknowledgement
+/// without a recipient.
 #[test]
-fn a_connection_that_drains_is_over_after_a_sleep() {
+fn a_draining_connection_ends_after_a_sleep() {
     keep(
         Setup { mtu: 576, blocks: 512, ..SMALL },
         vec![
@@ -62,9 +64,9 @@ fn a_connection_that_drains_is_over_after_a_sleep() {
     );
 }
 
-/// A message that found no room kept out the one behind it in the same datagram, for which it waited.
+/// Regression: a message without room kept out the next one of the same datagram, for which it waited.
 #[test]
-fn what_finds_no_room_keeps_nothing_else_out() {
+fn a_message_without_room_does_not_block_the_next() {
     keep(
         Setup { blocks: 128, block_size: 64, ..SMALL },
         vec![
@@ -74,9 +76,9 @@ fn what_finds_no_room_keeps_nothing_else_out() {
     );
 }
 
-/// The unreliable messages of a datagram that was refused for want of memory arrived again with its double.
+/// Regression: the unreliable messages of a datagram refused for lack of memory arrived again with its duplicate.
 #[test]
-fn the_double_of_a_refused_datagram_brings_nothing_unreliable() {
+fn a_duplicate_of_a_refused_datagram_repeats_no_unreliable_message() {
     keep(
         Setup { block_size: 64, ..SMALL },
         vec![
@@ -91,10 +93,10 @@ fn the_double_of_a_refused_datagram_brings_nothing_unreliable() {
     );
 }
 
-/// A connection that had found no room once, before a gap closed, was ended although it was its own application that
-/// read nothing after that.
+/// Regression: a connection that once had no room before a gap closed was ended, although only its own application
+/// did not read.
 #[test]
-fn an_application_that_reads_late_is_not_the_other_ends_doing() {
+fn a_late_reading_application_is_not_blamed_on_the_peer() {
     keep(
         Setup { block_size: 256, blocks: 128, ..SMALL },
         vec![
@@ -107,10 +109,10 @@ fn an_application_that_reads_late_is_not_the_other_ends_doing() {
     );
 }
 
-/// Urgent messages overtook a less urgent one on their channel, filled the share of memory that it needed, and both ends
-/// gave up.
+/// Regression: urgent messages overtook a less urgent one on their channel and filled the memory that it needed, so
+/// both ends gave up.
 #[test]
-fn what_is_urgent_takes_no_room_from_what_it_waits_for() {
+fn an_urgent_message_takes_no_room_from_its_predecessor() {
     keep(
         Setup { first_number: 0, blocks: 512, block_size: 256, mtu: 576 },
         vec![
@@ -126,9 +128,10 @@ fn what_is_urgent_takes_no_room_from_what_it_waits_for() {
     );
 }
 
-/// After a sleep of the machine the round trip seemed minutes long, and what was lost was sent again minutes later.
+/// Regression: after a sleep of the machine the measured round trip was minutes long, so losses were resent minutes
+/// later.
 #[test]
-fn a_round_trip_that_never_was_delays_nothing_for_long() {
+fn a_false_round_trip_delays_nothing_for_long() {
     let sleep = || Operation::Jump { millis: 21_716 };
     keep(
         Setup { first_number: 0, blocks: 128, block_size: 256, mtu: 1_492 },
@@ -149,10 +152,10 @@ fn a_round_trip_that_never_was_delays_nothing_for_long() {
     );
 }
 
-/// A connection that had ended still probed the path. So it waited for an acknowledgement, and after a sleep it was due for
-/// ever.
+/// Regression: an ended connection still probed the path, so it waited for an acknowledgement and had a permanent
+/// deadline after a sleep.
 #[test]
-fn a_connection_that_has_ended_sends_no_probe() {
+fn an_ended_connection_sends_no_probe() {
     keep(
         Setup { first_number: 0, blocks: 128, ..SMALL },
         vec![

@@ -1,4 +1,4 @@
-//! Large messages that are handed over: without copies, and without the blocks that copies would take.
+//! Large messages that are handed over without copies and without the blocks of copies.
 
 use core::time::Duration;
 
@@ -7,14 +7,14 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
-/// As many blocks of 512 bytes as 1 MB takes would be 1,954.
+/// 1 MB would take 1,954 blocks of 512 bytes.
 const LENGTH: usize = 1_000_000;
 
 fn message() -> Vec<u8> {
     (0..LENGTH).map(|at| 0x86 | (at / 7) as u8).collect()
 }
 
-/// A client whose message of 1 MB the server has.
+/// Returns a client whose message of 1 MB has arrived at the server.
 fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let mut net = Net::new(conditions, seed);
     let (id, _) = net.connect();
@@ -66,7 +66,7 @@ fn parts_in_order_take_no_blocks() {
 }
 
 #[test]
-fn parts_are_lost_doubled_and_overtaken() {
+fn parts_may_be_lost_duplicated_and_reordered() {
     for seed in 0..8 {
         let conditions = Conditions {
             loss: 0.05,
@@ -81,7 +81,7 @@ fn parts_are_lost_doubled_and_overtaken() {
 }
 
 #[test]
-fn what_arrived_is_taken_where_it_stands() {
+fn a_received_message_is_taken_in_place() {
     let mut net = Net::new(Conditions::default(), 1);
     let (id, _) = net.connect();
     let now = net.now();
@@ -95,7 +95,7 @@ fn what_arrived_is_taken_where_it_stands() {
         }
     };
     assert_eq!((taken.as_ptr(), taken), (stood, message()));
-    assert_eq!(net.pair.b.take_lent(), b"", "nothing is lent any more");
+    assert_eq!(net.pair.b.take_lent(), b"", "no message is borrowed any more");
     assert_all_is_given_back(&mut net);
 }
 
@@ -114,14 +114,14 @@ fn a_small_message_is_copied() {
 }
 
 #[test]
-fn what_is_refused_stays_with_the_application() {
+fn a_refused_message_stays_with_the_application() {
     let mut net = Net::new(Conditions::default(), 1);
     let (id, _) = net.connect();
     let now = net.now();
     let mut reserved = vec![0; LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut reserved, Delivery::RELIABLE);
     assert_eq!((sent, reserved.len()), (Err(SendError::ReservedId), LENGTH));
-    // Its parts would fit, but not into the memory of a peer that has as many blocks.
+    // Its parts would fit, but not into the memory of a peer with as many blocks.
     let mut endless = vec![0x86; 4 * LENGTH];
     let sent = net.pair.a.send_vec(now, id, &mut endless, Delivery::RELIABLE);
     assert_eq!((sent, endless.len()), (Err(SendError::NeverFits), 4 * LENGTH));
@@ -129,9 +129,9 @@ fn what_is_refused_stays_with_the_application() {
     assert_all_is_given_back(&mut net);
 }
 
-/// Half of the message is with the server when the client ends the connection without waiting for the rest.
+/// Half of the message is at the server when the client ends the connection immediately.
 #[test]
-fn the_end_of_a_connection_gives_everything_back() {
+fn the_end_of_a_connection_frees_all_memory() {
     let mut config = client_config();
     config.close_timeout = Duration::ZERO;
     let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };

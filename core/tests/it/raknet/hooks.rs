@@ -1,4 +1,4 @@
-//! The plugin point and its first users.
+//! The hook interface and its first users.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -31,7 +31,7 @@ fn pair<H: Hook<RakNet>>(hook: H) -> Joined<H> {
     Pair::new(peer(client_config()), server, CONDITIONS, 1)
 }
 
-/// Runs for a while; the server's messages, and the connection on both sides once it is open.
+/// Runs for a while; returns the server's messages, and the connection on both sides if it is open.
 fn run<H: Hook<RakNet>>(
     pair: &mut Joined<H>,
     time: Duration,
@@ -63,7 +63,7 @@ fn connect<H: Hook<RakNet>>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId
 }
 
 #[test]
-fn a_message_filter_lets_each_group_send_what_it_may() {
+fn a_message_filter_enforces_the_rules_of_each_group() {
     let mut filter = MessageFilter::<2>::new();
     filter.forbid_all(FilterGroup::EVERYONE);
     filter.allow(FilterGroup::EVERYONE, [0x86]);
@@ -94,7 +94,7 @@ fn a_connection_that_ends_leaves_its_group() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// Everything a hook can do: drop what arrives and what is sent, refuse sends, and send by itself.
+/// A hook that uses every ability: it drops incoming and outgoing data, refuses sends and sends its own messages.
 #[derive(Default)]
 struct Meddler {
     drops_from: Option<SocketAddr>,
@@ -151,7 +151,7 @@ fn a_hook_injects_refuses_and_drops() {
     assert_eq!(pair.b.peer.stats().datagrams_received, before);
 }
 
-/// Notes every time that it is told.
+/// A hook that records every time passed to it.
 #[derive(Default)]
 struct Times(Vec<Instant>);
 
@@ -181,9 +181,9 @@ impl Hook<RakNet> for Times {
     }
 }
 
-/// A driver's clock may step back, and neither peer nor hook does.
+/// A driver's clock may step back; neither the peer nor the hook goes back with it.
 #[test]
-fn a_hook_is_told_no_time_before_the_last() {
+fn a_hook_never_sees_time_go_backwards() {
     let mut pair = pair(Times::default());
     let (client, server) = connect(&mut pair);
     let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
@@ -220,7 +220,7 @@ fn captures_are_valid_and_lines_are_readable() {
     assert_eq!(check_capture(&file.borrow()), vec![4; lines.lines().count()]);
 }
 
-/// A socket for both versions of IP writes down peers of both.
+/// A dual-stack socket records peers of both IP versions.
 #[test]
 fn captures_have_addresses_of_either_version() {
     let mut file = Vec::new();
@@ -232,7 +232,7 @@ fn captures_have_addresses_of_either_version() {
         writer.record(Instant::ZERO, Direction::Receiving, peer, &vec![0xFF; length]);
         writer.record(Instant::ZERO, Direction::Sending, peer, &vec![0xA5; length]);
     }
-    // Longer than a packet of IPv4.
+    // Longer than an IPv4 packet.
     writer.record(
         Instant::ZERO,
         Direction::Sending,
@@ -242,7 +242,7 @@ fn captures_have_addresses_of_either_version() {
     assert_eq!(check_capture(&file), [4, 4, 6, 6, 4, 4, 6, 6]);
 }
 
-/// Walks through a capture: every length fits, and the checksums of every datagram are right. Returns the versions of IP.
+/// Walks through a capture and checks every length and every checksum. Returns the IP versions.
 fn check_capture(file: &[u8]) -> Vec<u8> {
     assert_eq!(file[..4], [0xA1, 0xB2, 0xC3, 0xD4]);
     assert_eq!(file[20..24], [0, 0, 0, 101]);
@@ -272,14 +272,14 @@ fn check_capture(file: &[u8]) -> Vec<u8> {
     versions
 }
 
-/// The ones' complement sum.
+/// Returns the ones' complement sum.
 fn sum(bytes: &[u8]) -> u32 {
     let words =
         bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
     words.fold(0, |sum, word| (sum + word) % 0x1_0000 + (sum + word) / 0x1_0000)
 }
 
-/// The events of one connection at a time, as drivers take them that keep what nobody reads.
+/// Drivers that queue unread events take those of one connection at a time.
 #[test]
 fn a_message_filter_sees_the_events_of_one_connection() {
     let mut filter = MessageFilter::<1>::new();
@@ -305,7 +305,7 @@ fn a_message_filter_sees_the_events_of_one_connection() {
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
-/// A hook that says that it does not look at events, and would drop them all.
+/// A hook that declares that it does not watch events, and would drop them all.
 struct Blind;
 
 impl Hook<RakNet> for Blind {
@@ -319,11 +319,11 @@ impl Hook<RakNet> for Blind {
 }
 
 #[test]
-fn a_hook_that_does_not_watch_events_is_not_asked() {
-    // It is told that it is connected.
+fn a_hook_that_does_not_watch_events_receives_none() {
+    // It is notified of the connection all the same.
     connect(&mut pair(Blind));
     let mut both = pair((Blind, MessageFilter::<1>::new()));
     both.a.connect(both.now, both.b_address).expect("a free slot");
     let (_, _, server) = run(&mut both, Duration::from_secs(1));
-    assert_eq!(server, None, "one of the two watches events, so both are asked");
+    assert_eq!(server, None, "one of the two watches events, so both receive them");
 }

@@ -1,4 +1,5 @@
-//! Whatever arrives, from whomever: no panic, no state for unknown addresses, bounded work, every drop counted.
+//! Arbitrary data from any source: no panic, no state for unknown addresses, bounded work, and every drop is
+//! counted.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -21,7 +22,7 @@ fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
 }
 
-/// Takes everything that the peer wants to send, and returns how many bytes that was.
+/// Takes everything that the peer wants to send, and returns its length.
 fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;
@@ -31,8 +32,8 @@ fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     bytes
 }
 
-/// An open connection without delay, and the numbers at which the attacker's own datagrams, messages and ordered
-/// messages go on.
+/// Opens a connection without delay, and returns it with the numbers at which forged datagrams, messages and
+/// ordered messages continue.
 fn connected() -> (Net, ConnectionId, ConnectionId) {
     let mut net = Net::new(Conditions::default(), 1);
     let (client, server) = net.connect();
@@ -40,13 +41,13 @@ fn connected() -> (Net, ConnectionId, ConnectionId) {
     (net, client, server)
 }
 
-/// Numbers that the client's handshake has certainly passed.
+/// Numbers beyond those of the client's handshake.
 const NEXT: u32 = 20;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes from an unknown address leave nothing behind and never cost more bytes than they bring.
+    /// Bytes from an unknown address leave no state and are answered with at most as many bytes.
     #[test]
     fn unknown_addresses_leave_no_state(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..8)) {
         let mut server = peer(server_config());
@@ -63,7 +64,7 @@ proptest! {
 
     /// Bytes that look like a datagram of a live connection, from its address.
     #[test]
-    fn a_live_connection_survives_nonsense(
+    fn a_live_connection_survives_malformed_datagrams(
         heads in prop::collection::vec((0x80_u8.., prop::collection::vec(any::<u8>(), 0..200)), 1..20)
     ) {
         let (mut net, client, _) = connected();
@@ -83,7 +84,7 @@ proptest! {
         }
     }
 
-    /// Every real datagram of a handshake, cut and changed.
+    /// Every genuine datagram of a handshake, truncated and changed.
     #[test]
     fn changed_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
         let address: SocketAddr = UNKNOWN_SOURCE.into();
@@ -103,13 +104,13 @@ proptest! {
         let mut server = peer(server_config());
         server.handle_datagram(Instant::from_micros(1), address, &bytes);
         prop_assert_eq!(server.connections().count(), 0);
-        // A pong has its own cap: 33 bytes and the advertisement, which is empty here.
+        // A pong has a limit of its own: 33 bytes and the advertisement, which is empty here.
         let cap = (bytes.len() as u64).max(33);
         prop_assert!(drain(&mut server, Instant::from_micros(1)) <= cap);
     }
 }
 
-/// A million forged first requests: nothing grows, and no answer is longer than its request.
+/// A million forged first requests: no state grows, and no answer is longer than its request.
 #[test]
 fn forged_requests_cost_nothing() {
     let mut server = peer(server_config());
@@ -152,12 +153,12 @@ fn a_second_request_without_its_cookie_leaves_no_state() {
     assert_eq!((server.connections().count(), drain(&mut server, Instant::ZERO)), (0, 0));
 }
 
-/// Without cookies forged sources take slots, but no more than there are, and not for long.
+/// Without cookies, forged sources take at most all slots, and only for a short time.
 #[test]
 fn half_open_connections_are_bounded_and_expire() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
-    // What a network may have open leaves out fewer.
+    // Raised, so that the limit of one network excludes no source.
     config.max_per_network = Some(8);
     let mut server = peer(config);
     for number in 0..100_u8 {
@@ -179,13 +180,13 @@ fn half_open_connections_are_bounded_and_expire() {
     drain(&mut server, Instant::ZERO);
     let later = Instant::from_micros(11_000_000);
     server.handle_timeout(later);
-    assert_eq!(drain(&mut server, later), 0, "nothing is sent to an address that is not proved");
+    assert_eq!(drain(&mut server, later), 0, "nothing is sent to an unproved address");
     assert_eq!(server.connections().count(), 0);
     assert!(server.poll_event().is_none());
 }
 
 #[test]
-fn a_split_count_costs_nothing() {
+fn a_split_count_alone_costs_nothing() {
     let (mut net, client, server) = connected();
     let before = net.pair.b.blocks_available();
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
@@ -199,9 +200,9 @@ fn a_split_count_costs_nothing() {
     assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::SentTooLarge)]);
 }
 
-/// One record may span all numbers; work is bounded by what is in flight and by a budget.
+/// One record may span all numbers; the work is bounded by the datagrams in flight and by a budget.
 #[test]
-fn wide_acknowledgements_are_cut_to_what_is_in_flight() {
+fn wide_acknowledgements_are_cut_to_the_flight() {
     let (mut net, client, _) = connected();
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     for _ in 0..50 {
@@ -222,7 +223,7 @@ fn wide_acknowledgements_are_cut_to_what_is_in_flight() {
     assert_eq!(stats.in_flight, 0);
 }
 
-/// Repeating a negative acknowledgement costs one resend of a datagram in a round trip.
+/// Repeating a negative acknowledgement costs one resend of a datagram per round trip.
 #[test]
 fn a_flood_of_negative_acknowledgements_is_bounded() {
     let mut net = Net::new(Conditions { latency: Duration::from_millis(50), ..Conditions::default() }, 1);
@@ -242,7 +243,7 @@ fn a_flood_of_negative_acknowledgements_is_bounded() {
     assert_eq!(net.pair.a.stats().datagrams_sent, before);
 }
 
-/// Messages behind a gap that never closes hold what one connection may hold, then the connection ends.
+/// Messages behind a gap that never closes take the memory limit of one connection, then the connection ends.
 #[test]
 fn withholding_one_message_ends_the_connection() {
     let (mut net, _, server) = connected();
@@ -264,9 +265,9 @@ fn withholding_one_message_ends_the_connection() {
     assert_eq!(net.pair.b.blocks_available(), blocks);
 }
 
-/// Two interleaved messages of 60 % of what one connection may hold: both arrive.
+/// Two interleaved messages of 60 % of the memory limit each: both arrive.
 #[test]
-fn two_messages_that_do_not_fit_together_arrive_one_after_the_other() {
+fn two_messages_beyond_the_memory_arrive_in_turn() {
     let capacity = Capacity { connections: 1, blocks: 400, block_size: 256 };
     let small = Peer::with_capacity(capacity, server_config());
     let conditions = Conditions { latency: Duration::from_millis(5), loss: 0.02, ..Conditions::default() };
@@ -282,7 +283,7 @@ fn two_messages_that_do_not_fit_together_arrive_one_after_the_other() {
     assert!(arrived == [large(0x90), large(0x91)], "{} messages", arrived.len());
 }
 
-/// A part that contradicts the first one of its message changes nothing.
+/// A part that contradicts the first part of its message is dropped.
 #[test]
 fn contradicting_parts_are_dropped() {
     let (mut net, _, _) = connected();
@@ -302,9 +303,9 @@ fn contradicting_parts_are_dropped() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A client that begins with anything but its request is dropped; its address may try again at once.
+/// A client that begins with anything except its request is dropped; its address may try again at once.
 #[test]
-fn a_client_that_does_not_introduce_itself_is_dropped() {
+fn a_client_without_a_connection_request_is_dropped() {
     let mut config = server_config();
     config.cookies = CookiePolicy::Off;
     let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
@@ -320,9 +321,9 @@ fn a_client_that_does_not_introduce_itself_is_dropped() {
     net.connect();
 }
 
-/// A pool that is full loses nothing reliable: it pushes back.
+/// A full pool loses no reliable message, but exerts back pressure.
 #[test]
-fn an_application_that_does_not_read_holds_the_sender_back() {
+fn an_application_that_does_not_read_blocks_the_sender() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net =
@@ -332,7 +333,7 @@ fn an_application_that_does_not_read_holds_the_sender_back() {
         let message = [&[0x86][..], &number.to_be_bytes(), &[0; 300]].concat();
         net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("room");
     }
-    // Nobody reads for a while.
+    // The application does not read for a while.
     let end = net.now() + Duration::from_secs(30);
     while net.now() < end && net.pair.step() {}
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
@@ -349,7 +350,7 @@ fn an_application_that_does_not_read_holds_the_sender_back() {
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
 
-/// A connection whose application pauses keeps its events and refuses what does not fit; the others go on.
+/// A connection whose application pauses keeps its events and refuses data without room; the others continue.
 #[test]
 fn a_paused_connection_keeps_its_events() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };

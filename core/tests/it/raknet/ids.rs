@@ -1,4 +1,4 @@
-//! Which messages an application may send, and which it gets, by their first byte: the table of `docs/raknet.md`.
+//! The message ids that an application may send and receive: the table of docs/raknet.md.
 
 use rakwire::raknet::{Delivery, DropReason, Reliability, SendError};
 use rakwire::sim::Conditions;
@@ -7,14 +7,14 @@ use rakwire::wire::id;
 use crate::support::forged::{capsule, data};
 use crate::support::raknet::{Net, messages};
 
-/// A number that the handshake has certainly passed.
+/// A number beyond those of the handshake.
 const NEXT: u32 = 20;
 
 #[test]
 fn an_application_sends_ids_from_1b_on() {
     let mut net = Net::new(Conditions::default(), 1);
     let (client, _) = net.connect();
-    assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "as the table says");
+    assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "as in the table");
     for first in 0..=u8::MAX {
         let sent = net.pair.a.send(net.pair.now, client, &[first, 7], Delivery::RELIABLE_ORDERED);
         let expected = if first < 0x1B { Err(SendError::ReservedId) } else { Ok(None) };
@@ -27,7 +27,7 @@ fn an_application_sends_ids_from_1b_on() {
     assert_eq!(arrived, (0x1B..=u8::MAX).map(|first| vec![first, 7]).collect::<Vec<_>>());
 }
 
-/// Whether RakNet has a message with this id inside connections.
+/// Returns whether RakNet has a message with this id inside connections.
 const fn is_control(first: u8) -> bool {
     matches!(
         first,
@@ -43,9 +43,9 @@ const fn is_control(first: u8) -> bool {
     )
 }
 
-/// Whoever writes datagrams by hand can send any id: what belongs to RakNet still never reaches the application.
+/// Handwritten datagrams may contain any id: those of RakNet itself never reach the application.
 #[test]
-fn an_application_gets_ids_from_1b_on() {
+fn an_application_receives_ids_from_1b_on() {
     for first in 0..=u8::MAX {
         let mut net = Net::new(Conditions::default(), 1);
         net.connect();

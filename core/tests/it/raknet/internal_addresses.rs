@@ -1,4 +1,4 @@
-//! The addresses that peers say are their own (docs/raknet.md#internal-addresses).
+//! The addresses that peers announce as their own (docs/raknet.md#internal-addresses).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn addresses(count: u8) -> Vec<SocketAddr> {
     ipv4.chain([ipv6]).collect()
 }
 
-/// An end whose connection has opened, and what it was told then.
+/// An end whose connection has opened, and the addresses announced to it.
 type Opened = (ConnectionId, Vec<SocketAddr>);
 
 fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
@@ -22,7 +22,7 @@ fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
     Some((id, peer.internal_addresses(id).to_vec()))
 }
 
-/// Connects. No end asks for what happens after its connection has opened.
+/// Connects without taking any event after the opening of the connection.
 fn connect(net: &mut Net) -> [Opened; 2] {
     net.pair.a.connect(net.now(), net.pair.b_address).expect("a free slot");
     let (mut client, mut server) = (None, None);
@@ -37,7 +37,7 @@ fn connect(net: &mut Net) -> [Opened; 2] {
 }
 
 #[test]
-fn both_sides_are_told_the_addresses_of_the_other_one() {
+fn both_sides_receive_the_addresses_of_the_peer() {
     let mut net = Net::new(Conditions::default(), 1);
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(1)), Ok(()));
     assert_eq!(net.pair.b.set_internal_addresses(&addresses(3)), Ok(()));
@@ -45,16 +45,16 @@ fn both_sides_are_told_the_addresses_of_the_other_one() {
     assert_eq!((of_server, of_client), (addresses(3), addresses(1)));
 }
 
-/// The free blocks of both ends of a connection on which nothing happens, of which one was told `told`.
-fn blocks_while_idle(net: &mut Net, told: &[SocketAddr]) -> [usize; 2] {
+/// Returns the free blocks of both ends of an idle connection, after one of them received `announced`.
+fn blocks_while_idle(net: &mut Net, announced: &[SocketAddr]) -> [usize; 2] {
     let [(_, of_server), (_, of_client)] = connect(net);
-    assert_eq!((&of_server[..], &of_client[..]), (&[][..], told));
+    assert_eq!((&of_server[..], &of_client[..]), (&[][..], announced));
     net.run_for(Duration::from_secs(1));
     [net.pair.a.blocks_available(), net.pair.b.blocks_available()]
 }
 
 #[test]
-fn without_any_none_is_said_and_no_memory_taken() {
+fn an_empty_list_announces_nothing_and_takes_no_memory() {
     let free = [false, true].map(|is_set_back| {
         let mut net = Net::new(Conditions::default(), 1);
         if is_set_back {
@@ -67,19 +67,19 @@ fn without_any_none_is_said_and_no_memory_taken() {
 }
 
 #[test]
-fn an_idle_connection_holds_no_memory_for_them() {
+fn an_idle_connection_holds_no_memory_for_addresses() {
     let free = [&[][..], &addresses(3)].map(|own| {
         let mut net = Net::new(Conditions::default(), 1);
         assert_eq!(net.pair.a.set_internal_addresses(own), Ok(()));
         blocks_while_idle(&mut net, own)
     });
     assert_eq!(free[0][1], free[1][1]);
-    // The list of this end itself stays.
+    // This end's own list remains.
     assert!(free[0][0] > free[1][0]);
 }
 
 #[test]
-fn they_are_known_until_the_next_event_is_asked_for() {
+fn addresses_are_available_until_the_next_event() {
     for of_one in [false, true] {
         let mut net = Net::new(Conditions::default(), 1);
         assert_eq!(net.pair.a.set_internal_addresses(&addresses(3)), Ok(()));
@@ -94,7 +94,7 @@ fn they_are_known_until_the_next_event_is_asked_for() {
 }
 
 #[test]
-fn their_memory_comes_back_with_the_end() {
+fn the_end_frees_the_memory_of_addresses() {
     let mut net = Net::new(Conditions::default(), 1);
     let free = net.pair.b.blocks_available();
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(9)), Ok(()));
@@ -107,7 +107,7 @@ fn their_memory_comes_back_with_the_end() {
 }
 
 #[test]
-fn more_than_the_configuration_lists_are_refused() {
+fn more_addresses_than_configured_are_refused() {
     let mut config = client_config();
     config.address_count = Some(20);
     let mut of_ten = server_config();

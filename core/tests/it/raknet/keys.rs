@@ -1,4 +1,4 @@
-//! A server that wants keys ends the attempt of a client at once, with what it wants
+//! A server that requires keys ends the attempt of a client at once, with its requirement
 //! (docs/raknet.md#key-problems).
 
 use rakwire::Instant;
@@ -16,7 +16,7 @@ const SERVER: ([u8; 4], u16) = ([203, 0, 113, 1], 19_132);
 const GUID: Guid = Guid(7);
 const MTU: u16 = 1_200;
 
-/// How far the attempt of a client has come.
+/// The progress of a client's attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It sent its first request.
@@ -40,7 +40,7 @@ fn client(stage: Stage) -> Peer<'static> {
     client
 }
 
-/// What a client is told once a datagram has arrived.
+/// Returns the client's failure after a datagram has arrived.
 fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailure> {
     client.handle_datagram(NOW, SERVER.into(), datagram);
     match client.poll_event() {
@@ -50,7 +50,7 @@ fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailur
     }
 }
 
-/// What the ids say, with what the documents put behind them.
+/// The failure for each id, with the contents that the documentation specifies after it.
 const MESSAGES: [(&[u8], ConnectFailure); 7] = [
     (&[0x0A], ConnectFailure::SecurityRequired),
     (&[0x0A, 0], ConnectFailure::SecurityRequired),
@@ -65,7 +65,7 @@ const MESSAGES: [(&[u8], ConnectFailure); 7] = [
 ];
 
 #[test]
-fn what_a_server_says_in_the_connection_ends_the_attempt() {
+fn key_problems_inside_the_connection_end_the_attempt() {
     for (message, failure) in MESSAGES {
         let datagram = data(0, capsule(Reliability::Reliable, 0, 0), message);
         assert_eq!(failure_after(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
@@ -73,7 +73,7 @@ fn what_a_server_says_in_the_connection_ends_the_attempt() {
 }
 
 #[test]
-fn what_a_server_says_outside_of_the_connection_ends_the_attempt() {
+fn offline_key_problems_end_the_attempt() {
     for stage in [Asked, Requested] {
         for (message, failure) in MESSAGES {
             assert_eq!(failure_after(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
@@ -81,9 +81,9 @@ fn what_a_server_says_outside_of_the_connection_ends_the_attempt() {
     }
 }
 
-/// The original counts bits where it means bytes, so two of them are left.
+/// C++ RakNet passes the number of bytes as the number of bits, so only two bits of the message arrive.
 #[test]
-fn what_the_original_leaves_of_the_message_is_understood() {
+fn truncated_key_problems_of_the_original_are_understood() {
     for left in [0x00, 0x0A] {
         let mut datagram = data(0, capsule(Reliability::Reliable, 0, 0), &[left]);
         datagram[5..7].copy_from_slice(&2_u16.to_be_bytes());
@@ -93,15 +93,15 @@ fn what_the_original_leaves_of_the_message_is_understood() {
     }
 }
 
-/// Who did not send a challenge cannot use an answer.
+/// A client without a challenge cannot use an answer.
 #[test]
-fn a_reply_with_an_answer_wants_encryption() {
+fn a_reply_with_an_answer_requires_encryption() {
     let reply_2 = Offline::Reply2 { guid: GUID, client: SERVER.into(), mtu: MTU, answer: Some(&[9; 128]) };
     assert_eq!(failure_after(&mut client(Asked), &written(&reply_2)), Some(ConnectFailure::SecurityRequired));
 }
 
 #[test]
-fn such_messages_of_others_or_at_other_times_do_nothing() {
+fn key_problems_from_others_or_at_other_times_are_ignored() {
     for (message, _) in MESSAGES {
         let mut waiting = client(Asked);
         waiting.handle_datagram(NOW, ([203, 0, 113, 2], 19_132).into(), message);

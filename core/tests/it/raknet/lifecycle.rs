@@ -1,4 +1,4 @@
-//! How a connection opens, lives and ends, under virtual time.
+//! Opening, use and end of a connection, in virtual time.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ fn latency(millis: u64) -> Conditions {
 }
 
 #[test]
-fn both_sides_open_talk_and_close() {
+fn a_connection_opens_carries_messages_and_closes() {
     let mut net = Net::new(latency(10), 1);
     let (client, server) = net.connect();
     let now = net.now();
@@ -40,7 +40,7 @@ fn both_sides_open_talk_and_close() {
 }
 
 #[test]
-fn the_server_may_close_too_and_both_may_at_once() {
+fn the_server_or_both_sides_may_close() {
     for both in [false, true] {
         let mut net = Net::new(latency(10), 1);
         let (client, server) = net.connect();
@@ -57,7 +57,7 @@ fn the_server_may_close_too_and_both_may_at_once() {
 }
 
 #[test]
-fn what_was_sent_before_a_disconnect_arrives() {
+fn messages_sent_before_a_disconnect_arrive() {
     let conditions = Conditions { loss: 0.3, ..latency(20) };
     let mut net = Net::new(conditions, 5);
     let (client, server) = net.connect();
@@ -73,7 +73,7 @@ fn what_was_sent_before_a_disconnect_arrives() {
 }
 
 #[test]
-fn every_reliability_arrives_with_its_name_and_channel() {
+fn messages_arrive_with_their_reliability_and_channel() {
     let mut net = Net::new(latency(5), 1);
     let (client, _) = net.connect();
     let channel = Channel::new(31).expect("below 32");
@@ -108,7 +108,7 @@ fn every_reliability_arrives_with_its_name_and_channel() {
 }
 
 #[test]
-fn large_messages_are_split_and_become_reliable() {
+fn large_messages_are_split_and_sent_reliably() {
     let mut net = Net::new(Conditions { loss: 0.1, reordering: 0.2, ..latency(10) }, 3);
     let (client, _) = net.connect();
     let large: Vec<u8> = (0..200_000_u32).map(|index| ((index * 31) >> 3) as u8 | 0x86).collect();
@@ -120,7 +120,7 @@ fn large_messages_are_split_and_become_reliable() {
 }
 
 #[test]
-fn a_silent_server_is_given_up_after_thirteen_requests() {
+fn an_attempt_fails_after_thirteen_unanswered_requests() {
     let mut net = Net::new(Conditions { loss: 1.0, ..Conditions::default() }, 1);
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
     let start = net.now();
@@ -132,9 +132,9 @@ fn a_silent_server_is_given_up_after_thirteen_requests() {
     assert_eq!(net.pair.a.stats().bytes_sent, sizes);
 }
 
-/// A path that loses large datagrams: the first size that gets through becomes the MTU of the connection.
+/// On a path that loses large datagrams, the first size that arrives becomes the MTU of the connection.
 #[test]
-fn the_mtu_is_what_the_path_lets_through() {
+fn the_mtu_is_the_first_size_that_the_path_carries() {
     for (longest, mtu) in [(1_464, 1_492), (1_463, 1_200), (1_171, 576)] {
         let mut peers = [peer(client_config()), peer(server_config())];
         let addresses = ["192.0.2.1:7", "192.0.2.2:7"].map(|address| address.parse().expect("an address"));
@@ -163,11 +163,11 @@ fn the_mtu_is_what_the_path_lets_through() {
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_lost() {
+fn an_unresponsive_peer_is_lost() {
     let mut net = Net::new(latency(10), 1);
     let (client, server) = net.connect();
     net.run_for(Duration::from_secs(60));
-    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]), "an idle connection lives");
+    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]), "an idle connection stays open");
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     let start = net.now();
     net.run_for(Duration::from_secs(30));
@@ -177,7 +177,8 @@ fn a_peer_that_falls_silent_is_lost() {
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
-/// An application that cannot wait, as a page that is left, passes a time after all deadlines right after `disconnect`.
+/// An application that cannot wait, such as a closing web page, passes a time after all deadlines right after
+/// `disconnect`.
 #[test]
 fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
     for (timeout, silence) in [(10, 0), (10, 4_500), (2, 0), (2, 900)] {
@@ -205,7 +206,7 @@ fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
 }
 
 #[test]
-fn another_protocol_version_is_refused_with_the_servers_own() {
+fn another_protocol_version_is_refused_with_the_servers_version() {
     let mut net = Net::new(latency(1), 1);
     let options = ConnectOptions { protocol_version: Some(9), ..ConnectOptions::default() };
     let id = net.pair.a.connect_with(net.pair.now, net.pair.b_address, &options).expect("a free slot");
@@ -215,7 +216,7 @@ fn another_protocol_version_is_refused_with_the_servers_own() {
 }
 
 #[test]
-fn it_works_without_cookies_and_through_a_relay() {
+fn connections_open_without_cookies_and_through_a_relay() {
     let mut server = server_config();
     server.cookies = CookiePolicy::Off;
     let mut client = client_config();
@@ -240,7 +241,7 @@ fn pings_are_answered_with_the_advertisement() {
 }
 
 #[test]
-fn mistakes_of_the_application_are_named() {
+fn application_mistakes_have_distinct_errors() {
     let mut net = Net::new(latency(1), 1);
     let (client, _) = net.connect();
     let now = net.now();
@@ -257,7 +258,7 @@ fn mistakes_of_the_application_are_named() {
 }
 
 #[test]
-fn room_for_a_message_is_known_before_it_is_sent() {
+fn room_for_a_message_can_be_queried() {
     let mut net = Net::new(latency(1), 1);
     let (client, _) = net.connect();
     let now = net.now();
@@ -289,7 +290,7 @@ fn room_for_a_message_is_known_before_it_is_sent() {
 }
 
 #[test]
-fn a_connection_that_is_cancelled_is_over_at_once() {
+fn a_cancelled_connection_ends_at_once() {
     let mut net = Net::new(latency(1), 1);
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
     assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_err());
@@ -300,7 +301,7 @@ fn a_connection_that_is_cancelled_is_over_at_once() {
 }
 
 #[test]
-fn unreliable_messages_come_once_though_the_path_doubles_them() {
+fn duplicated_unreliable_messages_arrive_once() {
     let mut net = Net::new(Conditions { duplication: 1.0, ..latency(5) }, 1);
     let (client, _) = net.connect();
     for number in 0..20 {
@@ -313,9 +314,9 @@ fn unreliable_messages_come_once_though_the_path_doubles_them() {
     assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
 }
 
-/// Whoever was refused or disconnected may come back at once, from the same address.
+/// A refused or disconnected client may reconnect at once from the same address.
 #[test]
-fn a_connection_that_ended_makes_way_for_the_next() {
+fn an_ended_connection_makes_way_for_the_next() {
     let mut net = Net::new(latency(5), 1);
     for _ in 0..5 {
         let (client, server) = net.connect();
@@ -329,14 +330,14 @@ fn a_connection_that_ended_makes_way_for_the_next() {
     assert!(net.pair.a.connections().count() <= 1);
 }
 
-/// To its client, a connection that the server has accepted is open.
+/// For the client, a connection that the server has accepted is open.
 #[test]
-fn a_server_that_closes_before_the_handshake_is_over_notifies_its_client() {
+fn a_server_closing_during_the_handshake_notifies_its_client() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
     assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&OwnedEvent::Connected(id))));
-    // Nothing of the client gets through any more.
+    // No further datagram of the client arrives.
     net.pair.transmit();
     net.pair.forth().set_conditions(Conditions { loss: 1.0, ..latency(10) });
     while net.pair.forth().receive(Instant::from_micros(u64::MAX)).is_some() {}
@@ -355,7 +356,7 @@ fn a_server_that_closes_before_the_handshake_is_over_notifies_its_client() {
 }
 
 #[test]
-fn an_mtu_that_no_peer_takes_is_refused() {
+fn an_mtu_that_no_peer_accepts_is_refused() {
     for (mtu, is_right) in
         [(0, false), (36, false), (37, false), (575, false), (576, true), (1_492, true), (1_493, false)]
     {
@@ -367,9 +368,10 @@ fn an_mtu_that_no_peer_takes_is_refused() {
     }
 }
 
-/// What the original says to one whose congestion control wants to know: that its window still grows fast.
+/// As in C++ RakNet, a flag in data datagrams signals to the peer's congestion control that the sender's window
+/// grows fast.
 #[test]
-fn data_tell_whether_the_sender_is_in_slow_start() {
+fn data_datagrams_signal_slow_start() {
     const SLOW_START: u8 = 0x04;
     let mut config = client_config();
     config.congestion_control = CongestionControl::NewReno;

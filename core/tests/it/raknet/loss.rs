@@ -1,5 +1,7 @@
-//! What losses cost, under virtual time and with the memory that an endpoint has by default. `docs/congestion.md` has the
-//! table that `cargo test -p rakwire --test it raknet::loss -- --nocapture --test-threads 1` prints.
+//! The cost of losses, in virtual time and with the default memory of an endpoint.
+//!
+//! docs/congestion.md has the table that `cargo test -p rakwire --test it raknet::loss -- --nocapture
+//! --test-threads 1` prints.
 
 use core::time::Duration;
 
@@ -12,23 +14,23 @@ const MESSAGES: u32 = 20_000;
 const SEEDS: u64 = 9;
 const LATENCY: Duration = Duration::from_millis(25);
 
-/// When the other end acknowledges.
+/// The acknowledgement policy of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acks {
-    /// As ours does.
+    /// As in this crate.
     Usual,
     /// Each datagram at once.
     AtOnce,
 }
 
-/// What became of 20,000 messages.
+/// The results for 20,000 messages.
 struct Run {
-    /// Messages a second.
+    /// Messages per second.
     rate: f64,
-    /// How long 99 % took at most from `send` to the application.
+    /// The 99th percentile of the time from `send` to the application.
     p99: Duration,
     sender: ConnectionStats,
-    /// What happened to datagrams of messages, and to acknowledgements.
+    /// Counters of the links of messages and of acknowledgements.
     forth: LinkStats,
     back: LinkStats,
     /// Datagrams for which the receiver had no memory.
@@ -84,13 +86,13 @@ fn lossy(loss: f64) -> Conditions {
     Conditions { loss, latency: LATENCY, ..Conditions::default() }
 }
 
-/// Bursts of five datagrams on average, and 4.8 % lost.
+/// Returns bursts of five lost datagrams on average, with a loss of 4.8 %.
 fn bursts() -> Conditions {
     let bursts = Some(GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 });
     Conditions { bursts, ..lossy(0.0) }
 }
 
-/// Medians of the rate and of the 99th percentile, and the lowest rate.
+/// Returns the medians of the rate and of the 99th percentile, and the lowest rate.
 fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f64) {
     let run = |seed| transfer(Capacity::for_connections(1), acks, conditions, conditions, seed);
     let mut runs: Vec<_> = (0..SEEDS).map(run).collect();
@@ -133,9 +135,9 @@ fn losses_cost_little() {
     }
 }
 
-/// The following acknowledgements name the same datagrams again.
+/// The following acknowledgements repeat the same numbers.
 #[test]
-fn a_lost_acknowledgement_makes_nothing_look_lost() {
+fn a_lost_acknowledgement_causes_no_spurious_loss() {
     for (seed, loss) in [(1, 0.05), (2, 0.1), (3, 0.15)] {
         let capacity = Capacity { blocks: 16_384, ..Capacity::for_connections(1) };
         let run = transfer(capacity, Acks::Usual, lossy(0.0), lossy(loss), seed);
@@ -144,17 +146,17 @@ fn a_lost_acknowledgement_makes_nothing_look_lost() {
     }
 }
 
-/// What is repeated lengthens records and adds none.
+/// Repetition lengthens records and adds none.
 #[test]
-fn without_losses_repetition_costs_no_bytes() {
+fn repetition_costs_no_bytes_without_losses() {
     let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(0.0), 1);
     // Three bytes of header and seven of a record, and a few longer datagrams at the beginning.
     assert!(run.back.bytes <= 10 * run.back.carried + 40, "{:?}", run.back);
 }
 
-/// A message takes a block however short it is; those that wait for a lost one share blocks.
+/// A short message takes a whole block, but messages that wait for a lost one share blocks.
 #[test]
-fn what_waits_for_a_lost_message_shares_blocks() {
+fn messages_waiting_for_a_lost_one_share_blocks() {
     let capacity = Capacity { blocks: 4_096, ..Capacity::for_connections(1) };
     let clean = transfer(capacity, Acks::Usual, lossy(0.0), lossy(0.0), 1);
     for seed in 0..SEEDS {
@@ -164,7 +166,7 @@ fn what_waits_for_a_lost_message_shares_blocks() {
     }
 }
 
-/// After a timeout a probe leaves although the window is full of datagrams that nobody will acknowledge.
+/// After a timeout a probe is sent even if the window is full of datagrams that will never be acknowledged.
 #[test]
 fn a_full_window_does_not_hold_probes_back() {
     let capacity = Capacity { blocks: 512, ..Capacity::for_connections(1) };

@@ -1,4 +1,4 @@
-//! What an idle connection takes. A number that has to be raised here is one that every server pays for.
+//! The memory of an idle connection. Raising a limit here costs memory on every server.
 
 use core::time::Duration;
 
@@ -7,25 +7,25 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
-/// Bytes of the tables, with all timers, that each connection uses. Black-hole detection has 40 of them: what it counts, and the MTU
-/// of the path beside the one that the peers agreed on; and 17 are for messages that arrived whole before they were cut.
+/// Bytes per connection in the tables, with all timers. Of these, 40 are for black-hole detection (its counters,
+/// and the path MTU next to the negotiated MTU), and 17 for messages that arrived whole before they were cut.
 #[cfg(target_pointer_width = "64")]
 const PLACE: usize = 1_120;
-/// Bytes that it uses in addition once something is lost or overtaken: two bits for each of 1,024 datagrams, and six bytes for each
-/// of the 16 that were lost last.
+/// Additional bytes after a loss or reordering: two bits for each of 1,024 datagrams, and six bytes for each of the
+/// last 16 losses.
 #[cfg(target_pointer_width = "64")]
 const LOSS_HISTORY: usize = 1_024 / 4 + 16 * 6;
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_place_for_a_connection_is_no_larger_than_it_was() {
+fn the_memory_per_connection_has_not_grown() {
     let place = size_of::<Resources<65, 64, 512>>() - size_of::<Resources<64, 64, 512>>();
     assert!(place <= PLACE + LOSS_HISTORY, "{place}");
 }
 
-/// A connection that is only kept alive takes a block for each ping, and gives it back.
+/// A connection that is only kept alive takes a block for each ping and frees it.
 #[test]
-fn an_idle_connection_holds_blocks_for_pings_alone() {
+fn an_idle_connection_holds_blocks_only_for_pings() {
     let mut net = Net::with(peer(client_config()), peer(server_config()), Conditions::default(), 1);
     net.connect();
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! How long a message may be, and what becomes of one that is too long for the other peer.
+//! The maximum length of a message, and the treatment of one that is too long for the peer.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ fn net(client: (Capacity, Config), server: (Capacity, Config)) -> (Net, Connecti
     (net, client, server)
 }
 
-/// Sends the longest message that the server takes, one byte less, and one byte more.
+/// Sends the longest message that the server accepts, one byte less, and one byte more.
 fn the_longest_arrives(mut net: Net, server: ConnectionId, expected: Option<usize>) {
     let longest = net.pair.b.max_message_len(server).expect("an open connection");
     assert!(expected.is_none_or(|expected| expected == longest), "{longest}");
@@ -37,7 +37,7 @@ fn the_longest_arrives(mut net: Net, server: ConnectionId, expected: Option<usiz
 }
 
 #[test]
-fn what_a_default_server_takes_arrives_at_a_default_client() {
+fn messages_of_a_default_server_fit_a_default_client() {
     for mtu in [1_492, 1_200, 576] {
         for connections in [2, 64, 256, 1_000] {
             let mut server = server_config();
@@ -52,7 +52,7 @@ fn what_a_default_server_takes_arrives_at_a_default_client() {
 }
 
 #[test]
-fn what_is_taken_arrives_at_an_equal_peer_however_little_memory_both_have() {
+fn accepted_messages_fit_an_equal_peer_of_any_size() {
     for blocks in [16, 60, 61, 62, 63, 64, 100, 500, 1_000] {
         for block_size in [64, 512, 1_024] {
             for connections in [1, 3] {
@@ -64,7 +64,7 @@ fn what_is_taken_arrives_at_an_equal_peer_however_little_memory_both_have() {
                 let mut net = Net::with(client, server, conditions, 1);
                 let to = net.pair.b_address;
                 let Ok(id) = net.pair.a.connect(net.now(), to) else { continue };
-                // With very little memory nothing opens.
+                // With very little memory no connection opens.
                 let is_open =
                     |net: &mut Net| !net.server.is_empty() && net.client.contains(&OwnedEvent::Connected(id));
                 if !net.run_until(Duration::from_secs(20), is_open) {
@@ -79,9 +79,9 @@ fn what_is_taken_arrives_at_an_equal_peer_however_little_memory_both_have() {
     }
 }
 
-/// The receiver promises memory by the MTU that both agreed on, whatever the path carries now.
+/// The receiver promises memory by the negotiated MTU, whatever the path carries now.
 #[test]
-fn what_is_taken_arrives_when_the_path_has_shrunk() {
+fn accepted_messages_arrive_after_the_path_has_shrunk() {
     for refused in [1_459, 1_167] {
         for (blocks, block_size) in [(64, 512), (200, 128), (500, 1_024)] {
             let capacity = Capacity { connections: 1, blocks, block_size };
@@ -95,7 +95,7 @@ fn what_is_taken_arrives_when_the_path_has_shrunk() {
 }
 
 #[test]
-fn the_sender_of_a_message_that_is_too_large_is_told_so() {
+fn the_sender_of_an_oversized_message_is_notified() {
     let small = Capacity { connections: 1, blocks: 256, block_size: 512 };
     let (mut net, client, server) =
         net((small, client_config()), (Capacity::for_connections(64), server_config()));

@@ -1,5 +1,7 @@
-//! A connection that ends before it was open: an application that opens it is told why it failed, one that is dialled
-//! is told nothing, whatever the other peer sent meanwhile.
+//! Connections that end before they were open.
+//!
+//! The application that opens such a connection is notified of the reason; the application of the accepting peer is
+//! notified of nothing, whatever has arrived meanwhile.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -29,14 +31,15 @@ fn tell(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
     );
 }
 
-/// Sends the first part of a message of nine.
+/// Sends the first part of a message of nine parts.
 fn tell_part(peer: &mut Peer<'_>, number: u32) {
     let split = Some(Split { count: 9, id: 0, index: 0 });
     let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, number, 0) };
     peer.handle_datagram(NOW, OTHER.into(), &data(number, header, EARLY));
 }
 
-/// A server whose client sent its connection request and not that it is open: datagram 0 was the request.
+/// Returns a server that received a connection request (datagram 0) but no confirmation that the connection is
+/// open.
 fn awaiting_server() -> Peer<'static> {
     let mut config = server_config();
     config.progress_interval = 1;
@@ -55,7 +58,7 @@ fn awaiting_server() -> Peer<'static> {
     server
 }
 
-/// A client that sent its connection request and got no answer to it.
+/// Returns a client whose connection request was not answered.
 fn requesting_client() -> (Peer<'static>, ConnectionId) {
     let mut config = client_config();
     config.progress_interval = 1;
@@ -71,7 +74,7 @@ fn requesting_client() -> (Peer<'static>, ConnectionId) {
     (client, id)
 }
 
-/// Lets a peer alone until nothing is left of its connection.
+/// Runs a peer until nothing is left of its connection.
 fn let_go(peer: &mut Peer<'_>) {
     let mut now = NOW;
     while peer.connections().next().is_some() {
@@ -85,18 +88,18 @@ fn let_go(peer: &mut Peer<'_>) {
 }
 
 #[test]
-fn a_server_is_told_nothing_of_a_connection_that_never_opened() {
+fn a_server_is_not_notified_of_a_connection_that_never_opened() {
     let mut server = awaiting_server();
     tell(&mut server, 1, EARLY);
     tell_part(&mut server, 2);
     assert!(server.poll_event().is_none(), "it is not open yet");
     tell(&mut server, 3, &written(&Control::Disconnect));
-    assert!(server.poll_event().is_none(), "it never will be");
+    assert!(server.poll_event().is_none(), "it never opens");
     let_go(&mut server);
 }
 
 #[test]
-fn nor_if_its_client_falls_silent() {
+fn a_server_is_not_notified_if_its_client_vanishes() {
     let mut server = awaiting_server();
     tell(&mut server, 1, EARLY);
     tell_part(&mut server, 2);
@@ -104,7 +107,7 @@ fn nor_if_its_client_falls_silent() {
 }
 
 #[test]
-fn a_client_is_told_only_that_its_connection_failed() {
+fn a_client_is_only_notified_of_the_failure() {
     let (mut client, id) = requesting_client();
     tell(&mut client, 0, EARLY);
     tell_part(&mut client, 1);
@@ -119,7 +122,7 @@ fn a_client_is_told_only_that_its_connection_failed() {
     let_go(&mut client);
 }
 
-/// What came too early for a connection that does open is told after it.
+/// Messages that arrived before a connection opens are reported after the opening.
 #[test]
 fn early_messages_follow_the_opening() {
     let mut server = awaiting_server();

@@ -1,4 +1,4 @@
-//! Thousands of short sequences of everything that can be done to two peers, by a seed.
+//! Thousands of short seeded sequences of arbitrary operations on two peers.
 
 use crate::model::operation::Sequence;
 use crate::model::random::Random;
@@ -8,7 +8,7 @@ use crate::model::{wire, world};
 const SEQUENCES: u64 = 3_000;
 
 #[test]
-fn every_promise_is_kept_whatever_is_done() {
+fn all_guarantees_hold_under_random_operations() {
     let mut delivered = 0;
     for seed in 0..SEQUENCES {
         let sequence = Sequence::decode(&Sequence::random(seed)).expect("enough bytes for the setup");
@@ -21,7 +21,7 @@ fn every_promise_is_kept_whatever_is_done() {
 }
 
 #[test]
-fn what_is_read_is_written_the_same() {
+fn packets_are_written_as_they_were_read() {
     let mut random = Random::new(7);
     for number in 0..200_000_u32 {
         let bytes = sparse(&mut random);
@@ -32,7 +32,7 @@ fn what_is_read_is_written_the_same() {
     }
 }
 
-/// Bytes of which half are zero, after a byte that names some packet.
+/// Returns bytes of which half are zero, after the first byte of some packet.
 fn sparse(random: &mut Random) -> Vec<u8> {
     let length = 4 + random.below(80) as usize;
     let mut bytes = random.bytes(length);

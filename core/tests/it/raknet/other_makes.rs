@@ -1,4 +1,4 @@
-//! Peers of other makes: what they read, what they leave out, and what they do not expect.
+//! Peers of other implementations: how they read, what they omit, and what they do not expect.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -23,7 +23,7 @@ const CLIENT: SocketAddr =
 const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 
-/// The ids of the messages of RakNet itself in a datagram, each with the number of addresses that it lists.
+/// Returns the ids of RakNet's own messages in a datagram, each with the number of addresses that it lists.
 fn controls(datagram: &[u8]) -> Vec<(u8, usize)> {
     let mut reader = Reader::new(datagram);
     let Ok(DatagramHeader::Data { .. }) = DatagramHeader::read(&mut reader) else { return Vec::new() };
@@ -41,7 +41,7 @@ fn controls(datagram: &[u8]) -> Vec<(u8, usize)> {
     found
 }
 
-/// Lets a client connect to a server, and returns the messages of RakNet itself in each datagram of both.
+/// Connects a client to a server and returns RakNet's own messages in each datagram of both.
 fn handshake(client: Config, server: Config) -> [Vec<Vec<(u8, usize)>>; 2] {
     let (mut client, mut server) = (peer(client), peer(server));
     client.connect(Instant::ZERO, SERVER).expect("a free slot");
@@ -68,9 +68,9 @@ fn addresses_of(said: &[Vec<(u8, usize)>], id: u8) -> usize {
     all.filter(|(found, _)| *found == id).map(|(_, addresses)| *addresses).next().expect("it was sent")
 }
 
-/// Two servers of the npm registry end their process at a list of ten, and the original misreads one of twenty.
+/// Two servers of the npm registry crash on a list of ten addresses, and C++ RakNet misreads one of twenty.
 #[test]
-fn both_peers_list_as_many_addresses_as_their_version_has() {
+fn both_peers_list_the_address_count_of_their_version() {
     let policies = [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::Automatic];
     for cookies in policies {
         for (version, accepted, expected) in [
@@ -93,7 +93,7 @@ fn both_peers_list_as_many_addresses_as_their_version_has() {
 
 /// The addresses of this peer keep their places, and a list of ten has the first ones.
 #[test]
-fn a_list_of_any_length_has_the_addresses_of_the_peer() {
+fn a_list_of_any_length_contains_the_peers_addresses() {
     let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();
     for (version, expected) in [(6, 10), (11, 12)] {
         let mut config = client_config();
@@ -111,7 +111,7 @@ fn a_list_of_any_length_has_the_addresses_of_the_peer() {
     }
 }
 
-/// The original sends "new incoming connection" first, and some servers read the first message of a datagram alone.
+/// C++ RakNet sends "new incoming connection" first, and some servers read only the first message of a datagram.
 #[test]
 fn nothing_precedes_the_message_that_opens_a_connection() {
     for version in [6, 11] {
@@ -126,12 +126,12 @@ fn nothing_precedes_the_message_that_opens_a_connection() {
     }
 }
 
-/// A client whose server is written by hand, with its connection request on the way.
+/// A client of a handwritten server, with its connection request in flight.
 struct Requested {
     client: Peer<'static>,
     id: ConnectionId,
     now: Instant,
-    /// How many connection requests were sent.
+    /// The number of connection requests that were sent.
     requests: usize,
 }
 
@@ -155,7 +155,7 @@ impl Requested {
         self.look();
     }
 
-    /// Takes what the client sends, and acknowledges it.
+    /// Takes the datagrams of the client and acknowledges them.
     fn look(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         while let Some(transmit) = self.client.poll_transmit(self.now, &mut buffer) {
@@ -180,7 +180,7 @@ impl Requested {
         self.now = end;
     }
 
-    /// The acceptance of a server that sends it unreliably.
+    /// Delivers the acceptance of a server that sends it unreliably.
     fn accept(&mut self, number: u32) {
         let accepted = Control::Accepted {
             client: CLIENT,
@@ -204,7 +204,7 @@ impl Requested {
 
 /// A server that sends its acceptance unreliably sends it once for each request.
 #[test]
-fn a_lost_acceptance_is_asked_for_again() {
+fn a_lost_acceptance_is_requested_again() {
     let password = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
     for options in [ConnectOptions::default(), password] {
         let mut requested = Requested::new(&options);
@@ -221,9 +221,9 @@ fn a_lost_acceptance_is_asked_for_again() {
     }
 }
 
-/// A server that answered and then says nothing is another finding than one that is not there.
+/// A server that answers and then falls silent is reported differently from an absent one.
 #[test]
-fn a_handshake_that_was_answered_and_stuck_has_its_own_reason() {
+fn a_stuck_handshake_has_its_own_reason() {
     let mut requested = Requested::new(&ConnectOptions::default());
     requested.wait(Duration::from_secs(30));
     let stuck = OwnedEvent::Failed(requested.id, ConnectFailure::HandshakeTimeout);
@@ -239,7 +239,8 @@ fn a_handshake_that_was_answered_and_stuck_has_its_own_reason() {
     assert_eq!(only_first.event(), Some(OwnedEvent::Failed(id, ConnectFailure::HandshakeTimeout)));
 }
 
-/// Some peers number two datagrams alike. What was not there is not lost, and what was is not repeated.
+/// Some peers reuse a datagram number. Messages of the second datagram are not lost, and those of the first are not
+/// repeated.
 #[test]
 fn a_repeated_datagram_number_hides_no_reliable_message() {
     let mut net = Net::new(Default::default(), 1);
@@ -263,9 +264,9 @@ fn a_repeated_datagram_number_hides_no_reliable_message() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
-/// A repeated number is acknowledged, so a message in it that finds no memory is lost, which has a counter of its own.
+/// A repeated number is acknowledged, so a message in it without memory is lost, which has a counter of its own.
 #[test]
-fn a_message_that_is_lost_with_a_repeated_number_is_counted() {
+fn a_message_lost_with_a_repeated_number_is_counted() {
     let mut config = server_config();
     config.connection_blocks = Some(8);
     let mut net = Net::with(peer(client_config()), peer(config), Default::default(), 1);
@@ -273,7 +274,7 @@ fn a_message_that_is_lost_with_a_repeated_number_is_counted() {
     net.run_for(Duration::from_millis(100));
     let client = net.pair.a_address;
     let mut take = |number: u32, reliable: u32| {
-        // They wait for one that does not come.
+        // They wait for one that never arrives.
         let datagram = data(number, capsule(Reliability::ReliableOrdered, reliable, reliable), &[0x86; 400]);
         net.pair.b.handle_datagram(net.pair.now, client, &datagram);
         let stats = net.pair.b.stats();
@@ -282,15 +283,15 @@ fn a_message_that_is_lost_with_a_repeated_number_is_counted() {
     let mut reliable = 100;
     while take(reliable, reliable) == (0, 0) {
         reliable += 1;
-        assert!(reliable < 1_000, "the memory has a bound");
+        assert!(reliable < 1_000, "the memory is bounded");
     }
     assert_eq!(take(100, reliable + 1), (1, 1));
 }
 
-/// Three of eight foreign clients do not give a cookie back. A server of default options lets them in, and notes those that
-/// come while it asks for cookies.
+/// Three of eight foreign clients do not return a cookie. With default options a server accepts them, and counts
+/// those that connect while it requires cookies.
 #[test]
-fn a_client_that_knows_no_cookies_comes_in_by_default_and_is_noted_under_load() {
+fn a_client_without_cookie_support_is_counted_under_load() {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 16;
     let mut server = peer(config);
@@ -307,9 +308,10 @@ fn a_client_that_knows_no_cookies_comes_in_by_default_and_is_noted_under_load() 
     assert_eq!(open(3), (false, 1), "two are an eighth of sixteen");
 }
 
-/// A server that blocks an address after a request with another version never sees one: the version is asked for.
+/// A server that blocks an address after a request with another version never receives one, because the version is
+/// queried first.
 #[test]
-fn a_client_asks_for_the_version_before_its_first_request() {
+fn a_client_queries_the_version_before_its_first_request() {
     let answer = |pong: Option<&[u8]>, server_version: u8| {
         let mut config = client_config();
         config.learn_version = true;
@@ -331,7 +333,7 @@ fn a_client_asks_for_the_version_before_its_first_request() {
             now = client.poll_timeout().unwrap_or(now).max(now);
             client.handle_timeout(now);
         }
-        assert!(client.poll_event().is_none(), "the application has not asked");
+        assert!(client.poll_event().is_none(), "the application did not ping");
         (said, now.as_millis())
     };
     assert_eq!(answer(Some(b"\0\x05MCPE;"), 11), (vec![(1, 0), (5, 11)], 0));
@@ -339,9 +341,9 @@ fn a_client_asks_for_the_version_before_its_first_request() {
     assert_eq!(answer(None, 6), (vec![(1, 0), (5, 6)], 500), "a server without pongs");
 }
 
-/// Nothing is asked where nothing can be learned, and a short time is not spent on it.
+/// No query is sent where it cannot help, and a short attempt spends no time on it.
 #[test]
-fn the_version_is_asked_for_once_and_within_the_time() {
+fn the_version_is_queried_once_and_within_the_time() {
     let first = |version: u8, options: ConnectOptions<'_>| {
         let mut config = client_config();
         (config.learn_version, config.protocol_version) = (true, version);

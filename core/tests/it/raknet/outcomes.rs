@@ -1,4 +1,4 @@
-//! What a second request leads to, row by row: what the server knows, what arrives, what it answers
+//! The outcome of a second request for each state of the server and each kind of request
 //! (docs/raknet.md#request-2).
 
 use core::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::support::raknet::{client_config, peer, server_config};
 const NOW: Instant = Instant::from_micros(1_000_000);
 const MTU: u16 = 1_200;
 
-/// How far each of the four clients came whom the server knows. Their GUID is their number.
+/// The progress of each of the four known clients. Their GUID is their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// It sent its second request.
@@ -29,14 +29,14 @@ enum Known {
     Awaiting,
     /// Its connection is open.
     Connected,
-    /// It sent its disconnection notification, and what is left of its connection only acknowledges.
+    /// It sent its disconnection notification, and the rest of its connection only sends acknowledgements.
     Ended,
 }
 use Known::{Awaiting, Connected, Ended, Unverified};
 
 const KNOWN: [Known; 4] = [Unverified, Awaiting, Connected, Ended];
 
-/// Whose address, or whose GUID, the request has.
+/// The client whose address or GUID the request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Of(Known),
@@ -44,16 +44,16 @@ enum Whose {
 }
 use Whose::{Nobodys, Of};
 
-/// What comes of it.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The reply that the first such request got, and no other slot.
+    /// The reply to the first such request, and no other slot.
     SameReply,
     /// Reply 2 and a slot.
     Accepted,
     /// A refusal with this id, and no slot.
     Refused(u8),
-    /// Nothing but a count.
+    /// A counted drop.
     Dropped(DropReason),
 }
 use Outcome::{Accepted, Dropped, Refused, SameReply};
@@ -75,7 +75,7 @@ fn guid(of: Whose) -> Guid {
     }
 }
 
-/// Sends a first request and returns the cookie that comes back, if there is one.
+/// Sends a first request and returns the cookie of its reply, if there is one.
 fn cookie(server: &mut Peer<'_>, from: SocketAddr) -> Option<u32> {
     server.handle_datagram(NOW, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
     let (to, reply) = answers(server, NOW).pop()?;
@@ -92,14 +92,14 @@ fn request_2(server: &mut Peer<'_>, from: SocketAddr, security: ClientSecurity<'
     server.handle_datagram(NOW, from, &written(&request));
 }
 
-/// A whole request with the cookie that the server wants, and what the server answers.
+/// Sends both requests with the cookie that the server requires, and returns the server's answers.
 fn ask(server: &mut Peer<'_>, from: SocketAddr, guid: Guid) -> Vec<Vec<u8>> {
     let security = cookie(server, from).map_or(ClientSecurity::None, ClientSecurity::Cookie);
     request_2(server, from, security, guid);
     answers(server, NOW).into_iter().filter(|(to, _)| *to == from).map(|(_, answer)| answer).collect()
 }
 
-/// Brings a client to where the table wants it; the answer to its second request comes back.
+/// Brings a client to this state; returns the answer to its second request.
 fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
     let (from, guid) = (address(Of(known)), guid(Of(known)));
     let reply = ask(server, from, guid).pop().expect("reply 2");
@@ -118,13 +118,13 @@ fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
             server.handle_datagram(NOW, from, &datagram);
         }
     }
-    // Acknowledgements, and answers of the connection.
+    // Discards acknowledgements and answers of the connection.
     answers(server, NOW);
     while server.poll_event().is_some() {}
     reply
 }
 
-/// A server that knows the four clients, and what it answered them.
+/// Returns a server with the four clients, and its answers to them.
 fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     let mut server = peer(server_config());
     let replies = KNOWN.map(|known| bring(&mut server, known));
@@ -139,10 +139,10 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
     (server, replies)
 }
 
-/// Whose address × whose GUID.
+/// The address and the GUID of a request, and its outcome.
 #[rustfmt::skip]
 const TABLE: [(Whose, Whose, Outcome); 25] = [
-    // Address and GUID known: the same slot gets its reply again while its client may not have it.
+    // Address and GUID known: the client may lack its reply, so the same slot repeats it.
     (Of(Unverified), Of(Unverified), SameReply),
     (Of(Unverified), Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Unverified), Of(Connected),  ALREADY_CONNECTED),
@@ -152,17 +152,17 @@ const TABLE: [(Whose, Whose, Outcome); 25] = [
     (Of(Connected),  Of(Unverified), ALREADY_CONNECTED),
     (Of(Connected),  Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Connected),  Of(Connected),  ALREADY_CONNECTED),
-    // Address known, GUID not.
+    // Address known, GUID unknown.
     (Of(Unverified), Nobodys,        ALREADY_CONNECTED),
     (Of(Awaiting),   Nobodys,        ALREADY_CONNECTED),
     (Of(Connected),  Nobodys,        ALREADY_CONNECTED),
-    // GUID known, address not.
+    // GUID known, address unknown.
     (Nobodys,        Of(Unverified), ALREADY_CONNECTED),
     (Nobodys,        Of(Awaiting),   ALREADY_CONNECTED),
     (Nobodys,        Of(Connected),  ALREADY_CONNECTED),
-    // Neither.
+    // Neither known.
     (Nobodys,        Nobodys,        Accepted),
-    // A connection that has ended makes way: neither its address nor its GUID counts as known.
+    // An ended connection makes way: neither its address nor its GUID counts as known.
     (Of(Ended),      Of(Ended),      Accepted),
     (Of(Ended),      Nobodys,        Accepted),
     (Nobodys,        Of(Ended),      Accepted),
@@ -190,9 +190,9 @@ fn check(server: &mut Peer<'_>, from: SocketAddr, guid: Guid, first: &[u8], expe
         }
         Refused(refusal) => {
             assert_eq!((answers[0][0], after), (refusal, before), "{row}");
-            assert!(id == id_before || id.is_none(), "{row}: an ended connection may make way, no more");
+            assert!(id == id_before || id.is_none(), "{row}: only an ended connection may make way");
         }
-        Dropped(reason) => panic!("{row}: {reason:?} is not of this table"),
+        Dropped(reason) => panic!("{row}: {reason:?} does not belong to this table"),
     }
 }
 
@@ -212,24 +212,24 @@ fn every_pair_of_address_and_guid_has_its_outcome() {
     assert_eq!(pairs.count(), TABLE.len());
 }
 
-/// What happened at a server before a newcomer asks.
+/// The events at a server before a newcomer connects.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     Nothing,
-    /// Somebody came so far.
+    /// A client came to this state.
     Came(Known),
     /// The newcomer's network was banned after its first request.
     Banned,
 }
 
-/// What the newcomer gives for a cookie.
+/// The cookie that the newcomer sends.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
-    /// What it was given, if anything.
+    /// The cookie that it received, if any.
     Given,
     Wrong,
     Missing,
-    /// It did not even send a first request.
+    /// Without even a first request.
     Unasked,
 }
 
@@ -266,14 +266,14 @@ const fn pure_client(config: &mut Config) {
     config.max_incoming = 0;
 }
 
-/// The host of the client whose connection is open, and one that nobody knows.
+/// The host of the connected client, and an unknown host.
 const SAME_HOST: Whose = Of(Connected);
 const OTHER_HOST: Whose = Nobodys;
 
-/// Configuration, what happened before, the newcomer's host, its proof.
+/// The configuration, the previous events, the newcomer's host, and its proof.
 type Row = (fn(&mut Config), Before, Whose, Proof, Outcome);
 
-/// What decides about a newcomer, whose address and GUID nobody knows.
+/// The decisions about a newcomer with unknown address and GUID.
 #[rustfmt::skip]
 const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
@@ -288,12 +288,12 @@ const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Banned,           OTHER_HOST, Proof::Given,   Refused(0x17)),
     (one,           Before::Came(Connected),  OTHER_HOST, Proof::Given,   Refused(0x14)),
     (one,           Before::Came(Awaiting),   OTHER_HOST, Proof::Given,   Refused(0x14)),
-    // The oldest that is half open makes room, and the newcomer asks again.
+    // The oldest half-open connection is evicted, and the newcomer repeats its request.
     (one,           Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
     (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),
     (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
-    // The first needs no cookie and is given none; from then on everybody needs one.
+    // The first client needs no cookie and gets none; after that every client needs one.
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
     (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
@@ -342,9 +342,9 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
     }
 }
 
-/// What a client that is opening a connection is told for each refusal of the table.
+/// A connecting client is notified of each refusal of the table.
 #[test]
-fn every_refusal_is_told_to_the_client() {
+fn every_refusal_is_reported_to_the_client() {
     let to = address(Nobodys);
     for (refusal, words) in [
         (Refusal::AttemptFailed, "gave up the attempt"),
@@ -358,7 +358,7 @@ fn every_refusal_is_told_to_the_client() {
         assert_eq!(answers(&mut client, NOW).len(), 1);
         let refused = written(&Offline::Refused { refusal, guid: Guid(7) });
         client.handle_datagram(NOW, address(Of(Connected)), &refused);
-        assert!(client.poll_event().is_none(), "somebody else cannot refuse");
+        assert!(client.poll_event().is_none(), "a third party cannot refuse");
         client.handle_datagram(NOW, to, &refused);
         match client.poll_event() {
             Some(Event::ConnectFailed { id: failed, reason, .. }) => {
@@ -367,6 +367,6 @@ fn every_refusal_is_told_to_the_client() {
             }
             other => panic!("{other:?}"),
         }
-        assert!(client.poll_event().is_none(), "it is told once");
+        assert!(client.poll_event().is_none(), "it is reported once");
     }
 }

@@ -1,4 +1,4 @@
-//! The MTU of a connection, and datagrams that are larger than the path.
+//! The MTU of a connection, and datagrams that exceed the path MTU.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -28,8 +28,8 @@ fn ipv6() -> SocketAddr {
     SocketAddr::from(([0xFD71, 0, 0, 0, 0, 0, 0, 2], 19132))
 }
 
-/// A client that dials, and the lengths of the first requests that leave when the system refuses those that are longer than
-/// `longest` bytes.
+/// Returns a connecting client, and the lengths of its first requests if the operating system refuses those longer
+/// than `longest` bytes.
 fn dial(server: SocketAddr, longest: usize) -> (Peer<'static>, Vec<usize>) {
     let (mut client, now) = (peer(client_config()), Instant::ZERO);
     client.connect(now, server).expect("a free slot");
@@ -45,7 +45,7 @@ fn dial(server: SocketAddr, longest: usize) -> (Peer<'static>, Vec<usize>) {
 }
 
 #[test]
-fn a_request_that_is_too_large_for_the_interface_is_followed_by_smaller_ones_at_once() {
+fn a_request_too_large_for_the_interface_is_shortened_at_once() {
     for (server, longest, expected) in [
         (ipv4(), 1_464, &[1_464][..]),
         (ipv4(), 1_400, &[1_464, 1_172]),
@@ -60,10 +60,10 @@ fn a_request_that_is_too_large_for_the_interface_is_followed_by_smaller_ones_at_
 }
 
 #[test]
-fn where_every_request_is_too_large_the_attempt_waits_for_its_interval() {
+fn an_attempt_whose_requests_are_all_too_large_waits() {
     let (client, lengths) = dial(ipv4(), 100);
     assert_eq!(lengths.len(), 3);
-    let next = client.poll_timeout().expect("an attempt that goes on");
+    let next = client.poll_timeout().expect("the attempt continues");
     assert_eq!(next.saturating_since(Instant::ZERO), Duration::from_millis(500));
 }
 
@@ -93,7 +93,7 @@ fn a_reply_never_raises_the_mtu_above_the_last_request() {
 }
 
 #[test]
-fn over_ipv6_no_peer_offers_or_accepts_more_than_an_ethernet_frame_holds() {
+fn ipv6_mtus_never_exceed_an_ethernet_frame() {
     let (mut server, now) = (peer(server_config()), Instant::from_micros(1));
     server.handle_datagram(now, ipv6(), &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
     let replies = answers(&mut server, now);
@@ -110,8 +110,8 @@ fn over_ipv6_no_peer_offers_or_accepts_more_than_an_ethernet_frame_holds() {
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
 }
 
-/// The MTU of the first request of a client whose interface sends packets of `interface` bytes, and those that a server with the
-/// same interface offers and accepts.
+/// Returns the MTU of a client's first request if its interface sends packets of `interface` bytes, and the MTUs
+/// that a server with the same interface offers and accepts.
 fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
     let (now, mut client_config, mut server_config) = (START, client_config(), server_config());
     client_config.interface_mtu = interface;
@@ -129,7 +129,7 @@ fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
 }
 
 #[test]
-fn no_peer_offers_accepts_or_probes_more_than_its_interface_sends() {
+fn mtus_and_probes_never_exceed_the_interface() {
     for (interface, over_ipv4, over_ipv6) in
         [(1_500, 1_492, 1_472), (1_400, 1_400, 1_380), (1_280, 1_280, 1_260)]
     {
@@ -141,9 +141,9 @@ fn no_peer_offers_accepts_or_probes_more_than_its_interface_sends() {
     assert_eq!(peer(config).connect(START, ipv4()), Err(ConnectError::InvalidMtu));
 }
 
-/// The original reads up to 1,492 bytes, whatever the MTU; others send 1,480 and 1,482.
+/// C++ RakNet reads up to 1,492 bytes regardless of the MTU; other implementations send 1,480 and 1,482.
 #[test]
-fn datagrams_that_are_longer_than_what_is_sent_are_read() {
+fn datagrams_longer_than_the_own_mtu_are_read() {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(500));
@@ -164,27 +164,27 @@ struct Path {
     addresses: [SocketAddr; 2],
     now: Instant,
     longest: usize,
-    /// And those from the second to the first.
+    /// The longest datagram from the second to the first.
     longest_back: usize,
-    /// How long a datagram is under way.
+    /// The latency.
     latency: Duration,
-    /// Datagrams under way: when they arrive, and from which peer they are.
+    /// Datagrams in flight: arrival time, sender and bytes.
     under_way: VecDeque<(Instant, usize, Vec<u8>)>,
-    /// How many events each peer reads in a step.
+    /// The number of events that each peer reads per step.
     reads: [usize; 2],
-    /// The datagrams that the first sent.
+    /// The datagrams that the first peer sent.
     sent: Vec<Vec<u8>>,
-    /// How many of a thousand datagrams are lost by chance, on both ways.
+    /// Random loss in both directions, per thousand datagrams.
     lost_of_1000: u64,
     random: u64,
     id: ConnectionId,
-    /// The MTUs of which the first was notified.
+    /// The MTUs of which the first peer was notified.
     mtus: Vec<u16>,
-    /// The lengths of the messages that the second got.
+    /// The lengths of the messages that the second peer received.
     arrived: Vec<usize>,
-    /// How many receipts the first got of messages that were acknowledged.
+    /// The number of receipts for acknowledged messages at the first peer.
     receipts: usize,
-    /// Why the connection ended for the first.
+    /// The reason of the end at the first peer.
     ended: Option<DisconnectReason>,
 }
 
@@ -222,14 +222,14 @@ impl Path {
         path
     }
 
-    /// A path that loses so many datagrams of a thousand by chance.
+    /// Returns a path with random loss, per thousand datagrams.
     fn with_loss(lost_of_1000: u64, seed: u64) -> Self {
         let mut path = Self::new();
         (path.lost_of_1000, path.random) = (lost_of_1000, seed);
         path
     }
 
-    /// A path whose peers know its round trip.
+    /// Returns a path whose peers have measured the round trip.
     fn with_latency(latency: Duration) -> Self {
         let mut path = Self::new();
         path.latency = latency;
@@ -241,7 +241,7 @@ impl Path {
     }
 
     fn loses(&mut self) -> bool {
-        // The generator of Knuth, MMIX.
+        // The generator of Knuth's MMIX.
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % 1_000 < self.lost_of_1000
@@ -301,7 +301,7 @@ impl Path {
         (0..steps).for_each(|_| self.step());
     }
 
-    /// The system of the first peer refuses a datagram of the agreed MTU.
+    /// Makes the first peer's operating system refuse a datagram of the negotiated MTU.
     fn refuse_large(&mut self) {
         let (now, to) = (self.now, self.addresses[1]);
         self.peers[0].handle_too_large(now, to, 1_459);
@@ -311,12 +311,12 @@ impl Path {
         self.arrived.iter().filter(|arrived| **arrived == length).count()
     }
 
-    /// Blocks that each peer holds.
+    /// Returns the blocks that each peer holds.
     fn held(&self) -> [usize; 2] {
         self.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available())
     }
 
-    /// Whether no peer holds anything after a while, beside what is under way at times.
+    /// Returns whether both peers hold no blocks after a while, except for periodic datagrams.
     fn frees_all(&mut self) -> bool {
         (0..200).any(|_| {
             self.step();
@@ -324,7 +324,7 @@ impl Path {
         })
     }
 
-    /// Sends messages from the second to the first.
+    /// Sends messages from the second to the first peer.
     fn send_back(&mut self, count: usize) {
         let id = self.peers[1].connection_at(self.addresses[0]).expect("a connection");
         for _ in 0..count {
@@ -335,7 +335,7 @@ impl Path {
 }
 
 #[test]
-fn where_large_datagrams_vanish_new_ones_are_smaller_and_arrive() {
+fn new_datagrams_are_smaller_in_a_black_hole() {
     for (longest, mtus) in [(1_400, &[1_200][..]), (1_000, &[1_200, 576])] {
         let mut path = Path::new();
         path.longest = longest;
@@ -355,9 +355,9 @@ fn where_large_datagrams_vanish_new_ones_are_smaller_and_arrive() {
     }
 }
 
-/// All arrive, and in order.
+/// All messages arrive in order.
 #[test]
-fn messages_that_a_datagram_held_are_cut_when_the_path_shrinks() {
+fn whole_messages_are_cut_when_the_path_shrinks() {
     let mut path = Path::new();
     path.longest = 1_180;
     for _ in 0..20 {
@@ -375,7 +375,7 @@ fn messages_that_a_datagram_held_are_cut_when_the_path_shrinks() {
 }
 
 #[test]
-fn a_message_that_is_cut_again_keeps_its_receipt_and_does_not_arrive_twice() {
+fn a_recut_message_keeps_its_receipt_and_arrives_once() {
     let delivery = Delivery::new(Reliability::ReliableWithReceipt);
     for arrives_before in [true, false] {
         let mut path = Path::new();
@@ -394,10 +394,10 @@ fn a_message_that_is_cut_again_keeps_its_receipt_and_does_not_arrive_twice() {
     }
 }
 
-/// A message arrives whole, and then in parts, since its acknowledgement was lost. The first part has its number, so it is a
-/// duplicate, and the other ones have nothing to wait for.
+/// A message arrives whole, and then in parts, since its acknowledgement was lost. The first part has the message's
+/// number, so it is a duplicate, and the other parts have nothing to wait for.
 #[test]
-fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
+fn a_message_received_before_it_was_cut_leaves_no_state() {
     let mut net = Net::new(Conditions::default(), 1);
     net.connect();
     net.run_for(Duration::from_millis(500));
@@ -409,7 +409,7 @@ fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
         datagram += 1;
         net.poll();
     };
-    // Number 100 leaves a gap, for which there is a block from then on.
+    // Number 100 leaves a gap, which takes a block from then on.
     arrive(&mut net, 100, None, b"\x86");
     let free = net.pair.b.blocks_available();
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -423,7 +423,7 @@ fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
         assert_eq!(net.pair.b.blocks_available(), free, "{order:?}");
     }
     assert_eq!(messages(&net.server).len(), 1 + orders.len());
-    // A first part that arrives twice keeps the others from nothing.
+    // A repeated first part does not discard the others.
     let split = |index| Some(Split { count: 3, id: 7, index });
     for (number, index) in [(201, 1), (200, 0), (200, 0), (202, 2), (200, 0)] {
         arrive(&mut net, number, split(index), &[0x86; 500]);
@@ -432,10 +432,10 @@ fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
     assert_eq!(net.pair.b.blocks_available(), free);
 }
 
-/// The first part of a message arrives twice, and the split id soon belongs to another message, as with peers that have few
-/// of them.
+/// The first part of a message arrives twice, and the split id soon belongs to another message, as with peers that
+/// reuse ids quickly.
 #[test]
-fn a_split_id_that_comes_again_soon_costs_no_message() {
+fn an_early_reuse_of_a_split_id_loses_no_message() {
     for order in [[0, 1], [1, 0]] {
         let mut net = Net::new(Conditions::default(), 1);
         net.connect();
@@ -460,7 +460,7 @@ fn a_split_id_that_comes_again_soon_costs_no_message() {
 
 /// It refuses large messages and acknowledges small ones that need no memory.
 #[test]
-fn a_receiver_that_does_not_read_is_no_black_hole() {
+fn a_receiver_that_does_not_read_is_not_a_black_hole() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net =
@@ -470,7 +470,7 @@ fn a_receiver_that_does_not_read_is_no_black_hole() {
         let now = net.now();
         net.pair.a.send(now, client, &[0x86; 1_400], Delivery::RELIABLE_ORDERED).expect("room");
     }
-    // Nobody reads for a while.
+    // The application does not read for a while.
     let end = net.now() + Duration::from_secs(120);
     while net.now() < end && net.pair.step() {}
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
@@ -479,9 +479,9 @@ fn a_receiver_that_does_not_read_is_no_black_hole() {
     assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(1_492));
 }
 
-/// As over paths that fragment: their size cannot change any more, since the receiver counts their parts.
+/// As over paths that fragment: their parts keep their size, since the receiver counts them.
 #[test]
-fn messages_that_were_cut_for_a_larger_mtu_are_sent_whole() {
+fn messages_cut_for_a_larger_mtu_keep_their_parts() {
     let mut path = Path::new();
     path.send(500_000);
     let (now, to) = (path.now, path.addresses[1]);
@@ -492,7 +492,7 @@ fn messages_that_were_cut_for_a_larger_mtu_are_sent_whole() {
     assert_eq!(path.arrived, [500_000, 300_000]);
 }
 
-/// A step at this time of a game that sends small messages often and large ones now and then.
+/// Takes a step of a game that sends small messages often and large ones occasionally.
 fn play(path: &mut Path, millis: usize) {
     if millis.is_multiple_of(30) {
         path.send(60);
@@ -503,7 +503,7 @@ fn play(path: &mut Path, millis: usize) {
     path.step();
 }
 
-/// Milliseconds until the MTU is lowered on a path that loses large datagrams, and so many others by chance.
+/// Returns the milliseconds until the MTU is lowered on a path that loses large datagrams, and others at random.
 fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
     let mut path = Path::with_loss(lost_of_1000, seed);
     path.longest = 1_400;
@@ -517,7 +517,7 @@ fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
 }
 
 #[test]
-fn a_black_hole_is_found_where_others_are_lost_by_chance() {
+fn a_black_hole_is_detected_despite_random_loss() {
     for (lost_of_1000, longest) in [(0, 400), (10, 500), (50, 600), (200, 1_000)] {
         let times = (1..=16).map(|seed| time_to_heal(lost_of_1000, seed)).max();
         assert!(times < Some(longest), "{lost_of_1000}: {times:?} ms");
@@ -525,7 +525,7 @@ fn a_black_hole_is_found_where_others_are_lost_by_chance() {
 }
 
 #[test]
-fn losses_by_chance_of_a_large_message_are_no_black_hole() {
+fn random_loss_of_a_large_message_is_not_a_black_hole() {
     for loss in [0.01, 0.05, 0.2, 0.3] {
         for seed in 0..16 {
             let conditions = Conditions { loss, latency: Duration::from_millis(10), ..Conditions::default() };
@@ -542,7 +542,7 @@ fn losses_by_chance_of_a_large_message_are_no_black_hole() {
 }
 
 #[test]
-fn losses_by_chance_of_large_and_small_messages_are_no_black_hole() {
+fn random_loss_of_mixed_messages_is_not_a_black_hole() {
     for lost_of_1000 in [10, 50, 200, 300] {
         for seed in 1..=16 {
             let mut path = Path::with_loss(lost_of_1000, seed);
@@ -552,10 +552,10 @@ fn losses_by_chance_of_large_and_small_messages_are_no_black_hole() {
     }
 }
 
-/// Bytes of a datagram on a path of 1,300 bytes.
+/// The datagram length on a path of 1,300 bytes.
 const NARROW: usize = 1_272;
 
-/// Lets some time pass until everything has arrived or the connection has ended.
+/// Runs until everything has arrived or the connection has ended, for a limited time.
 fn run_until_arrived(path: &mut Path, messages: usize) {
     for _ in 0..1_000 {
         if path.arrived.len() == messages || path.ended.is_some() {
@@ -566,9 +566,9 @@ fn run_until_arrived(path: &mut Path, messages: usize) {
     (0..100).for_each(|_| path.step());
 }
 
-/// As on a way back that is narrower than the handshake showed. Nothing small is under way.
+/// As on a return path that is narrower than the handshake showed. No small datagrams are in flight.
 #[test]
-fn messages_in_parts_arrive_where_no_large_datagram_ever_has() {
+fn split_messages_arrive_where_no_large_datagram_ever_did() {
     let unordered = Delivery::new(Reliability::ReliableWithReceipt);
     let ordered = Delivery::new(Reliability::ReliableOrderedWithReceipt);
     for (longest, mtus) in [(NARROW, &[1_200][..]), (1_000, &[1_200, 576])] {
@@ -589,7 +589,7 @@ fn messages_in_parts_arrive_where_no_large_datagram_ever_has() {
 }
 
 #[test]
-fn a_transfer_of_megabytes_arrives_where_no_large_datagram_ever_has() {
+fn a_transfer_of_megabytes_arrives_where_no_large_datagram_did() {
     let mut path = Path::new();
     path.longest = NARROW;
     path.send(300_000);
@@ -599,9 +599,9 @@ fn a_transfer_of_megabytes_arrives_where_no_large_datagram_ever_has() {
     assert_eq!(path.arrived, [100_000, 300_000]);
 }
 
-/// Messages in an order cannot arrive twice, so they are cut again although large datagrams had arrived before.
+/// Ordered messages cannot arrive twice, so they are recut although large datagrams had arrived before.
 #[test]
-fn messages_in_parts_arrive_after_the_path_has_shrunk() {
+fn split_messages_arrive_after_the_path_has_shrunk() {
     let mut path = Path::new();
     path.deliver(50_000, Delivery::RELIABLE_ORDERED);
     run_until_arrived(&mut path, 1);
@@ -614,9 +614,9 @@ fn messages_in_parts_arrive_after_the_path_has_shrunk() {
     assert_eq!((&path.mtus[..], path.ended), (&[1_200][..], None));
 }
 
-/// The last datagram of a message may be one that the path still carries although it is longer than those of the smallest MTU.
+/// The last datagram of a message may still fit the path although it is longer than the smallest MTU allows.
 #[test]
-fn messages_in_parts_arrive_after_the_path_has_shrunk_again() {
+fn split_messages_arrive_after_the_path_has_shrunk_again() {
     for length in [50_000, 44 * 1_137, 50_700, 5_000] {
         let mut path = Path::new();
         let mut sent = 0;
@@ -639,7 +639,7 @@ fn messages_in_parts_arrive_after_the_path_has_shrunk_again() {
 
 /// All of it had arrived, but none of its acknowledgements, when the path became narrower.
 #[test]
-fn a_message_in_parts_that_had_arrived_and_is_cut_again_arrives_once() {
+fn a_received_split_message_that_is_recut_arrives_once() {
     let mut path = Path::new();
     path.longest_back = 0;
     path.deliver(5_000, Delivery::new(Reliability::ReliableOrderedWithReceipt));
@@ -653,9 +653,10 @@ fn a_message_in_parts_that_had_arrived_and_is_cut_again_arrives_once() {
     assert_eq!(free, [0, 0]);
 }
 
-/// It has arrived in part, so it cannot be cut again; or all of it may have arrived, so that it could arrive twice.
+/// A message that arrived in part cannot be recut, nor one that may have arrived completely, since it could arrive
+/// twice.
 #[test]
-fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
+fn a_message_that_cannot_be_recut_ends_the_connection() {
     for is_on_its_way in [true, false] {
         let mut path = Path::new();
         path.send(50_000);
@@ -679,12 +680,13 @@ fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
     }
 }
 
-/// Bytes of a probe that is too long for an MTU of 1,200.
+/// The length of a probe that is too long for an MTU of 1,200.
 const PROBE: usize = 1_168;
 
-/// Messages of 1,100 bytes fit the next smaller MTU, and not the path. Nothing longer is sent, so no large datagram shows it.
+/// Messages of 1,100 bytes fit the next smaller MTU, but not the path. No longer datagram is sent that could reveal
+/// the black hole.
 #[test]
-fn messages_that_fit_the_next_smaller_mtu_arrive_where_the_path_is_narrower_still() {
+fn messages_of_the_next_smaller_mtu_arrive_on_a_narrower_path() {
     for latency in [0, 10, 100] {
         for beside in [0, 1, 5] {
             let mut path = Path::with_latency(Duration::from_millis(latency));
@@ -703,7 +705,7 @@ fn messages_that_fit_the_next_smaller_mtu_arrive_where_the_path_is_narrower_stil
 }
 
 #[test]
-fn a_stream_of_messages_that_fit_the_next_smaller_mtu_goes_on_where_the_path_is_narrower_still() {
+fn a_stream_of_the_next_smaller_mtu_continues_on_a_narrower_path() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         path.longest = 1_000;
@@ -723,12 +725,12 @@ fn a_stream_of_messages_that_fit_the_next_smaller_mtu_goes_on_where_the_path_is_
 }
 
 #[test]
-fn losses_by_chance_of_messages_that_fit_the_next_smaller_mtu_are_no_black_hole() {
+fn random_loss_below_the_next_smaller_mtu_is_not_a_black_hole() {
     let mut probes = 0;
     for (lost_of_1000, seed) in [(10, 1), (200, 2), (500, 3), (600, 4)] {
         let mut path = Path::with_loss(lost_of_1000, seed);
         for step in 0..10_000 {
-            // At the higher losses no more than what arrives.
+            // At higher losses the game sends only what arrives.
             if step % (1 + lost_of_1000 / 20) == 0 {
                 path.send(20);
                 path.send(600);
@@ -741,9 +743,9 @@ fn losses_by_chance_of_messages_that_fit_the_next_smaller_mtu_are_no_black_hole(
     assert!(probes > 0);
 }
 
-/// Shorter than the timeout. In each a probe of the path is lost.
+/// Each outage is shorter than the timeout and loses a probe of the path.
 #[test]
-fn outages_of_a_path_on_which_nothing_large_is_sent_are_no_black_hole() {
+fn outages_without_large_datagrams_are_not_a_black_hole() {
     for latency in [0, 10, 100] {
         let mut path = Path::with_latency(Duration::from_millis(latency));
         for outage in 0..40 {
@@ -759,9 +761,9 @@ fn outages_of_a_path_on_which_nothing_large_is_sent_are_no_black_hole() {
     }
 }
 
-/// The last part arrives, the others are longer than the path by less than a ping.
+/// The last part arrives; the others exceed the path by less than a ping.
 #[test]
-fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes() {
+fn an_unrecuttable_message_does_not_hang_on_a_slightly_narrow_path() {
     for longest in [1_157, 1_160, 1_164, 1_170] {
         let mut path = Path::with_latency(Duration::from_millis(10));
         path.deliver(50_000, Delivery::RELIABLE_ORDERED);
@@ -779,9 +781,9 @@ fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes()
     }
 }
 
-/// Other messages arrive meanwhile, so that no timeout passes.
+/// Other messages arrive meanwhile, so no timeout elapses.
 #[test]
-fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
+fn an_unrecuttable_message_does_not_hang_beside_others() {
     let mut path = Path::new();
     path.send(500_000);
     path.step();
@@ -797,9 +799,9 @@ fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// The driver notes it after the connection has ended.
+/// The driver reports it after the connection has ended.
 #[test]
-fn a_datagram_that_the_system_refused_before_the_end_changes_no_mtu_after_it() {
+fn a_datagram_refused_before_the_end_changes_no_later_mtu() {
     let mut path = Path::new();
     let [client, server] = path.addresses;
     let id = path.peers[1].connection_at(client).expect("a connection");
@@ -813,7 +815,7 @@ fn a_datagram_that_the_system_refused_before_the_end_changes_no_mtu_after_it() {
 }
 
 #[test]
-fn a_connection_that_ends_with_such_a_message_frees_its_place() {
+fn a_connection_ended_by_an_unrecuttable_message_frees_its_place() {
     let mut path = Path::new();
     path.send(50_000);
     run_until_arrived(&mut path, 1);
@@ -829,14 +831,14 @@ fn a_connection_that_ends_with_such_a_message_frees_its_place() {
     assert_eq!(next, [None, None]);
 }
 
-/// A peer with little memory.
+/// Returns a peer with little memory.
 fn small(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: 1, blocks: 60, block_size: 256 }, config)
 }
 
-/// It has a block or two free now and then, and so hardly ever takes a large message.
+/// It rarely has more than one or two free blocks, so it hardly ever accepts a large message.
 #[test]
-fn a_receiver_that_takes_small_messages_alone_is_no_black_hole() {
+fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
     let mut path = Path::between([peer(client_config()), small(server_config())]);
     path.reads[1] = 0;
     (0..80).for_each(|_| path.send(20));
@@ -857,9 +859,10 @@ fn a_receiver_that_takes_small_messages_alone_is_no_black_hole() {
     assert_eq!((path.arrived(1_400), &path.mtus[..], path.held()), (60, &[][..], [0; 2]));
 }
 
-/// The path carries a message whose datagrams are still under way when it is found too narrow for those before.
+/// The path delivers a message whose datagrams are still in flight when the path is found too narrow for earlier
+/// ones.
 #[test]
-fn large_datagrams_that_arrive_after_all_bring_their_message_once() {
+fn late_large_datagrams_deliver_their_message_once() {
     let mut cut = 0;
     for sent in (0..240).step_by(4) {
         let mut path = Path::with_latency(Duration::from_millis(50));
@@ -884,9 +887,9 @@ fn large_datagrams_that_arrive_after_all_bring_their_message_once() {
     assert!(cut > 10, "{cut}");
 }
 
-/// Those that left before are still under way.
+/// Datagrams that were sent before are still in flight.
 #[test]
-fn where_the_system_refuses_a_datagram_those_before_it_bring_their_message_once() {
+fn datagrams_before_a_refused_one_deliver_their_message_once() {
     let mut path = Path::with_latency(Duration::from_millis(50));
     path.send(2_800);
     path.step();
@@ -897,7 +900,7 @@ fn where_the_system_refuses_a_datagram_those_before_it_bring_their_message_once(
 }
 
 #[test]
-fn messages_in_parts_are_cut_again_where_the_system_refuses_them() {
+fn split_messages_are_recut_after_a_refusal() {
     let mut path = Path::new();
     path.longest = 1_180;
     path.send(5_000);
@@ -911,9 +914,10 @@ fn messages_in_parts_are_cut_again_where_the_system_refuses_them() {
     assert!(longest <= Some(1_172), "{longest:?}");
 }
 
-/// Its header is shorter than the longest one, for which parts leave room. Many wait when the path is found to be narrow.
+/// Its header is shorter than the longest one, for which parts reserve space. Many messages wait when the path is
+/// found to be narrow.
 #[test]
-fn a_message_that_fits_a_datagram_of_the_narrower_path_is_not_cut() {
+fn a_message_that_fits_the_narrower_path_is_not_cut() {
     let mut config = client_config();
     config.outgoing_limit = Some(2_000_000);
     let mut path = Path::between([peer(config), peer(server_config())]);
@@ -928,7 +932,7 @@ fn a_message_that_fits_a_datagram_of_the_narrower_path_is_not_cut() {
         }
         for _ in 0..5 {
             let low = Delivery::RELIABLE.with_priority(Priority::Low);
-            // Where there is no room for more, enough wait.
+            // If there is no more room, enough messages wait.
             let _ = path.peers[0].send(path.now, path.id, &[0x86; 1_150], low);
         }
         path.step();
@@ -941,9 +945,9 @@ fn a_message_that_fits_a_datagram_of_the_narrower_path_is_not_cut() {
     assert_eq!(halves, 0);
 }
 
-/// The memory is full of what the application of the sender has not read. It reads later.
+/// The memory is full of messages that the sender's own application has not read yet.
 #[test]
-fn a_message_for_whose_new_parts_memory_lacks_is_cut_again_when_there_is_some() {
+fn a_message_is_recut_once_memory_is_available() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
     (path.longest, path.reads[0]) = (NARROW, 0);
     path.send_back(40);
@@ -958,7 +962,7 @@ fn a_message_for_whose_new_parts_memory_lacks_is_cut_again_when_there_is_some() 
 }
 
 #[test]
-fn a_message_for_whose_new_parts_there_can_never_be_memory_ends_the_connection() {
+fn a_message_whose_recut_never_fits_ends_the_connection() {
     let capacity = Capacity { connections: 2, blocks: 160, block_size: 256 };
     let mut path = Path::between([Peer::with_capacity(capacity, client_config()), peer(server_config())]);
     path.longest = NARROW;
@@ -967,9 +971,9 @@ fn a_message_for_whose_new_parts_there_can_never_be_memory_ends_the_connection()
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
-/// Without memory for it no probe leaves, neither the large one nor the small one.
+/// Without memory for it neither the large probe nor the small one is sent.
 #[test]
-fn a_large_probe_leaves_before_the_small_one_also_if_memory_lacked_for_it() {
+fn a_large_probe_precedes_the_small_one_despite_a_lack_of_memory() {
     let mut path = Path::between([small(client_config()), peer(server_config())]);
     (path.longest, path.reads[0]) = (0, 0);
     path.send(5_600);

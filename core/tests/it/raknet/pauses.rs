@@ -1,4 +1,4 @@
-//! An application that does not read for a while: what it does not read takes room, and nothing of it is lost.
+//! An application that does not read for a while: unread data takes memory, and none of it is lost.
 
 use core::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 const MESSAGES: u32 = 1_500;
 const LENGTH: usize = 100;
 
-/// A small client that sends more than fits anywhere, of which the server sends everything back.
+/// A small client that sends more than fits anywhere, and a server that echoes everything.
 struct Flood {
     net: Net,
     client: ConnectionId,
     server: ConnectionId,
     sent: u32,
     received: u32,
-    /// What the server could not send back yet.
+    /// Messages that the server could not echo yet.
     owed: Vec<Vec<u8>>,
     seed: u64,
 }
@@ -47,7 +47,7 @@ impl Flood {
         while let Some(event) = pair.b.poll_event() {
             match event {
                 Event::Message { message, .. } => self.owed.push(message.to_vec()),
-                other @ (Event::Connected { .. } | _) => panic!("the server was told {other:?}"),
+                other @ (Event::Connected { .. } | _) => panic!("the server received {other:?}"),
             }
         }
         let now = pair.now;
@@ -67,13 +67,13 @@ impl Flood {
                     self.received += 1;
                 }
                 other @ (Event::Disconnected { .. } | _) => {
-                    panic!("seed {}: {} of {MESSAGES} came, then {other:?}", self.seed, self.received)
+                    panic!("seed {}: {} of {MESSAGES} arrived, then {other:?}", self.seed, self.received)
                 }
             }
         }
     }
 
-    /// The client first sends all it has, and only then reads.
+    /// Runs the client, which first sends everything and only then reads.
     fn run(&mut self, time: Duration) {
         let end = self.net.now() + time;
         while self.received < MESSAGES && self.net.now() < end {
@@ -89,7 +89,7 @@ impl Flood {
     }
 }
 
-/// What the client gets of everything, and how long that takes.
+/// Returns the time until the client has received everything.
 fn took(blocks: usize, loss: f64, seed: u64) -> Duration {
     let capacity = Capacity { connections: 1, blocks, block_size: 128 };
     let (latency, jitter) = (Duration::from_micros(200), Duration::from_micros(300));
@@ -110,9 +110,9 @@ fn everything_arrives_at_a_client_that_sends_before_it_reads() {
     }
 }
 
-/// What was refused is asked for when there is room again: nobody waits for timeouts that grew meanwhile.
+/// Refused data is requested when there is room again, instead of waiting for timeouts that have backed off.
 #[test]
-fn what_was_refused_comes_soon_after_there_is_room() {
+fn refused_data_arrives_soon_after_there_is_room() {
     for seed in 0..40 {
         let took = took(160, 0.0, seed);
         assert!(took < Duration::from_secs(2), "seed {seed}: {took:?}");

@@ -1,4 +1,4 @@
-//! When the place of a client is free for the next one, and how many places clients from one address get.
+//! The time at which the place of a client becomes free, and the number of places for one address.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,12 +13,12 @@ use rakwire::wire::MAX_DATAGRAM;
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const START: Instant = Instant::from_micros(1_000_000);
 
-/// A server and its clients, whose datagrams arrive at once.
+/// A server and its clients without latency.
 struct Lan {
     server: Peer<'static>,
     clients: Vec<Client>,
     now: Instant,
-    /// What the server was told of ends.
+    /// The reasons of ends at the server.
     ended: Vec<DisconnectReason>,
 }
 
@@ -41,7 +41,7 @@ impl Lan {
         Self { server, clients: Vec::new(), now: START, ended: Vec::new() }
     }
 
-    /// Has a client ask for a connection, and returns its number.
+    /// Makes a client connect and returns its number.
     fn dial(&mut self, address: impl Into<SocketAddr>, guid: u64, password: &[u8]) -> usize {
         let mut config = Config::new([1; 32]);
         config.guid = Guid(guid);
@@ -60,7 +60,7 @@ impl Lan {
         self.clients.len() - 1
     }
 
-    /// Delivers everything that there is to send now.
+    /// Delivers all pending datagrams.
     fn deliver(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         let mut is_moving = true;
@@ -107,7 +107,7 @@ impl Lan {
         self.deliver();
     }
 
-    /// Lets a client come in, if it may.
+    /// Connects a client; returns its number, or its failure.
     fn enter(&mut self, address: impl Into<SocketAddr>, guid: u64) -> Result<usize, Option<ConnectFailure>> {
         let number = self.dial(address, guid, b"");
         self.run_for(Duration::from_millis(200));
@@ -124,7 +124,7 @@ const NO_PLACE: Result<usize, Option<ConnectFailure>> =
     Err(Some(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections)));
 
 #[test]
-fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
+fn a_place_is_free_as_soon_as_a_player_has_left() {
     let mut lan = Lan::new(1, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     assert_eq!(lan.enter(([10, 0, 0, 3], 1), 2), NO_PLACE);
@@ -136,7 +136,7 @@ fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
 }
 
 #[test]
-fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
+fn a_place_is_free_as_soon_as_a_player_was_disconnected() {
     let mut lan = Lan::new(1, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     let id = lan.server.connections().next().expect("a connection");
@@ -147,13 +147,13 @@ fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
 }
 
 #[test]
-fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_and_no_longer() {
+fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_only() {
     for ping_interval in [None, Some(Duration::from_secs(5)), Some(Duration::from_secs(3))] {
         let mut lan = Lan::new(4, |config| config.ping_interval = ping_interval);
         let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
         lan.run_for(Duration::from_millis(61_234));
-        assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection lives");
-        // Its last sign of life.
+        assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection stays open");
+        // Its last datagram.
         let id = lan.clients[first].peer.connections().next().expect("a connection");
         let sent = lan.clients[first].peer.send(lan.now, id, &[0x90], rakwire::raknet::Delivery::RELIABLE);
         assert!(sent.is_ok());
@@ -176,7 +176,7 @@ fn no_single_loss_ends_an_idle_connection() {
     let mut lan = Lan::new(4, |_| {});
     let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
     for round in 0..200 {
-        // A second without a way there or back, at every place between two pings.
+        // A second of outage in either direction, at every offset between two pings.
         lan.run_for(Duration::from_millis(9_000 + round * 50));
         (lan.clients[first].hears, lan.clients[first].speaks) = (round % 2 == 0, round % 2 == 1);
         lan.run_for(Duration::from_secs(1));
@@ -186,13 +186,13 @@ fn no_single_loss_ends_an_idle_connection() {
 }
 
 #[test]
-fn a_refused_password_that_is_not_acknowledged_frees_its_place_at_once() {
-    // Another client gets the place, and the same one, which now knows the password.
+fn an_unacknowledged_refusal_frees_its_place_at_once() {
+    // Another client gets the place, as does the same one, which now has the right password.
     for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
         let mut lan = Lan::new(1, |_| {});
         lan.server.set_password(b"right").expect("a short password");
         let first = lan.dial(([10, 0, 0, 2], 1), 1, b"wrong");
-        // It has asked for the connection, and does not hear that it is refused.
+        // It has sent its connection request and does not receive the refusal.
         let mut buffer = [0; MAX_DATAGRAM];
         for _ in 0..4 {
             let client = &mut lan.clients[first];
@@ -215,26 +215,26 @@ fn a_refused_password_that_is_not_acknowledged_frees_its_place_at_once() {
 }
 
 #[test]
-fn one_address_leaves_a_quarter_of_the_places_to_others() {
+fn one_address_leaves_a_quarter_of_the_places() {
     let mut lan = Lan::new(16, |_| {});
     for number in 0..12 {
         assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");
     }
     assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
     assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
-    // Other addresses of its network get two more, and no network the last two places, which others have.
+    // Other addresses of its network get two more; the last two places are only for other networks.
     assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
     assert!(lan.enter(([198, 51, 100, 2], 1_001), 25).is_ok());
     assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);
     assert!(lan.enter(([203, 0, 113, 1], 1_000), 23).is_ok());
-    // What has ended counts no more.
+    // An ended connection no longer counts.
     let id = lan.clients[0].peer.connections().next().expect("a connection");
     lan.clients[0].peer.disconnect(lan.now, id);
     lan.deliver();
     assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
 }
 
-/// A game among friends: all of them may share an address.
+/// A game among friends, all of whom may share an address.
 #[test]
 fn one_address_may_fill_a_small_server() {
     let mut lan = Lan::new(8, |_| {});
@@ -244,7 +244,7 @@ fn one_address_may_fill_a_small_server() {
 }
 
 #[test]
-fn one_site_of_ipv6_is_limited_however_many_addresses_it_has() {
+fn an_ipv6_site_is_limited_whatever_its_addresses() {
     let mut lan = Lan::new(8, |config| {
         (config.max_per_address, config.max_per_network) = (Some(2), Some(3));
     });
@@ -258,7 +258,7 @@ fn one_site_of_ipv6_is_limited_however_many_addresses_it_has() {
 }
 
 #[test]
-fn a_relay_of_the_operator_brings_as_many_clients_as_there_are_places() {
+fn a_relay_of_the_operator_may_use_every_place() {
     let mut lan = Lan::new(8, |_| {});
     for number in 0..8 {
         assert!(lan.enter(([10, 0, 0, 7], 1_000 + number), number.into()).is_ok(), "{number}");

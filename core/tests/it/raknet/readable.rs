@@ -1,4 +1,4 @@
-//! Events by connection: a reader who does not read holds up nobody else.
+//! Polling of events per connection: an application that does not read one connection delays no other.
 
 use core::net::SocketAddr;
 
@@ -33,7 +33,7 @@ fn exchange(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) 
     }
 }
 
-/// The connections that have events, each once.
+/// Returns the connections that have events, each once.
 fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
     let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     readable.sort();
@@ -52,7 +52,7 @@ fn numbers(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<u8> {
 }
 
 #[test]
-fn each_connection_is_read_by_itself() {
+fn each_connection_can_be_read_alone() {
     let mut clients = [peer(client_config()), peer(client_config())];
     clients[1] = {
         let mut config = client_config();
@@ -73,7 +73,7 @@ fn each_connection_is_read_by_itself() {
             client.send(now, *id, &[0xFE, number], Delivery::RELIABLE_ORDERED).unwrap();
         }
         exchange(&mut now, &mut clients, &mut server);
-        // The first one is told of and not read; the second one is read all the same.
+        // The first connection is reported but not read; the second one can be read all the same.
         assert_eq!(readable(&mut server), there);
         assert_eq!(numbers(&mut server, there[1]), [number]);
     }
@@ -82,7 +82,7 @@ fn each_connection_is_read_by_itself() {
 }
 
 #[test]
-fn what_is_lent_stays_and_comes_back() {
+fn a_borrowed_event_stays_until_it_is_taken() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let id = clients[0].connect(now, address(SERVER)).unwrap();
@@ -94,7 +94,7 @@ fn what_is_lent_stays_and_comes_back() {
     clients[0].send(now, id, &long, Delivery::RELIABLE_ORDERED).unwrap();
     exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(server.poll_event_of(there), Some(Event::Message { .. })));
-    // Everything else goes on, even the end of the connection, and it is what it was.
+    // Everything else continues, including the end of the connection, and the event is unchanged.
     clients[0].disconnect(now, id);
     exchange(&mut now, &mut clients, &mut server);
     assert_eq!(server.lent().to_vec(), long);
@@ -110,7 +110,7 @@ fn what_is_lent_stays_and_comes_back() {
 }
 
 #[test]
-fn unconnected_messages_are_polled_apart_from_events() {
+fn unconnected_messages_are_polled_separately() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     assert_eq!(server.set_advertisement(b"a game"), Ok(()));

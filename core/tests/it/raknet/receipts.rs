@@ -1,4 +1,4 @@
-//! What became of a message, and how far a large one has come.
+//! Receipts of messages, and the progress of large ones.
 
 use core::time::Duration;
 
@@ -59,9 +59,9 @@ fn only_receipt_reliabilities_have_receipts() {
     close(&mut net, id);
 }
 
-/// On the wire receipts do not exist: the other peer sees the plain reliability.
+/// Receipts do not exist on the wire: the peer receives the plain reliability.
 #[test]
-fn the_receiver_sees_the_plain_reliability() {
+fn the_receiver_gets_the_plain_reliability() {
     let (mut net, id) = net(client_config(), 0.0, 1);
     for delivery in [UNRELIABLE, RELIABLE, ORDERED] {
         send(&mut net, id, b"\x86", delivery);
@@ -103,7 +103,8 @@ fn every_reliable_message_is_acknowledged_once_over_a_bad_path() {
     close(&mut net, id);
 }
 
-/// An unreliable message is acknowledged if it arrived, and lost or acknowledged late if it did not: each once.
+/// An unreliable message that arrived is acknowledged; one that did not is reported lost, or acknowledged late.
+/// Each has one receipt.
 #[test]
 fn every_unreliable_message_gets_one_receipt() {
     let (mut net, id) = net(client_config(), 0.3, 3);
@@ -122,10 +123,10 @@ fn every_unreliable_message_gets_one_receipt() {
     close(&mut net, id);
 }
 
-/// The receipt of a message in parts comes when all parts are acknowledged, not with the last
+/// The receipt of a split message is issued when all parts are acknowledged, not with the last part
 /// (docs/raknet.md#receipts).
 #[test]
-fn a_message_in_parts_has_one_receipt_after_all_parts() {
+fn a_split_message_has_one_receipt_after_all_parts() {
     for seed in 0..10 {
         let (mut net, id) = net(client_config(), 0.2, seed);
         let receipt = send(&mut net, id, &[0x86; 60_000], UNRELIABLE);
@@ -139,7 +140,7 @@ fn a_message_in_parts_has_one_receipt_after_all_parts() {
 }
 
 #[test]
-fn a_message_that_waits_too_long_is_lost() {
+fn a_message_that_waits_too_long_is_reported_lost() {
     let mut config = client_config();
     config.unreliable_timeout = Duration::from_millis(100);
     let (mut net, id) = net(config, 1.0, 4);
@@ -154,7 +155,7 @@ fn a_message_that_waits_too_long_is_lost() {
     assert_eq!(net.pair.a.stats().dropped(DropReason::Expired), 1);
 }
 
-/// Nothing is told of messages whose fate is open when the connection ends, and nothing leaks.
+/// Messages without a receipt at the end of the connection get none, and no memory leaks.
 #[test]
 fn open_receipts_end_with_the_connection() {
     let (mut net, id) = net(client_config(), 1.0, 5);
@@ -167,7 +168,7 @@ fn open_receipts_end_with_the_connection() {
 }
 
 #[test]
-fn large_messages_tell_how_far_they_are_on_both_sides() {
+fn large_messages_report_progress_on_both_sides() {
     let mut client = client_config();
     client.progress_interval = 10;
     let mut server = server_config();

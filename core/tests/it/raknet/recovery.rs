@@ -1,5 +1,4 @@
-//! What leaves when: acknowledgements at once, resends before new messages, both at the pace of the path, and what
-//! makes a sender believe that something was lost.
+//! The order and time of sending: prompt acknowledgements, resends before new messages, pacing, and loss detection.
 
 use core::time::Duration;
 
@@ -17,13 +16,13 @@ use crate::support::raknet::{Net, client_config, messages, server_config};
 const LATENCY: Duration = Duration::from_millis(25);
 const MESSAGE: [u8; 1_400] = [0x86; 1_400];
 
-/// A client with a connection over 50 ms, whose datagrams the test takes and answers itself.
+/// A connected client at a round trip of 50 ms, whose datagrams the test takes and answers itself.
 struct Sender {
     net: Net,
     id: ConnectionId,
 }
 
-/// A datagram of messages that left.
+/// A data datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     number: U24,
@@ -69,7 +68,7 @@ impl Sender {
         self.net.pair.a.handle_timeout(self.net.pair.now);
     }
 
-    /// First bytes and contents of all that leaves now.
+    /// Returns the first byte and the contents of each datagram that is sent now.
     fn take_all(&mut self) -> Vec<Vec<u8>> {
         let mut buffer = [0; MAX_DATAGRAM];
         let mut all = Vec::new();
@@ -79,7 +78,7 @@ impl Sender {
         all
     }
 
-    /// The datagrams of messages that leave now.
+    /// Returns the data datagrams that are sent now.
     fn take(&mut self) -> Vec<Sent> {
         let mut sent = Vec::new();
         for bytes in self.take_all() {
@@ -92,7 +91,7 @@ impl Sender {
         sent
     }
 
-    /// The datagrams of messages that leave until the window is used up.
+    /// Returns the data datagrams that are sent until the window is full.
     fn take_window(&mut self) -> Vec<Sent> {
         let mut sent = self.take();
         for _ in 0..25 {
@@ -115,7 +114,7 @@ impl Sender {
         self.answer(DatagramHeader::Ack { arrival_speed: None, records: records_count }, records);
     }
 
-    /// The first bytes of what leaves when a datagram of this number arrives.
+    /// Returns the first bytes of the datagrams sent in answer to one with this number.
     fn answers_to(&mut self, number: u32) -> Vec<u8> {
         let mut datagram = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
         datagram.extend([0x00, 0x00, 0x08, 0x86]);
@@ -137,23 +136,23 @@ impl Sender {
 }
 
 #[test]
-fn acknowledgements_are_never_held_back() {
+fn acknowledgements_are_never_delayed_by_the_window() {
     let mut sender = Sender::new(|config| config.outgoing_limit = Some(8_000));
     sender.send(100);
     let window = sender.take_window();
     assert!(!window.is_empty());
-    assert_eq!(sender.take(), [], "pace and limit hold messages back");
-    // A datagram of the other peer, after one that is missing.
-    assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "what is missing is named at once, and what arrived");
-    assert_eq!(sender.answers_to(101), [0; 0], "the next one has time");
+    assert_eq!(sender.take(), [], "pacing and the limit delay messages");
+    // A datagram of the peer after a missing one.
+    assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "missing and received numbers are reported at once");
+    assert_eq!(sender.answers_to(101), [0; 0], "the next one may be delayed");
     sender.pass(Duration::from_millis(10));
     let first: Vec<_> = sender.take_all().iter().map(|datagram| datagram[0]).collect();
-    assert_eq!(first, [0xC0], "what arrived is acknowledged when its time has come");
-    assert_eq!(sender.answers_to(99), [0xC0], "a late one has been missed");
+    assert_eq!(first, [0xC0], "received datagrams are acknowledged after the delay");
+    assert_eq!(sender.answers_to(99), [0xC0], "a late one was reported missing");
 }
 
 #[test]
-fn resends_go_before_new_messages_and_keep_to_the_window() {
+fn resends_precede_new_messages_and_respect_the_window() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         sender.send(100);
@@ -170,9 +169,10 @@ fn resends_go_before_new_messages_and_keep_to_the_window() {
     }
 }
 
-/// An urgent message overtakes those of other channels, and none of its own: it would wait for them at the other end.
+/// An urgent message overtakes those of other channels but none of its own channel, for which it would have to wait
+/// at the receiver.
 #[test]
-fn no_message_overtakes_those_before_it_on_its_channel() {
+fn no_message_overtakes_others_of_its_channel() {
     let mut sender = Sender::new(|_| ());
     let mut send = |channel, priority, reliability| {
         let channel = Channel::new(channel).expect("a channel");
@@ -199,7 +199,7 @@ const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority
 
 /// Under load the four priorities get shares of about 35 : 7 : 2.5 : 1, and none is starved.
 #[test]
-fn priorities_share_what_leaves_by_their_weights() {
+fn priorities_share_the_bandwidth_by_their_weights() {
     let mut sender = Sender::new(|config| config.outgoing_limit = None);
     for round in 0..4_000 {
         for (priority, byte) in PRIORITIES.into_iter().zip(0x90_u8..) {
@@ -223,9 +223,9 @@ fn priorities_share_what_leaves_by_their_weights() {
     assert!(shares, "{counts:?}");
 }
 
-/// Small messages that wait together leave together.
+/// Small messages that wait together share a datagram.
 #[test]
-fn many_messages_fit_one_datagram() {
+fn many_messages_share_one_datagram() {
     let mut sender = Sender::new(|_| ());
     for byte in 0x86..0xF0_u8 {
         let (now, id) = (sender.net.pair.now, sender.id);
@@ -242,7 +242,7 @@ fn many_messages_fit_one_datagram() {
 }
 
 #[test]
-fn what_is_late_is_not_sent_again_and_takes_the_reduction_back() {
+fn a_late_acknowledgement_prevents_the_resend_and_undoes_the_reduction() {
     let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
@@ -253,11 +253,11 @@ fn what_is_late_is_not_sent_again_and_takes_the_reduction_back() {
     assert!(sender.window() < before);
     sender.acknowledge(&[(late.number, late.number)]);
     assert_eq!((sender.window(), sender.late()), (before, 1));
-    assert!(sender.take_window().iter().all(|sent| sent.message != late.message), "it was sent again");
+    assert!(sender.take_window().iter().all(|sent| sent.message != late.message), "it was resent");
 }
 
 #[test]
-fn a_reduction_is_taken_back_even_after_the_resend() {
+fn a_reduction_is_undone_even_after_the_resend() {
     let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
@@ -274,9 +274,9 @@ fn a_reduction_is_taken_back_even_after_the_resend() {
     assert_eq!(sender.late(), 1, "only once");
 }
 
-/// RFC 9002 section 7.3.2: the acknowledgement of what was sent before a loss does not let the reduced window grow.
+/// RFC 9002, section 7.3.2: acknowledgements of datagrams sent before a loss do not grow the reduced window.
 #[test]
-fn the_window_grows_only_by_what_was_sent_after_the_reduction() {
+fn the_window_grows_only_by_datagrams_sent_after_the_reduction() {
     let mut sender = Sender::new_reno();
     sender.send(1_000);
     let before = sender.take_window();
@@ -294,7 +294,7 @@ fn the_window_grows_only_by_what_was_sent_after_the_reduction() {
     assert!(sender.window() > reduced);
 }
 
-/// RFC 9002 section 6.1.2: a path that just became slower makes a datagram late, not lost.
+/// RFC 9002, section 6.1.2: on a path that just became slower, a datagram is late, not lost.
 #[test]
 fn the_time_threshold_follows_the_latest_round_trip() {
     let mut sender = Sender::new(|config| config.min_resend_timeout = Duration::from_secs(1));
@@ -313,7 +313,7 @@ fn the_time_threshold_follows_the_latest_round_trip() {
     assert_eq!(lost(&sender), before + 1);
 }
 
-/// After something came late, a gap alone proves nothing for a while.
+/// After reordering, a gap alone is no evidence of loss for a while.
 #[test]
 fn reordering_widens_the_reordering_window() {
     let mut sender = Sender::new_reno();
@@ -324,11 +324,11 @@ fn reordering_widens_the_reordering_window() {
         sender.miss(&[(late.number, late.number)]);
         sender.acknowledge(&[(late.number, late.number)]);
     }
-    assert_eq!(sender.late(), 1, "the second was not taken for lost");
+    assert_eq!(sender.late(), 1, "the second was not declared lost");
 }
 
 #[test]
-fn neither_misses_nor_forged_acknowledgements_open_the_window() {
+fn duplicate_and_forged_acknowledgements_do_not_grow_the_window() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         sender.send(1_000);
@@ -337,10 +337,10 @@ fn neither_misses_nor_forged_acknowledgements_open_the_window() {
         let next = sent[sent.len() - 1].number.next();
         for _ in 0..1_000 {
             sender.pass(Duration::from_millis(1));
-            // Before, after and around what is in flight, but nothing of it.
+            // Before, after and around the datagrams in flight, but never exactly those.
             sender.acknowledge(&[(U24::new(0), oldest.minus(1)), (next, next.plus(5_000))]);
             sender.miss(&[(U24::new(0), U24::new(0xFF_FFFE)), (oldest, next)]);
-            // A resend may leave, and its number is not forged any more.
+            // A resend may be sent, so its number is a genuine one from here on.
             assert!(sender.window() <= before, "{control:?}");
             let in_flight = sender.net.pair.a.connection_stats(sender.id).expect("it is open").in_flight;
             assert!(in_flight <= before + MAX_DATAGRAM as u32);
@@ -348,7 +348,7 @@ fn neither_misses_nor_forged_acknowledgements_open_the_window() {
     }
 }
 
-/// A receiver that acknowledges everything at once, arrived or not, gets no more than the largest window.
+/// A receiver that acknowledges everything at once, whether it arrived or not, gets at most the largest window.
 #[test]
 fn the_window_is_bounded() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
@@ -369,7 +369,8 @@ fn the_window_is_bounded() {
     }
 }
 
-/// The times at which a datagram that nobody answers leaves, in milliseconds after the first. Probes of the path leave beside it.
+/// Returns the times at which an unacknowledged datagram is sent, in milliseconds after the first, without path
+/// probes.
 fn resend_times(change: impl FnOnce(&mut Config)) -> Vec<u64> {
     let mut sender = Sender::new(change);
     sender.send(1);
@@ -392,7 +393,7 @@ fn gaps(times: &[u64]) -> Vec<u64> {
 #[test]
 fn resend_timeouts_follow_the_configuration() {
     let usual = gaps(&resend_times(|_| {}));
-    assert!(usual[0] < 200, "a probe leaves early: {usual:?}");
+    assert!(usual[0] < 200, "a probe is sent early: {usual:?}");
     assert!(usual[1..].windows(2).all(|pair| pair[1] + 2 >= 2 * pair[0] || pair[1] >= 1_999), "{usual:?}");
     let steady = gaps(&resend_times(|config| config.resend_backoff = 0));
     assert!(steady[1..].windows(2).all(|pair| pair[0].abs_diff(pair[1]) <= 1), "{steady:?}");
@@ -402,9 +403,9 @@ fn resend_timeouts_follow_the_configuration() {
     assert!(fast.iter().all(|gap| *gap <= 61), "{fast:?}");
 }
 
-/// The last datagram of a burst has none after it whose acknowledgement would tell that it is lost.
+/// No later datagram of a burst reveals the loss of its last one.
 #[test]
-fn a_lost_tail_is_found_before_the_timeout() {
+fn a_lost_tail_is_detected_before_the_timeout() {
     let mut sender = Sender::new(|_| {});
     let start = sender.net.now();
     sender.net.pair.forth().set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
@@ -417,7 +418,7 @@ fn a_lost_tail_is_found_before_the_timeout() {
     assert!(took < Duration::from_millis(170), "{took:?}");
 }
 
-/// The most bytes that leave in a millisecond, and all that leave in ten seconds.
+/// Returns the most bytes sent in a millisecond, and the bytes sent in ten seconds.
 fn flow(change: impl FnOnce(&mut Config), delivery: Delivery) -> (u64, u64) {
     let mut sender = Sender::new(change);
     let bottleneck = Some(Bottleneck::with_queue_of(20_000_000, 2 * LATENCY));
@@ -454,7 +455,7 @@ fn datagrams_are_spread_over_the_round_trip() {
 }
 
 #[test]
-fn an_outgoing_limit_is_kept() {
+fn the_outgoing_limit_is_respected() {
     for delivery in [Delivery::RELIABLE_ORDERED, Delivery::UNRELIABLE] {
         let (_, sent) = flow(|config| config.outgoing_limit = Some(2_000_000), delivery);
         let limit = 10 * 2_000_000 / 8;
@@ -463,7 +464,7 @@ fn an_outgoing_limit_is_kept() {
 }
 
 #[test]
-fn messages_arrive_whole_while_the_path_changes() {
+fn messages_arrive_intact_while_the_path_changes() {
     let mut sender = Sender::new(|_| {});
     for step in 0..20_u32 {
         let loss = f64::from(step % 3) * 0.1;

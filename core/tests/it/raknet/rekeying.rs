@@ -1,4 +1,4 @@
-//! Secure connections that live on while their keys change (docs/secure.md#rekeying).
+//! Secure connections whose keys change during use (docs/secure.md#rekeying).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::secure::{client_key, pinned, requiring_server, secure_client
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const BETWEEN_MESSAGES: Duration = Duration::from_millis(250);
 
-/// A peer, and the low bits of the epochs in which it has sent, in their order.
+/// A peer, and the low bits of the epochs in which it has sent, in order.
 struct Recorded {
     peer: Peer<'static>,
     epochs: Vec<u8>,
@@ -73,7 +73,7 @@ impl Machine for Recorded {
     }
 }
 
-/// What happens next, or the time by which nothing does.
+/// Executes the next event, or advances to `end` if there is none before.
 fn step_until(pair: &mut Pair<Recorded, Recorded>, end: Instant) {
     pair.transmit();
     let links = [pair.forth().next_arrival(), pair.back().next_arrival()];
@@ -89,7 +89,7 @@ fn step_until(pair: &mut Pair<Recorded, Recorded>, end: Instant) {
 }
 
 #[test]
-fn keys_change_in_both_directions_while_messages_are_lost_and_come_again() {
+fn keys_change_in_both_directions_despite_loss() {
     for (seed, has_identity) in [(1, false), (2, true)] {
         let conditions =
             Conditions { loss: 0.1, latency: Duration::from_millis(20), ..Conditions::default() };
@@ -116,7 +116,7 @@ fn keys_change_in_both_directions_while_messages_are_lost_and_come_again() {
             assert_eq!(end.received, expected, "seed {seed}: each once, in order");
             assert!(sent > 2_000 && sent - (end.received.len() as u32) < 20, "seed {seed}: {sent}");
             assert!(end.epochs.windows(2).all(|two| two[1] == (two[0] + 1) % 4), "{:?}", end.epochs);
-            // Every two minutes, and once more at the beginning with an identity.
+            // One change every two minutes, and one more at the beginning with an identity.
             let changes = end.epochs.len() - usize::from(has_identity);
             assert!((4..=6).contains(&changes), "seed {seed}: {:?}", end.epochs);
             assert_eq!(end.unauthentic, 0, "seed {seed}");

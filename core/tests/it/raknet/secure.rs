@@ -25,9 +25,10 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 const ALREADY_CONNECTED: ConnectFailure = ConnectFailure::Refused(Refusal::AlreadyConnected);
 
-/// Messages of all sizes pass both ways, whatever happens to the datagrams, and every datagram was sealed.
+/// Messages of all sizes pass in both directions despite loss, duplication and reordering, and every datagram is
+/// sealed.
 #[test]
-fn messages_pass_whatever_happens_to_datagrams() {
+fn messages_pass_over_any_path_in_sealed_datagrams() {
     let conditions = Conditions {
         loss: 0.1,
         duplication: 0.1,
@@ -58,9 +59,9 @@ fn messages_pass_whatever_happens_to_datagrams() {
     }
 }
 
-/// Whoever the other peer has shown to be is known, and to nobody else.
+/// Each peer learns the identity that the other has proved, and only that peer does.
 #[test]
-fn each_peer_knows_the_other() {
+fn each_peer_knows_the_identity_of_the_other() {
     for identity in [None, Some(client_key())] {
         let expected = identity.as_ref().map(StaticKey::public);
         let mut net = net(secure_client(identity), requiring_server(), Conditions::default(), 1);
@@ -74,7 +75,7 @@ fn each_peer_knows_the_other() {
     }
 }
 
-/// What a client says with its identity comes with it, to the last byte that there is room for.
+/// The application data of an identity arrives with it, up to its maximum length.
 #[test]
 fn the_data_of_an_identity_arrives_with_it() {
     let key = client_key();
@@ -91,7 +92,7 @@ fn the_data_of_an_identity_arrives_with_it() {
 }
 
 #[test]
-fn data_that_no_identity_has_room_for_opens_no_connection() {
+fn oversized_identity_data_opens_no_connection() {
     let (key, long) = (client_key(), [7; MAX_IDENTITY_DATA + 1]);
     let error = Err(ConnectError::InvalidIdentityData);
     let long = ConnectOptions { identity: Some(&key), identity_data: &long, ..pinned() };
@@ -100,14 +101,14 @@ fn data_that_no_identity_has_room_for_opens_no_connection() {
     assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &nobodys), error);
     let plain = ConnectOptions { identity_data: &[7], ..ConnectOptions::default() };
     assert_eq!(peer(client_config()).connect_with(NOW, SERVER.into(), &plain), error);
-    // The identity of the configuration will do.
+    // The identity of the configuration has the same limit.
     let mut always = peer(secure_client(Some(client_key())));
     assert!(always.connect_with(NOW, SERVER.into(), &nobodys).is_ok());
 }
 
 /// Every way to trust a server.
 #[test]
-fn a_server_is_trusted_by_its_key_its_hash_what_is_known_of_it_or_blindly() {
+fn a_server_is_trusted_by_key_hash_record_or_blindly() {
     let (key, next) = (server_key().public(), StaticKey::from_bytes([3; 32]).public());
     let before = KnownServer { key: next, next: Some(key.hash()) };
     let announcing = || secure_server(|identity| identity.next = Some(next.hash()));
@@ -131,9 +132,9 @@ fn a_server_is_trusted_by_its_key_its_hash_what_is_known_of_it_or_blindly() {
     }
 }
 
-/// Trust on first use: what a client has stored of its first connection is what it trusts from then on.
+/// Trust on first use: the record that a client stores of its first connection is what it trusts afterwards.
 #[test]
-fn what_was_trusted_at_first_is_known_from_then_on() {
+fn a_server_trusted_on_first_use_is_known_afterwards() {
     let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);
     let (client, _) = first.open(&trusting(ServerTrust::Any));
     let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("a plain server") };
@@ -151,9 +152,9 @@ fn what_was_trusted_at_first_is_known_from_then_on() {
     assert_eq!(other.server, []);
 }
 
-/// The rows of docs/secure.md#who-connects-with-whom that are between peers of this crate.
+/// The rows of docs/secure.md#who-connects-with-whom between peers of this crate.
 #[test]
-fn who_does_not_fit_parts_at_once_and_each_with_its_reason() {
+fn incompatible_security_settings_are_refused_with_distinct_reasons() {
     let plain = ConnectOptions::default;
     let identified = || {
         secure_server(|identity| {
@@ -192,7 +193,7 @@ fn who_does_not_fit_parts_at_once_and_each_with_its_reason() {
     }
 }
 
-/// A peer that may be dialled, and has a key.
+/// Returns a peer that accepts connections and has a key.
 fn listening(mut config: Config) -> Peer<'static> {
     config.max_incoming = 8;
     let security = config.security.get_or_insert_with(|| Security::new([0x33; 32]));
@@ -200,7 +201,7 @@ fn listening(mut config: Config) -> Peer<'static> {
     peer(config)
 }
 
-/// All that both have sent arrives, and then all that they answer is under way.
+/// Delivers everything that both have sent, so that their answers are in flight.
 fn exchange(net: &mut Net) {
     let now = net.now();
     let (forth, back) = (answers(&mut net.pair.a, now), answers(&mut net.pair.b, now));
@@ -213,7 +214,8 @@ fn exchange(net: &mut Net) {
     net.poll();
 }
 
-/// What becomes of an attempt while the other peer dials too: a connection with keys if it asked for them, or the refusal.
+/// Checks the outcome of an attempt while the peer connects too: a connection with keys if requested, or the
+/// refusal.
 fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options: &ConnectOptions<'_>) {
     if events.contains(&OwnedEvent::Connected(id)) {
         assert_eq!(peer.secure_peer(id).is_some(), options.trust.is_some(), "{events:?}");
@@ -222,10 +224,10 @@ fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options
     }
 }
 
-/// The second request of the other peer, with or without keys, is no answer to an attempt of this one with keys, nor the
-/// other way round, whenever within a handshake the second one dials.
+/// The peer's second request, with or without keys, does not answer an attempt with keys, nor the reverse, whenever
+/// within a handshake the second peer connects.
 #[test]
-fn two_that_dial_each_other_at_once_make_no_plain_connection_of_a_secure_attempt() {
+fn simultaneous_attempts_never_downgrade_a_secure_one() {
     let plain = ConnectOptions::default();
     for [first, second] in [[pinned(), plain], [plain, pinned()], [pinned(), pinned()]] {
         for exchanges in 0..8 {
@@ -248,9 +250,9 @@ fn two_that_dial_each_other_at_once_make_no_plain_connection_of_a_secure_attempt
     }
 }
 
-/// A client without security is told by a packet that the original understands, too, and only once its cookie is verified.
+/// A client without security is refused by a packet that C++ RakNet understands too, after its cookie is verified.
 #[test]
-fn a_client_without_security_that_asks_all_the_same_is_refused() {
+fn a_client_without_security_is_refused_by_a_secure_server() {
     let mut server = peer(requiring_server());
     let cookie = cookie_of(&mut server);
     server.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &request_2(ClientSecurity::Cookie(cookie ^ 1), 9));
@@ -263,7 +265,7 @@ fn a_client_without_security_that_asks_all_the_same_is_refused() {
     assert_eq!(server.connections().count(), 0);
 }
 
-/// The cookie that a server gives to an unknown address.
+/// Returns the cookie that a server gives to an unknown address.
 fn cookie_of(server: &mut Peer<'_>) -> u32 {
     server.handle_datagram(
         NOW,
@@ -284,7 +286,7 @@ fn a_secure_connection_needs_a_configuration_with_security() {
     assert_eq!(client.connect_with(NOW, SERVER.into(), &pinned()), Err(ConnectError::NoSecurity));
 }
 
-/// A client that would identify itself opens no connection in plain, whether the other peer has dialled it or not.
+/// A client with an identity opens no plain connection, whether or not the peer has connected to it.
 #[test]
 fn an_identity_without_a_trusted_server_opens_no_connection() {
     let (key, plain) = (client_key(), ConnectOptions::default());
@@ -303,9 +305,9 @@ fn an_identity_without_a_trusted_server_opens_no_connection() {
     assert_eq!(net.pair.b.connect_with(now, to, &shown), error);
 }
 
-/// A peer that always identifies itself lets others connect in plain, but makes none of their connections one of its own.
+/// A peer that always presents its identity accepts plain connections, but never adopts one as its own attempt.
 #[test]
-fn a_peer_with_an_identity_takes_over_no_plain_connection() {
+fn a_peer_with_an_identity_adopts_no_plain_connection() {
     let mut identified = server_config();
     identified.security = secure_client(Some(client_key())).security;
     let mut net = net(client_config(), identified, Conditions::default(), 1);
@@ -321,7 +323,7 @@ fn a_peer_with_an_identity_takes_over_no_plain_connection() {
     assert_eq!(net.client, [OwnedEvent::Connected(net.pair.a.connections().next().expect("an open one"))]);
 }
 
-/// Two peers, one datagram at a time.
+/// Two peers that exchange one datagram at a time.
 struct Steps {
     client: Peer<'static>,
     server: Peer<'static>,
@@ -340,7 +342,7 @@ impl Steps {
         Self { client, server: peer(server), client_address, server_address }
     }
 
-    /// What the client has to say, which did not arrive yet.
+    /// Returns the pending datagrams of the client, without delivering them.
     fn sent_by_client(&mut self) -> Vec<Vec<u8>> {
         answers(&mut self.client, NOW).into_iter().map(|(_, bytes)| bytes).collect()
     }
@@ -357,7 +359,7 @@ impl Steps {
         datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, self.server_address, bytes));
     }
 
-    /// The second request of the client, which did not arrive yet.
+    /// Returns the second request of the client, without delivering it.
     fn request_2(&mut self) -> Vec<u8> {
         let request_1 = self.sent_by_client();
         self.deliver_to_server(&request_1);
@@ -371,7 +373,7 @@ impl Steps {
     }
 }
 
-/// An identical request gets an identical answer, for which nothing is computed: the ration has only one handshake.
+/// The repeated answer costs no computation: the ration allows only one handshake.
 #[test]
 fn an_identical_request_gets_an_identical_answer() {
     check_identical_answers(CLIENT.into(), SERVER.into(), 163);
@@ -396,7 +398,7 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     steps.deliver_to_client(&first);
     let connection_request = steps.sent_by_client();
     steps.deliver_to_server(&connection_request);
-    // From here on the request has nothing to bring.
+    // From here on the request has no effect.
     steps.deliver_to_server(&[request_2]);
     steps.deliver_to_client(&first);
     for _ in 0..4 {
@@ -410,10 +412,10 @@ fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
-/// What is no challenge of ours by its clear bytes costs the others of its network nothing.
+/// A challenge that is refused by its clear bytes takes nothing from the ration of its network.
 #[test]
-fn what_no_handshake_is_computed_for_takes_nothing_of_the_ration() {
-    /// Behind id, magic, cookie and flag: the pattern, two zeros, and the suite.
+fn challenges_refused_before_computation_cost_no_ration() {
+    /// The offset after id, magic, cookie and flag: the pattern, two zeros, and the suite.
     const CHALLENGE: usize = 1 + 16 + 4 + 1;
     let mut config = requiring_server();
     if let Some(security) = &mut config.security {
@@ -435,9 +437,9 @@ fn what_no_handshake_is_computed_for_takes_nothing_of_the_ration() {
     assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
 }
 
-/// A challenge that was changed in any bit has no answer and leaves no trace, and neither has one beyond the ration.
+/// A challenge with any changed bit gets no answer and leaves no state, nor does one beyond the ration.
 #[test]
-fn changed_requests_get_nothing() {
+fn changed_requests_get_no_answer() {
     let mut steps = Steps::new(requiring_server());
     let request_2 = steps.request_2();
     for at in 17..request_2.len() {
@@ -451,10 +453,10 @@ fn changed_requests_get_nothing() {
     assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "86 challenges of one network");
 }
 
-/// Whoever changes reply 2, or writes one without an answer, does not end the attempt: the right one opens it.
+/// A changed reply 2, or one without an answer, does not end the attempt: the genuine one opens it.
 #[test]
 fn changed_replies_are_dropped_and_the_attempt_goes_on() {
-    /// Where the encryption flag of reply 2 is: behind id, magic, GUID, address and MTU.
+    /// The offset of the encryption flag of reply 2, after id, magic, GUID, address and MTU.
     const FLAG: usize = 1 + 16 + 8 + 7 + 2;
     let mut steps = Steps::new(requiring_server());
     let request_2 = steps.request_2();
@@ -463,7 +465,7 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     let reply_2 = &replies[0];
     for at in 17..reply_2.len() {
         let mut changed = reply_2.clone();
-        // Any value but zero says that an answer follows.
+        // Any value except zero announces an answer.
         changed[at] = if at == FLAG { 0 } else { changed[at] ^ 1 };
         steps.deliver_to_client(&[changed]);
     }
@@ -481,15 +483,15 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     assert!(!steps.sent_by_client().is_empty(), "the connection request");
 }
 
-/// Nothing is kept of a source that has not given its cookie back, and nothing computed for it; whatever cookies are
-/// configured otherwise.
+/// For a source that has not returned its cookie nothing is stored and nothing computed, whatever the cookie
+/// policy.
 #[test]
-fn a_forged_source_gets_neither_state_nor_computation_nor_more_bytes_than_it_sent() {
+fn a_forged_source_causes_no_state_computation_or_amplification() {
     for cookies in [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 9 }] {
         let mut config = requiring_server();
         config.cookies = cookies;
         if let Some(security) = &mut config.security {
-            // Any computation would be counted as one too many.
+            // With a limit of zero, any computation would be counted as excessive.
             security.handshakes_per_second = 0;
         }
         let mut server = peer(config);
@@ -544,7 +546,7 @@ fn forged_datagrams_are_counted_and_ignored() {
         net.pair.b.handle_datagram(now, from, &sealed[..at]);
         forged += u64::from(at > 2);
     }
-    // As plain RakNet has them, too.
+    // Plain RakNet datagrams too.
     for plain in [&[0x84, 0, 0, 0, 0x60, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0x15][..], &[0xC0, 0, 1, 1, 0, 0, 0]] {
         net.pair.b.handle_datagram(now, from, plain);
         forged += 1;
@@ -565,7 +567,8 @@ fn forged_datagrams_are_counted_and_ignored() {
     assert_eq!(messages(&net.client), [b"\x86still"]);
 }
 
-/// What arrives sealed never came from silence: a flood of forged datagrams does not keep a dead connection alive.
+/// A flood of forged datagrams does not keep a dead connection alive, since only opened datagrams count as
+/// activity.
 #[test]
 fn forged_datagrams_do_not_keep_a_connection_alive() {
     let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 6);
@@ -581,7 +584,7 @@ fn forged_datagrams_do_not_keep_a_connection_alive() {
     assert!(net.client.contains(&lost), "{:?}", net.client);
 }
 
-/// A datagram is never longer than the MTU allows, and what is not sealed in it is the header.
+/// A datagram never exceeds the MTU, and only its header is not sealed.
 #[test]
 fn sealed_datagrams_fit_the_mtu() {
     let mut config = secure_client(None);
@@ -604,10 +607,10 @@ fn sealed_datagrams_fit_the_mtu() {
     assert_eq!(OVERHEAD, 19);
 }
 
-/// A server that accepts the version that a client announced first does not answer a challenge in another one: somebody
-/// forged a 19.
+/// A server that supports the version that a client announced first does not answer a challenge in another version,
+/// because the packet 19 was forged.
 #[test]
-fn a_forged_version_does_not_lower_it() {
+fn a_forged_version_packet_causes_no_downgrade() {
     let mut client = peer({
         let mut config = secure_client(None);
         config.protocol_version = 11;
@@ -629,7 +632,7 @@ fn a_forged_version_does_not_lower_it() {
     assert_eq!(server.stats().dropped(DropReason::Unauthentic), 1);
     assert_eq!(server.connections().count(), 0);
 
-    // Another attempt does not begin with what the forged one said.
+    // The next attempt does not begin with the forged version.
     let later = NOW + MINUTE;
     client.handle_timeout(later);
     while client.poll_event().is_some() {}
@@ -640,7 +643,7 @@ fn a_forged_version_does_not_lower_it() {
     assert_eq!(protocol, 11);
 }
 
-/// Handshakes are rationed by network, and those of others go on.
+/// Handshakes are rationed by network, and those of other networks continue.
 #[test]
 fn handshakes_are_rationed() {
     let mut config = requiring_server();
@@ -673,7 +676,7 @@ fn handshakes_are_rationed() {
     assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 9);
 }
 
-/// The second request of a client.
+/// Returns the second request of a client.
 fn challenge_of(config: Config) -> Vec<u8> {
     let mut steps = Steps::new(requiring_server());
     steps.client = peer(config);
@@ -681,10 +684,10 @@ fn challenge_of(config: Config) -> Vec<u8> {
     steps.request_2()
 }
 
-/// Two peers from copies of one configuration would draw the same keys; drivers mix in other bytes. What a peer leaves in
-/// its configuration does not tell them either.
+/// Two peers from copies of one configuration would generate the same keys, so drivers mix in other bytes. The
+/// state that a peer leaves in its configuration does not reveal them either.
 #[test]
-fn copies_of_a_configuration_draw_other_keys_when_they_are_diversified() {
+fn diversified_copies_of_a_configuration_generate_different_keys() {
     use rakwire::endpoint::Protocol;
     use rakwire::raknet::RakNet;
 
@@ -709,7 +712,7 @@ fn copies_of_a_configuration_draw_other_keys_when_they_are_diversified() {
     }
 }
 
-/// No secret stands in what a configuration prints, nor in what is said for one connection.
+/// Neither a printed configuration nor the printed options of a connection contain a secret.
 #[test]
 fn a_configuration_prints_no_secret() {
     let mut security = Security::new([0xA7; 32]);

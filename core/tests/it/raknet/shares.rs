@@ -1,4 +1,4 @@
-//! What one connection may take of the memory that all share, and that it is given back.
+//! The limit of the shared memory that one connection may take, and its return.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,14 +18,14 @@ use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 use crate::support::forged::{capsule, data, written};
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
-/// Numbers that the client's handshake has certainly passed.
+/// Numbers beyond those of the client's handshake.
 const NEXT: u32 = 20;
 
 fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// Part `index` of `count`, of `length` bytes, in a datagram of its own.
+/// Returns part `index` of `count`, of `length` bytes, in a datagram of its own.
 fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
     let split = Some(Split { count, id: 1, index });
@@ -35,9 +35,9 @@ fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A client that claims a small MTU and sends large parts gets no more than its share, nor does one of jumbo frames.
+/// A client that claims a small MTU and sends large parts gets at most its share, as does one with jumbo frames.
 #[test]
-fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
+fn parts_longer_than_the_mtu_take_at_most_the_share() {
     for (mtu, length) in [(576, 1_432), (1_492, 8_000)] {
         let mut config = client_config();
         config.mtu = mtu;
@@ -53,9 +53,10 @@ fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
     }
 }
 
-/// Where a connection may hold little, one that promises a long message and acknowledges nothing leaves the rest.
+/// With a low limit, a connection that begins a long message and acknowledges nothing leaves the rest of the
+/// memory.
 #[test]
-fn a_connection_holds_no_more_than_the_limit() {
+fn a_connection_holds_at_most_the_limit() {
     let mut config = server_config();
     config.connection_blocks = Some(64);
     let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
@@ -75,7 +76,8 @@ fn a_connection_holds_no_more_than_the_limit() {
     assert!(net.server.contains(&too_large), "{:?}", net.server);
 }
 
-/// A client that acknowledges nothing and floods pings: their pongs take no memory, and those that probe the path give theirs back.
+/// A client that acknowledges nothing and floods pings: their pongs take no memory, and pongs that probe the path
+/// free theirs.
 #[test]
 fn a_flood_of_pings_takes_no_memory() {
     for length in [500, 1_000, 1_400] {
@@ -84,7 +86,7 @@ fn a_flood_of_pings_takes_no_memory() {
 }
 
 fn a_flood_of_pings_beside_messages(length: usize) {
-    /// Blocks of the probes that are under way, and of those that were lost and not yet taken for it.
+    /// Blocks of the probes in flight, and of lost ones that are not declared lost yet.
     const PATH_PROBES: usize = 8;
     let mut net = Net::new(Conditions::default(), 1);
     let (_, server) = net.connect();
@@ -117,9 +119,10 @@ fn a_flood_of_pings_beside_messages(length: usize) {
     }
 }
 
-/// A peer that takes its leave before all it sent was read: what was acknowledged and waits for blocks comes first.
+/// A peer disconnects before everything that it sent was read: acknowledged messages that wait for blocks are
+/// delivered first.
 #[test]
-fn no_message_that_waits_for_blocks_is_lost_to_a_disconnection_notification() {
+fn a_disconnection_notification_loses_no_message_waiting_for_blocks() {
     const MESSAGES: u32 = 64;
     let capacity = Capacity { connections: 1, blocks: 32, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
@@ -127,7 +130,7 @@ fn no_message_that_waits_for_blocks_is_lost_to_a_disconnection_notification() {
     let (_, server) = net.connect();
     net.run_for(Duration::from_secs(1));
     let (now, from) = (net.now(), net.pair.a_address);
-    // Messages that come before the first of their channel share blocks, and need one each when that arrives.
+    // Messages before the first of their channel share blocks, and need one each when that one arrives.
     for order in (1..MESSAGES).chain([0]) {
         let number = NEXT + order;
         let header = CapsuleHeader { channel: 1, ..capsule(Reliability::ReliableOrdered, number, order) };
@@ -146,9 +149,9 @@ fn no_message_that_waits_for_blocks_is_lost_to_a_disconnection_notification() {
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// An unreliable message for which there is no room is lost, and that is all.
+/// An unreliable message without room is lost and has no other effect.
 #[test]
-fn an_unreliable_message_that_does_not_fit_ends_nothing() {
+fn an_unreliable_message_without_room_is_only_lost() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
@@ -160,10 +163,11 @@ fn an_unreliable_message_that_does_not_fit_ends_nothing() {
     assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
-/// Two large messages on a slow path, the second more or less urgent than the first: as long as one comes further, the
-/// other may wait for its room, and what is refused does not keep the other from coming further.
+/// Two large messages on a slow path, the second more or less urgent than the first.
+///
+/// As long as one progresses, the other may wait for its room, and refused parts do not block the other.
 #[test]
-fn a_message_that_waits_for_room_ends_nothing_while_another_comes_further() {
+fn a_message_may_wait_for_room_while_another_progresses() {
     for second in [Priority::Immediate, Priority::High, Priority::Low] {
         both_arrive(second);
     }
@@ -185,10 +189,10 @@ fn both_arrive(second: Priority) {
     assert_eq!(messages(&net.server).len(), 2, "{second:?}: {:?}", net.client);
 }
 
-/// A message that needs more than half of the share, and one that waits for it: in time both sides learn that it does
-/// not work (the sizes of `Resources` say what fits).
+/// A message that needs more than half of the share, and one that waits for it: eventually both sides are notified
+/// of the failure (the sizes of `Resources` determine what fits).
 #[test]
-fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
+fn an_ordered_message_beyond_half_a_share_fails_with_a_reason() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);
@@ -206,9 +210,10 @@ fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
     assert!(messages(&net.server).len() == 2 || both_know, "{:?}, {:?}", net.server, net.client);
 }
 
-/// The state of the rare channels comes on top of the shares. What does not fit beside it is refused by name.
+/// The state of the high channels comes in addition to the shares. Messages that do not fit next to it are refused
+/// with an error of their own.
 #[test]
-fn rare_channels_leave_a_small_peer_its_shares() {
+fn high_channels_leave_a_small_peer_its_shares() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };
     let (a, b) =
         (Peer::with_capacity(capacity, client_config()), Peer::with_capacity(capacity, server_config()));
@@ -218,7 +223,7 @@ fn rare_channels_leave_a_small_peer_its_shares() {
     let rare = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("the last channel"));
     for length in [1, 320, 700, 320, 700] {
         let bytes = vec![0x86; length];
-        // Both tables take half of the memory, and what is sent leaves a quarter to what arrives.
+        // Both tables take half of the memory, and outgoing messages leave a quarter to incoming ones.
         let room = if length == 700 { Err(SendError::NeverFits) } else { Ok(None) };
         assert_eq!(net.pair.a.send(net.pair.now, client, &bytes, rare), room, "{length}");
         net.run_for(Duration::from_secs(1));
@@ -228,9 +233,9 @@ fn rare_channels_leave_a_small_peer_its_shares() {
     assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (3, 3));
 }
 
-/// A peer with less memory than that says so.
+/// A peer with less memory than that reports an error.
 #[test]
-fn a_peer_too_small_for_rare_channels_refuses_them_by_name() {
+fn a_peer_too_small_for_high_channels_refuses_them() {
     let capacity = Capacity { connections: 1, blocks: 16, block_size: 32 };
     let mut net =
         Net::with(Peer::with_capacity(capacity, client_config()), peer(server_config()), latency(5), 1);
@@ -245,9 +250,9 @@ fn a_peer_too_small_for_rare_channels_refuses_them_by_name() {
     assert_eq!(messages(&net.server).len(), 1);
 }
 
-/// Attack A11 with cookies: a full server lets the connection go that has been half open the longest.
+/// Attack A11 with cookies: a full server evicts the oldest half-open connection.
 #[test]
-fn half_open_connections_do_not_keep_a_full_server_shut() {
+fn half_open_connections_do_not_block_a_full_server() {
     let mut config = server_config();
     (config.max_per_address, config.max_per_network) = (Some(9), Some(9));
     let mut server = peer(config);
@@ -261,7 +266,7 @@ fn half_open_connections_do_not_keep_a_full_server_shut() {
         };
         server.handle_datagram(now, from, &request(port.into()));
         if server.connection_at(from).is_none() {
-            // The first try made room; a real client asks again half a second later.
+            // The first try made room; a real client repeats its request half a second later.
             let mut buffer = [0; MAX_DATAGRAM];
             assert!(server.poll_transmit(now, &mut buffer).is_none(), "it was refused");
             server.handle_datagram(now, from, &request(port.into()));
@@ -284,7 +289,7 @@ fn ask_for_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 
 }
 
 #[test]
-fn the_largest_number_of_attempts_comes_to_an_end() {
+fn the_largest_number_of_attempts_ends() {
     let mut net =
         Net::with(peer(client_config()), peer(server_config()), Conditions { loss: 1.0, ..latency(1) }, 1);
     let options = ConnectOptions {
@@ -299,9 +304,9 @@ fn the_largest_number_of_attempts_comes_to_an_end() {
     assert_eq!(net.pair.a.stats().datagrams_sent, 255);
 }
 
-/// What stands before a malformed record of an acknowledgement counts.
+/// Records before a malformed one of an acknowledgement are processed.
 #[test]
-fn a_cut_off_acknowledgement_counts_as_far_as_it_goes() {
+fn a_truncated_acknowledgement_counts_up_to_the_truncation() {
     let mut net = Net::new(latency(20), 1);
     let (client, _) = net.connect();
     net.run_for(Duration::from_secs(1));

@@ -1,11 +1,11 @@
-//! A sample of what `cargo xtask soak` runs by the ten thousand.
+//! A sample of the runs that `cargo xtask soak` executes by the ten thousand.
 
 use crate::model::soak;
 
 const RUNS: u64 = 500;
 
 #[test]
-fn every_promise_is_kept_over_bad_networks() {
+fn all_guarantees_hold_over_bad_networks() {
     let mut arrived = 0;
     for seed in 0..RUNS {
         match soak::run(seed) {

@@ -16,11 +16,11 @@ use crate::support::secure::{
     client_key, net, pinned, requiring_server, secure_client, secure_server, server_key,
 };
 
-/// When the tests happen, in seconds since 1970.
+/// The current time of the tests, in seconds since 1970.
 const TODAY: u64 = 1_800_000_000;
 const LIFETIME: u64 = 60;
 
-/// Room for two tokens.
+/// A store for two tokens.
 #[derive(Debug, Default)]
 pub(super) struct Store(Mutex<UsedTokens<2>>);
 
@@ -40,13 +40,13 @@ fn token_key(seed: u8) -> TokenKey {
     TokenKey::from_bytes([seed; 32])
 }
 
-/// A server that asks for tokens of these keys, and for nothing else.
+/// Returns a server that only requires tokens of these keys.
 pub(super) fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
     let keys = keys.iter().map(|seed| token_key(*seed)).collect();
     secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
 }
 
-/// A token of the first key for the client and the server of the tests, but for what `change` changes.
+/// Returns a token of the first key for the client and the server of the tests, modified by `change`.
 fn sealed(salt: u8, change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -64,14 +64,14 @@ fn good(salt: u8) -> Vec<u8> {
     sealed(salt, |_| ())
 }
 
-/// Two peers, of which the server knows the time.
+/// Returns two peers; the server has the current time.
 pub(super) fn peers(client: Config, server: Config) -> Net {
     let mut net = net(client, server, Conditions::default(), 1);
     net.pair.b.set_unix_time(net.pair.now, TODAY);
     net
 }
 
-/// Connects with options, and returns what the server has learned of the client.
+/// Connects with options and returns the server's information about the client.
 fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedToken>, ConnectFailure> {
     let id = net.dial(options);
     net.run_for(Duration::from_secs(1));
@@ -84,7 +84,7 @@ fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedTo
     }
 }
 
-/// Shows a token as its owner.
+/// Presents a token as its owner.
 fn show(net: &mut Net, sealed: &[u8]) -> Result<Option<AcceptedToken>, ConnectFailure> {
     show_as(net, sealed, &client_key())
 }
@@ -97,7 +97,7 @@ fn show_as(net: &mut Net, sealed: &[u8], key: &StaticKey) -> Result<Option<Accep
 }
 
 #[test]
-fn a_token_opens_a_connection_and_says_who_comes() {
+fn a_token_opens_a_connection_and_identifies_the_player() {
     for configured in [None, Some(StaticKey::from_bytes([0x0C; 32]))] {
         let mut net = peers(secure_client(configured), server_with_tokens(&[1], &Arc::default()));
         let token = show(&mut net, &good(1)).expect("an open connection").expect("a token");
@@ -111,7 +111,7 @@ fn a_token_opens_a_connection_and_says_who_comes() {
 }
 
 #[test]
-fn every_other_token_is_refused_and_keeps_no_place() {
+fn invalid_tokens_are_refused_and_keep_no_place() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
@@ -136,7 +136,7 @@ fn every_other_token_is_refused_and_keeps_no_place() {
 }
 
 #[test]
-fn a_token_is_used_once_at_all_peers_of_a_server() {
+fn a_token_is_accepted_once_across_peers_of_a_server() {
     let store = Arc::<Store>::default();
     let config = server_with_tokens(&[1], &store);
     let shard = || peers(secure_client(None), config.clone());
@@ -146,7 +146,7 @@ fn a_token_is_used_once_at_all_peers_of_a_server() {
 }
 
 #[test]
-fn what_cannot_be_remembered_does_not_come_in_until_others_have_expired() {
+fn a_token_without_room_is_refused_until_others_expire() {
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
     for salt in 1..3 {
@@ -161,7 +161,7 @@ fn what_cannot_be_remembered_does_not_come_in_until_others_have_expired() {
 }
 
 #[test]
-fn a_server_counts_the_time_on_and_accepts_nothing_while_it_knows_none() {
+fn a_server_advances_the_time_and_refuses_tokens_without_it() {
     let config = || server_with_tokens(&[1], &Arc::default());
     for (waited, expected) in [(LIFETIME - 10, true), (LIFETIME, false)] {
         let mut net = peers(secure_client(None), config());
@@ -173,14 +173,14 @@ fn a_server_counts_the_time_on_and_accepts_nothing_while_it_knows_none() {
 }
 
 #[test]
-fn several_token_keys_count() {
+fn several_token_keys_are_accepted() {
     let mut net = peers(secure_client(None), server_with_tokens(&[4, 3, 2, 1], &Arc::default()));
     assert!(show(&mut net, &good(1)).is_ok());
 }
 
-/// A server that asks for tokens lets nobody in without one, whatever else it was told.
+/// A server that requires tokens accepts no client without one, whatever else is configured.
 #[test]
-fn who_has_no_identity_or_only_a_password_is_refused() {
+fn clients_without_an_identity_or_a_token_are_refused() {
     let fresh = |identity| {
         let mut net = peers(secure_client(identity), server_with_tokens(&[1], &Arc::default()));
         net.pair.b.set_password(b"friends").expect("it is short");
@@ -193,9 +193,9 @@ fn who_has_no_identity_or_only_a_password_is_refused() {
     assert_eq!(dial(&mut fresh(Some(client_key())), &secure), Err(ConnectFailure::InvalidPassword));
 }
 
-/// To a server without token keys it is a password as any other.
+/// For a server without token keys a token is a password like any other.
 #[test]
-fn a_server_that_asks_for_no_token_takes_one_for_the_password() {
+fn a_server_without_token_keys_takes_a_token_for_the_password() {
     let mut net = peers(secure_client(None), requiring_server());
     assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
     let mut net = peers(secure_client(None), requiring_server());
@@ -204,7 +204,7 @@ fn a_server_that_asks_for_no_token_takes_one_for_the_password() {
 }
 
 #[test]
-fn the_options_of_a_token_trust_its_server_alone() {
+fn the_options_of_a_token_trust_only_its_server() {
     let (server, key) = (TokenServer { key: server_key().public(), name: "here" }, client_key());
     let token = ConnectToken { expires: 0, servers: [server].into_iter().collect(), sealed: b"sealed" };
     let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
@@ -214,9 +214,9 @@ fn the_options_of_a_token_trust_its_server_alone() {
     assert_eq!(options, expected);
 }
 
-/// The client learns little, so that the application of the server has to learn all of it.
+/// The client gets few details, so the server's application gets all of them.
 #[test]
-fn a_server_learns_why_a_client_was_refused() {
+fn a_server_is_notified_why_a_client_was_refused() {
     const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
     let store = Arc::<Store>::default();
     let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
@@ -243,9 +243,9 @@ fn a_server_learns_why_a_client_was_refused() {
     assert_eq!(full.refused, [RefuseReason::TokenStoreFull]);
 }
 
-/// What is true of tokens is true of passwords and identities.
+/// The same holds for passwords and identities.
 #[test]
-fn a_server_learns_that_a_password_or_an_identity_was_refused() {
+fn a_server_is_notified_of_refused_passwords_and_identities() {
     let mut net = peers(secure_client(None), requiring_server());
     assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
     assert_eq!(net.refused, [RefuseReason::WrongPassword]);

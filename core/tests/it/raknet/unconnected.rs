@@ -1,4 +1,4 @@
-//! Messages without a connection: pings, discovery, out of band.
+//! Offline messages: pings, discovery and out-of-band messages.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,7 +14,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("a literal address")
 }
 
-/// Moves what `from` has to send to `to`, as if it came from `source`.
+/// Delivers the pending datagrams of `from` to `to`, with the source address `source`.
 fn carry(from: &mut Peer<'_>, to: &mut Peer<'_>, now: Instant, source: SocketAddr) -> usize {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut count = 0;
@@ -32,7 +32,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// What a peer is told of peers without a connection: the kind, who, and the bytes.
+/// Returns the events about unconnected peers: the kind, the address, and the bytes.
 fn take_events(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
     let mut events = Vec::new();
     while let Some(event) = peer.poll_event() {
@@ -48,7 +48,7 @@ fn take_events(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
 }
 
 #[test]
-fn out_of_band_messages_reach_those_who_accept_them() {
+fn out_of_band_messages_reach_peers_that_accept_them() {
     let mut config = server_config();
     config.out_of_band = OutOfBand::Accept;
     let (mut sender, mut receiver) = (peer(client_config()), peer(config));
@@ -71,7 +71,7 @@ fn out_of_band_messages_reach_those_who_accept_them() {
 }
 
 #[test]
-fn out_of_band_messages_cost_nothing_where_they_are_refused() {
+fn refused_out_of_band_messages_cost_nothing() {
     let (mut sender, mut receiver) = (peer(client_config()), peer(server_config()));
     let (now, to) = (Instant::ZERO, address("192.0.2.2:2"));
     assert_eq!(sender.send_out_of_band(now, to, b"hello"), Ok(()));
@@ -100,7 +100,7 @@ fn out_of_band_messages_are_bounded_on_both_sides() {
 }
 
 #[test]
-fn every_server_that_hears_a_broadcast_ping_is_found() {
+fn every_server_that_receives_a_broadcast_ping_is_found() {
     let mut client = peer(client_config());
     let (mut first, mut second) = (peer(server_config()), peer(server_config()));
     assert_eq!((first.set_advertisement(b"first"), second.set_advertisement(b"second")), (Ok(()), Ok(())));
@@ -122,11 +122,11 @@ fn every_server_that_hears_a_broadcast_ping_is_found() {
     assert_eq!(take_events(&mut client), expected);
     let late = written(&Offline::Pong { time: 0, guid: Guid(1), data: b"late" });
     client.handle_datagram(now + Duration::from_secs(5), address("192.0.2.9:1"), &late);
-    assert!(take_events(&mut client).is_empty(), "nobody is listening any more");
+    assert!(take_events(&mut client).is_empty(), "the ping has expired");
 }
 
 #[test]
-fn pongs_that_nobody_asked_for_are_dropped() {
+fn unsolicited_pongs_are_dropped() {
     let mut client = peer(client_config());
     let (now, server) = (Instant::ZERO, address("192.0.2.2:2"));
     let pong = written(&Offline::Pong { time: 0, guid: Guid(1), data: b"x" });
@@ -149,7 +149,7 @@ fn pongs_that_nobody_asked_for_are_dropped() {
 }
 
 #[test]
-fn pongs_and_messages_can_be_taken_apart_each_in_its_order() {
+fn pongs_and_messages_can_be_polled_separately_in_order() {
     let mut config = client_config();
     config.out_of_band = OutOfBand::Accept;
     let (mut here, mut there) = (peer(config), peer(server_config()));

@@ -1,5 +1,5 @@
-//! Clients that come in without a proof of their address: how many there may be, what they are sent, and what they keep
-//! from others.
+//! Clients that connect without a proof of their address: their number, the bytes sent to them, and their effect on
+//! others.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -31,7 +31,7 @@ fn server(places: u16, change: impl FnOnce(&mut Config)) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections: places.into(), blocks: 4_096, block_size: 512 }, config)
 }
 
-/// The datagrams of a whole handshake, which a forger writes without having received anything.
+/// Returns the datagrams of a whole handshake, written by a forger without any received data.
 fn forged_handshake(guid: u64, mtu: u16) -> [Vec<u8>; 4] {
     let request = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let addresses = AddressList::unassigned(10);
@@ -50,12 +50,12 @@ fn acknowledgement(first: u32, last: u32) -> Vec<u8> {
     bytes
 }
 
-/// A client whose datagrams take a while, and are recorded.
+/// A client with latency whose datagrams are recorded.
 struct Client {
     peer: Peer<'static>,
     address: SocketAddr,
     answers_pings: bool,
-    /// The first reply that it got.
+    /// The length of the first reply that it received.
     reply_1: usize,
     events: Vec<OwnedEvent>,
 }
@@ -113,7 +113,7 @@ impl Path {
         Self { server, opened: Vec::new(), now: START, one_way, to_server: Vec::new(), to_client: Vec::new() }
     }
 
-    /// A millisecond passes. Datagrams to the client for which `drops` is true are lost.
+    /// Lets a millisecond pass. Datagrams to the client for which `drops` returns true are lost.
     fn step(&mut self, client: &mut Client, mut drops: impl FnMut(&[u8]) -> bool) {
         let now = self.now;
         client.peer.handle_timeout(now);
@@ -150,7 +150,7 @@ impl Path {
     }
 }
 
-/// Whether a datagram has a pong of a connection.
+/// Returns whether a datagram contains a pong of a connection.
 fn has_pong(datagram: &[u8]) -> bool {
     let mut reader = Reader::new(datagram);
     let Ok(DatagramHeader::Data { .. }) = DatagramHeader::read(&mut reader) else { return false };
@@ -170,8 +170,8 @@ fn arrived(queue: &mut Vec<(Instant, Vec<u8>)>, now: Instant) -> Vec<Vec<u8>> {
     due.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// Attack A4: handshakes that are forged to the end and kept alive by forged acknowledgements, for as long as three
-/// minutes. Ten seconds and ten seconds again bring another ration, and the places stay the same.
+/// Attack A4: complete forged handshakes, kept alive for up to three minutes by forged acknowledgements. The ration
+/// refills every ten seconds, but the number of places does not grow.
 #[test]
 fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
     let mut server = server(100, |_| {});
@@ -198,19 +198,19 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
         let places = server.connections().count();
         assert!(places <= 12, "{places} of 100 places after {second} s");
     }
-    // Clients that give a cookie back come in.
+    // Clients that return a cookie can connect.
     let mut path = Path::new(server, Duration::from_millis(20));
     path.now = now;
     let mut client = Client::new(now, ([203, 0, 113, 7], 1), 7);
     path.run(&mut client, Duration::from_secs(1));
     assert!(client.is_connected());
-    assert_eq!(client.reply_1, 32, "it was asked for a cookie");
+    assert_eq!(client.reply_1, 32, "a cookie was required");
 }
 
-/// A client that shows that it receives what is sent to its address is no longer one of the few that may be forged.
+/// A client that proves that it receives at its address no longer counts as possibly forged.
 #[test]
-fn a_client_that_answers_a_ping_leaves_room_for_another_one() {
-    // The ration fills up again in 10 s, and has the place back at once where the address is validated.
+fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
+    // The ration refills in 10 s, and gets the place back at once where the address is validated.
     for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
     {
         let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
@@ -226,10 +226,10 @@ fn a_client_that_answers_a_ping_leaves_room_for_another_one() {
     }
 }
 
-/// Attack A4: however long a forger goes on, it has the only place of a server with one, one of up to seven, two of 8 to 15, and an
-/// eighth of more.
+/// Attack A4: over any time a forger gets the only place of a server with one, one place of up to seven, two of 8
+/// to 15, and an eighth of more.
 #[test]
-fn a04_forged_connections_have_one_place_or_two_of_small_servers() {
+fn a04_forged_connections_get_at_most_two_places_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
         let mut server = server(places, |_| {});
         let mut now = START;
@@ -251,9 +251,9 @@ fn a04_forged_connections_have_one_place_or_two_of_small_servers() {
     }
 }
 
-/// Attack A4: the forger has the victim sent the greeting of the application, ten large messages.
+/// Attack A4: the forger directs the application's greeting, ten large messages, to a victim.
 #[test]
-fn a04_a_forged_connection_is_sent_three_times_its_bytes_whatever_the_application_says() {
+fn a04_a_forged_connection_receives_at_most_three_times_its_bytes() {
     for (policy, mtu) in
         [(CookiePolicy::Automatic, 1_492), (CookiePolicy::Off, 1_492), (CookiePolicy::Off, 576)]
     {
@@ -286,15 +286,16 @@ fn a04_a_forged_connection_is_sent_three_times_its_bytes_whatever_the_applicatio
                 now = server.poll_timeout().unwrap_or(end).clamp(now + Duration::from_micros(1), end);
                 server.handle_timeout(now);
             }
-            // Besides messages there is a ping of 16 bytes a second, for as long as the connection lives.
+            // In addition to messages, a ping of 16 bytes is sent each second while the connection lasts.
             let most = 3 * bytes_in + 16 * usize::try_from(second.min(11)).expect("few seconds");
             assert!(bytes <= most, "{bytes} bytes for {bytes_in} after {second} s, {policy:?}, {mtu}");
         }
-        assert_eq!((opened, server.connections().count()), (1, 0), "it opened, and was given up");
+        assert_eq!((opened, server.connections().count()), (1, 0), "it opened, and was abandoned");
     }
 }
 
-/// How long the greeting of a server takes, ten large messages, where datagrams to the client are dropped by `drops`.
+/// Returns the time that a server's greeting of ten large messages takes if `drops` selects the lost datagrams to
+/// the client.
 fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -> Duration {
     let mut path = Path::new(server(8, |config| config.cookies = cookies), Duration::from_millis(50));
     let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
@@ -320,16 +321,16 @@ fn greeting_takes(cookies: CookiePolicy, mut drops: impl FnMut(usize) -> bool) -
     panic!("the greeting does not arrive: {cookies:?}");
 }
 
-/// A client without a cookie gets what its request 1 has paid for at once, and the rest a round trip of 100 ms later.
+/// A client without a cookie gets the budget of its request 1 at once, and the rest a round trip of 100 ms later.
 #[test]
-fn a_greeting_waits_for_the_proof_of_the_address_and_no_longer() {
+fn a_greeting_waits_only_for_the_proof_of_the_address() {
     let with_cookie = greeting_takes(CookiePolicy::Required, |_| false);
     let without = greeting_takes(CookiePolicy::Automatic, |_| false);
     assert!(
         without <= with_cookie + Duration::from_millis(110),
         "{without:?}, with a cookie {with_cookie:?}"
     );
-    // What shows the address is lost, and everything else that is sent at first.
+    // The datagram that validates the address is lost, or any other of the first ones.
     for lost in 1..=8 {
         let with_cookie = greeting_takes(CookiePolicy::Required, |number| number <= lost);
         let without = greeting_takes(CookiePolicy::Automatic, |number| number <= lost);
@@ -340,9 +341,9 @@ fn a_greeting_waits_for_the_proof_of_the_address_and_no_longer() {
     }
 }
 
-/// Connections that are forged in the name of a player's address take none of the places that the address may have.
+/// Connections forged in the name of a player's address take none of the places that the address may have.
 #[test]
-fn a_player_comes_in_beside_connections_forged_from_its_address() {
+fn a_player_connects_beside_connections_forged_from_its_address() {
     type Change = fn(&mut Config);
     let changes: [Change; 3] = [
         |config| config.max_per_address = Some(2),
@@ -369,9 +370,9 @@ fn a_player_comes_in_beside_connections_forged_from_its_address() {
     }
 }
 
-/// An operator who bans the addresses of refused clients must not ban those that a forger names.
+/// An operator that bans the addresses of refused clients must not ban forged ones.
 #[test]
-fn a_refused_client_is_named_with_whether_its_address_is_its_own() {
+fn a_refused_client_is_reported_with_its_address_validation() {
     for (cookies, expected) in
         [(CookiePolicy::Off, false), (CookiePolicy::Automatic, false), (CookiePolicy::Required, true)]
     {
@@ -397,9 +398,9 @@ fn a_refused_client_is_named_with_whether_its_address_is_its_own() {
     }
 }
 
-/// Requests with another version from many ports do not change the list of addresses that a client gets.
+/// Requests with another version from many ports do not change the list of addresses that a client receives.
 #[test]
-fn nobody_changes_the_lists_that_others_get() {
+fn requests_of_others_do_not_change_a_clients_list() {
     for (own, others, addresses) in [(11, 6, 20), (6, 11, 10)] {
         let mut server = server(8, |_| {});
         let client = SocketAddr::from(([203, 0, 113, 7], 4_000));
@@ -424,9 +425,9 @@ fn nobody_changes_the_lists_that_others_get() {
     }
 }
 
-/// A flood of first requests is a load, too: others keep their places in the table of those that are asked for no cookie.
+/// A flood of first requests counts as load too: others keep their places in the table of clients without cookies.
 #[test]
-fn a_flood_of_first_requests_has_cookies_asked_for() {
+fn a_flood_of_first_requests_makes_cookies_required() {
     let mut server = server(8, |_| {});
     let request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     let mut lengths = Vec::new();
@@ -440,9 +441,9 @@ fn a_flood_of_first_requests_has_cookies_asked_for() {
     assert_eq!(answers(&mut server, later)[0].1.len(), 28, "until it is over");
 }
 
-/// Two clients ask at once for the only place without a cookie. Neither is one that knows no cookies.
+/// Two clients compete for the only place without a cookie. Neither counts as lacking cookie support.
 #[test]
-fn a_client_that_was_asked_for_no_cookie_is_not_noted_as_one_that_knows_none() {
+fn a_client_that_needed_no_cookie_is_not_counted_as_lacking_support() {
     for pongs_per_second in [1_000, 0] {
         let mut server = server(4, |config| config.pongs_per_second = pongs_per_second);
         let from = |port| SocketAddr::from(([203, 0, 113, 7], port));
@@ -459,14 +460,14 @@ fn a_client_that_was_asked_for_no_cookie_is_not_noted_as_one_that_knows_none() {
         assert_eq!(RakNet::advice(&server), None);
         let dropped = |server: &Peer<'_>, reason| server.stats().dropped(reason);
         assert_eq!(dropped(&server, DropReason::CookieRequested), 1);
-        // One that comes again without it is, and gets no further answer.
+        // A client that repeats its request without the cookie is counted and gets no further answer.
         for _ in 0..1_000 {
             server.handle_datagram(START, from(2), &request_2(ClientSecurity::None, 2));
         }
         assert!(answers(&mut server, START).is_empty());
         assert_eq!(dropped(&server, DropReason::MissingCookie), 1_000);
         assert!(RakNet::advice(&server).is_some());
-        // Its neighbours have all their pongs.
+        // Its neighbours still get all their pongs.
         let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
         for host in 0..20 {
             server.handle_datagram(START, ([203, 0, 113, 100 + host], 1).into(), &ping);
@@ -475,9 +476,9 @@ fn a_client_that_was_asked_for_no_cookie_is_not_noted_as_one_that_knows_none() {
     }
 }
 
-/// Acknowledgements of datagrams that were never sent are no sign of life.
+/// Acknowledgements of datagrams that were never sent do not count as activity.
 #[test]
-fn a_forged_acknowledgement_of_what_was_never_sent_keeps_no_connection_alive() {
+fn acknowledgements_of_unsent_datagrams_keep_no_connection_alive() {
     let mut path = Path::new(server(8, |_| {}), Duration::from_millis(20));
     let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
     path.run(&mut client, Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! The protocol version that a client announces, and how long it tries.
+//! The protocol version that a client announces, and the duration of its attempts.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,13 +14,13 @@ const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 const GUID: Guid = Guid(7);
 
-/// A client whose datagrams are looked at and answered by hand.
+/// A client whose datagrams are inspected and answered by hand.
 struct Client {
     peer: Peer<'static>,
     now: Instant,
     /// The version, the MTU and the time in milliseconds of each first request.
     requests: Vec<(u8, u16, u64)>,
-    /// How many second requests it sent.
+    /// The number of second requests.
     second_requests: usize,
     failure: Option<(ConnectFailure, u64)>,
 }
@@ -56,7 +56,7 @@ impl Client {
         self.hear(&Offline::Pong { time: 0, guid: GUID, data });
     }
 
-    /// Takes what the client sends and tells now.
+    /// Takes the datagrams and events of the client.
     fn look(&mut self) {
         let mut buffer = [0; MAX_DATAGRAM];
         while let Some(transmit) = self.peer.poll_transmit(self.now, &mut buffer) {
@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Lets the time pass until the attempt fails, at most until `end` in milliseconds.
+    /// Lets time pass until the attempt fails, at most until `end` in milliseconds.
     fn wait(&mut self, end: u64) {
         let end = Instant::from_micros(end * 1_000);
         while let Some(next) = self.peer.poll_timeout().filter(|next| *next <= end && self.failure.is_none())
@@ -93,7 +93,7 @@ fn within(timeout: Duration) -> ConnectOptions<'static> {
 }
 
 #[test]
-fn a_client_goes_on_with_the_version_that_the_server_names() {
+fn a_client_continues_with_the_version_that_the_server_names() {
     let mut config = client_config();
     config.protocol_version = 9;
     let mut net = Net::with(peer(config), peer(server_config()), Default::default(), 1);
@@ -104,7 +104,7 @@ fn a_client_goes_on_with_the_version_that_the_server_names() {
     assert!(matches!(net.client[0], OwnedEvent::Disconnected(..)));
 }
 
-/// Some servers hear nothing from an address for a while after a request with another version.
+/// Some servers ignore an address for a while after a request with another version.
 #[test]
 fn a_client_outlasts_a_server_that_blocks_it() {
     let mut client = Client::new(client_config());
@@ -113,7 +113,7 @@ fn a_client_outlasts_a_server_that_blocks_it() {
     assert_eq!(client.requests, [(6, 1492, 0), (6, 1492, 500)]);
     client.hear_incompatible(11);
     client.hear_incompatible(11);
-    assert_eq!(client.requests[2..], [(11, 1492, 600)], "at once, and no more for the late answer");
+    assert_eq!(client.requests[2..], [(11, 1492, 600)], "at once, and not again for the late answer");
     client.wait(20_600);
     assert_eq!(client.failure, None);
     let all = &client.requests[2..];
@@ -134,7 +134,7 @@ fn a_client_outlasts_a_server_that_blocks_it() {
 }
 
 #[test]
-fn a_version_that_the_application_insists_on_is_not_changed() {
+fn a_version_fixed_by_the_application_is_not_changed() {
     let mut client = Client::new(client_config());
     let fixed = ConnectOptions { protocol_version: Some(10), ..ConnectOptions::default() };
     client.connect(&fixed);
@@ -145,9 +145,9 @@ fn a_version_that_the_application_insists_on_is_not_changed() {
     assert_eq!(client.requests, [(11, 1492, 0)], "it was remembered all the same");
 }
 
-/// A server that names the version that it was just told, or another one each time, is not asked for ever.
+/// If a server names the version just used, or another one each time, the attempt ends.
 #[test]
-fn a_server_that_accepts_no_version_is_given_up() {
+fn an_attempt_ends_if_the_server_accepts_no_version() {
     for versions in [&[6][..], &[11, 11, 11], &[9, 10, 11, 12]] {
         let mut client = Client::new(client_config());
         client.connect(&ConnectOptions::default());
@@ -162,7 +162,7 @@ fn a_server_that_accepts_no_version_is_given_up() {
 }
 
 #[test]
-fn a_pong_tells_the_version_of_bedrock() {
+fn a_pong_reveals_the_version_of_bedrock() {
     let mut config = client_config();
     for (version, pong, announced) in [
         (6, &b"\0\x05MCPE;"[..], 11),
@@ -179,9 +179,9 @@ fn a_pong_tells_the_version_of_bedrock() {
     }
 }
 
-/// A forged pong of a thousand servers takes no memory: what nobody asked for is not even looked at.
+/// Forged pongs of a thousand servers take no memory: unsolicited ones are not even parsed.
 #[test]
-fn versions_of_servers_that_were_not_asked_are_not_remembered() {
+fn versions_in_unsolicited_pongs_are_not_remembered() {
     let mut client = Client::new(client_config());
     client.hear(&Offline::Pong { time: 0, guid: GUID, data: b"\0\x05MCPE;" });
     client.hear_incompatible(11);
@@ -190,7 +190,7 @@ fn versions_of_servers_that_were_not_asked_are_not_remembered() {
 }
 
 #[test]
-fn an_attempt_takes_the_time_that_it_is_given() {
+fn an_attempt_lasts_for_its_timeout() {
     let mut client = Client::new(client_config());
     client.connect(&within(Duration::from_millis(2_750)));
     client.wait(60_000);
@@ -211,9 +211,9 @@ fn an_attempt_takes_the_time_that_it_is_given() {
     assert_eq!(client.failure, Some((silent, 19_750)));
 }
 
-/// The time is that of the whole handshake, also of the part inside the connection.
+/// The timeout covers the whole handshake, including the part inside the connection.
 #[test]
-fn an_attempt_takes_the_time_that_it_is_given_until_it_is_open() {
+fn the_timeout_of_an_attempt_covers_the_whole_handshake() {
     for (options, end) in [(within(Duration::from_secs(3)), 3_000), (ConnectOptions::default(), 11_000)] {
         let mut client = Client::new(client_config());
         client.connect(&options);
@@ -225,7 +225,7 @@ fn an_attempt_takes_the_time_that_it_is_given_until_it_is_open() {
     }
 }
 
-/// The data of the pongs of a server, on the wire and as a client is told.
+/// Returns the data of a server's pongs, on the wire and as a client receives it.
 fn pong_of(server: Config, client: Config, said: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut server, mut client) = (peer(server), peer(client));
     assert_eq!(server.set_advertisement(said), Ok(()));
@@ -258,10 +258,10 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
     assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");
 }
 
-/// Clients of Minecraft Bedrock misread a pong without its length, and a server that says that it is one of theirs is
-/// asked by them.
+/// Clients of Minecraft Bedrock misread a pong without its length, and they ping a server whose advertisement has
+/// their format.
 #[test]
-fn an_advertisement_like_bedrocks_has_its_length() {
+fn a_bedrock_advertisement_has_its_length() {
     for said in [&b"MCPE;a game;594;1.20.13;2;20;"[..], b"MCEE;a class;594;1.20.13;2;20;"] {
         let mut prefixed = vec![0, u8::try_from(said.len()).expect("a short text")];
         prefixed.extend(said);
@@ -269,7 +269,7 @@ fn an_advertisement_like_bedrocks_has_its_length() {
         assert_eq!(
             pong_of(accepting(&[6]), client_config(), said).0,
             said,
-            "no client of theirs could connect"
+            "no Bedrock client could connect"
         );
         let mut raw = server_config();
         raw.pong_framing = Some(PongFraming::Raw);
@@ -292,7 +292,7 @@ fn the_framing_of_pongs_can_be_forced_on_both_sides() {
     assert_eq!(pong_of(server.clone(), client, b"a game"), (prefixed.clone(), prefixed));
     let client = forced(client_config(), PongFraming::Prefixed);
     assert_eq!(pong_of(server, client.clone(), b"a game").1, raw);
-    assert_eq!(pong_of(accepting(&[6]), client, b"a game").1, raw, "what has no length is left as it came");
+    assert_eq!(pong_of(accepting(&[6]), client, b"a game").1, raw, "data without a length is unchanged");
 }
 
 #[test]
@@ -310,5 +310,5 @@ fn an_advertisement_leaves_room_for_its_length() {
     });
     let mut buffer = [0; MAX_DATAGRAM];
     let pong = server.poll_transmit(Instant::ZERO, &mut buffer).expect("a pong").payload;
-    assert_eq!(pong[33..], [0, 0], "also where nothing was said");
+    assert_eq!(pong[33..], [0, 0], "also by default");
 }

@@ -1,4 +1,4 @@
-//! What an attacker can try with a handshake (docs/secure.md#what-it-protects-and-what-not).
+//! Attacks on a handshake (docs/secure.md#what-it-protects-and-what-not).
 
 use rakwire::raknet::Guid;
 use rakwire::secure::{ConnectToken, IDENTITY, OpenError, PublicKey, ServerKeyField, TokenClaims, TokenKey};
@@ -6,7 +6,7 @@ use rakwire::secure::{ConnectToken, IDENTITY, OpenError, PublicKey, ServerKeyFie
 use super::*;
 
 #[test]
-fn nothing_negotiated_can_be_changed() {
+fn changed_negotiated_values_are_detected() {
     for identity in [false, true] {
         let stage = || if identity { Stage::with_identity() } else { Stage::new(None) };
         let said = stage().negotiated;
@@ -27,7 +27,7 @@ fn nothing_negotiated_can_be_changed() {
 }
 
 #[test]
-fn flags_and_the_announced_key_cannot_be_changed() {
+fn changed_flags_and_announced_keys_are_detected() {
     let announced = StaticKey::from_bytes([9; 32]).public().hash();
     let bits = [2, 40, 63].into_iter().flat_map(|at| (0..8).map(move |bit| (at, 1 << bit)));
     for (at, bit) in bits {
@@ -46,7 +46,7 @@ fn flags_and_the_announced_key_cannot_be_changed() {
             "byte {at}, bit {bit:#x}"
         );
     }
-    // The MTU of reply 1 alone is not covered: relays lower it.
+    // Only the MTU of reply 1 is not authenticated, because relays lower it.
     let mut stage = Stage::new(None);
     let field = stage.server.field(576);
     let challenge =
@@ -55,7 +55,7 @@ fn flags_and_the_announced_key_cannot_be_changed() {
 }
 
 #[test]
-fn no_changed_bit_of_a_challenge_is_answered() {
+fn a_challenge_with_a_changed_bit_is_not_answered() {
     for mut stage in [Stage::new(None), Stage::with_identity()] {
         let challenge = stage.challenge().expect("a trusted key");
         for bit in 0..CHALLENGE * 8 {
@@ -71,7 +71,7 @@ fn no_changed_bit_of_a_challenge_is_answered() {
 }
 
 #[test]
-fn no_changed_bit_of_an_answer_is_believed() {
+fn an_answer_with_a_changed_bit_is_refused() {
     for make in [|| Stage::new(None), Stage::with_identity] {
         let mut stage = make();
         let challenge = stage.challenge().expect("a trusted key");
@@ -79,7 +79,7 @@ fn no_changed_bit_of_an_answer_is_believed() {
         for bit in 0..ANSWER * 8 {
             let mut changed = *handshake.answer();
             changed[bit / 8] ^= 1 << (bit % 8);
-            // The same one again, as no attempt tries so many answers.
+            // A new handshake with the same values, because no attempt tries so many answers.
             let mut stage = make();
             assert_eq!(stage.challenge(), Ok(challenge));
             assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DoesNotOpen), "bit {bit}");
@@ -92,12 +92,12 @@ fn no_changed_bit_of_an_answer_is_believed() {
 }
 
 #[test]
-fn an_answer_counts_with_the_guid_of_the_reply_that_was_answered() {
+fn an_answer_is_bound_to_the_guid_of_its_reply() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
     let genuine = stage.negotiated.server;
-    // Somebody repeats reply 1 with another GUID, and changes that of reply 2 to it.
+    // An attacker repeats reply 1 with another GUID, and changes that of reply 2 to it.
     stage.negotiated.server = Guid(genuine.0 ^ 1);
     stage.challenge().expect("the same key");
     assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DoesNotOpen));
@@ -106,7 +106,7 @@ fn an_answer_counts_with_the_guid_of_the_reply_that_was_answered() {
 }
 
 #[test]
-fn forged_replies_make_a_client_compute_for_a_while_only() {
+fn forged_replies_cause_only_bounded_computation() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
@@ -116,7 +116,7 @@ fn forged_replies_make_a_client_compute_for_a_while_only() {
     }
     stage.negotiated.cookie = 9_999;
     assert_eq!(stage.challenge(), Err(HandshakeError::TooMany));
-    // The first is not pushed out, and the newest is tried too.
+    // The first challenge is kept, and the newest is tried too.
     for _ in 0..100 {
         assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DoesNotOpen));
     }
@@ -126,7 +126,7 @@ fn forged_replies_make_a_client_compute_for_a_while_only() {
 }
 
 #[test]
-fn no_changed_bit_of_proof_or_identity_is_believed() {
+fn a_proof_or_identity_with_a_changed_bit_is_refused() {
     for bit in 0..(32 + IDENTITY) * 8 {
         let mut stage = Stage::with_identity();
         let (mut established, handshake, mut at_server) = stage.answered();
@@ -164,14 +164,14 @@ fn a_pattern_and_an_identity_must_agree() {
 }
 
 #[test]
-fn a_forged_version_is_noticed() {
+fn a_forged_version_is_detected() {
     let mut stage = Stage::new(None);
     stage.versions = Versions { announced: 6, first: 11 };
     let challenge = stage.challenge().expect("a trusted key");
     assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::Downgrade));
     stage.versions = Versions { announced: 6, first: 9 };
     let challenge = stage.challenge().expect("a trusted key");
-    assert!(stage.respond(&challenge).is_ok(), "a server that does not know 9 said so itself");
+    assert!(stage.respond(&challenge).is_ok(), "a server without support for 9 named another version itself");
 }
 
 #[test]
@@ -187,14 +187,14 @@ fn a_substituted_key_gets_no_connection() {
         &mut stage.random,
     );
     assert_eq!(challenge, Err(HandshakeError::KeyMismatch));
-    // One who has the server's public key and not its private one cannot answer.
+    // An attacker with only the server's public key cannot answer.
     let challenge = stage.challenge().expect("a trusted key");
     stage.server = attacker;
     assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen));
 }
 
 #[test]
-fn points_of_low_order_are_no_keys() {
+fn points_of_low_order_are_refused() {
     let mut one = [0; 32];
     one[0] = 1;
     for point in [[0; 32], one] {
@@ -218,7 +218,7 @@ fn points_of_low_order_are_no_keys() {
 }
 
 #[test]
-fn a_key_or_challenge_of_the_original_is_told_apart() {
+fn keys_and_challenges_of_the_original_are_recognised() {
     let mut stage = Stage::new(None);
     stage.trust = ServerTrust::Any;
     let theirs = core::array::from_fn::<u8, 64, _>(|index| index as u8 ^ 0x5A);
@@ -229,14 +229,14 @@ fn a_key_or_challenge_of_the_original_is_told_apart() {
 }
 
 #[test]
-fn a_replayed_handshake_gets_a_server_nowhere_the_attacker_can_follow() {
+fn a_replayed_handshake_has_keys_unknown_to_the_attacker() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     let (first, mut first_keys) = stage.respond(&challenge).expect("a good challenge");
     let mut established = stage.accept(first.answer()).expect("a good answer");
     let mut recorded = [0x84; 64];
     let length = established.protection.seal(START, &mut recorded, 40).expect("room");
-    // Later the same request 2 is answered with another ephemeral key, so nothing recorded opens.
+    // Later the same request 2 is answered with another ephemeral key, so no recorded datagram opens.
     let (mut second, mut second_keys) = stage.respond(&challenge).expect("a good challenge");
     assert_ne!(first.answer(), second.answer());
     let mut replayed = recorded;
@@ -244,12 +244,13 @@ fn a_replayed_handshake_gets_a_server_nowhere_the_attacker_can_follow() {
     assert_eq!(
         second.finish(&mut second_keys, &established.proof, None, START),
         Err(IdentityError::Invalid),
-        "nor does the proof fit"
+        "the proof is invalid too"
     );
     assert!(first_keys.open(START, &mut recorded[..length]).is_ok());
 }
 
-/// What a second server says in clear, to whom the first one, which the client trusts, passes on what it gets.
+/// Returns the cleartext of a second server, to which the first one, trusted by the client, relays what it
+/// receives.
 fn at_another_server(client: Option<StaticKey>) -> Stage {
     let mut other = Stage::new(client);
     other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
@@ -265,7 +266,7 @@ fn at_another_server(client: Option<StaticKey>) -> Stage {
     other
 }
 
-/// A dishonest server has a client's challenge answered by another one, with each selection of clear fields rewritten.
+/// A dishonest server relays a client's challenge to another one, with each subset of the clear fields rewritten.
 #[test]
 fn a_challenge_for_one_server_is_not_answered_by_another() {
     for client in [None, Some(StaticKey::from_bytes([2; 32]))] {
@@ -288,14 +289,14 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
                 assert_eq!(answered, Some(HandshakeError::DoesNotOpen), "{rewritten:#b}, pattern {pattern}");
             }
         }
-        assert!(stage.respond(&challenge).is_ok(), "it is a good one where it belongs");
+        assert!(stage.respond(&challenge).is_ok(), "it is valid at its own server");
     }
 }
 
-/// A dishonest server makes a challenge of its own at another one and gives out the client's identity as its own, or the
-/// other server's answer as its own.
+/// A dishonest server challenges another one itself, and passes off the client's identity, or the other server's
+/// answer, as its own.
 #[test]
-fn what_is_meant_for_one_server_is_worth_nothing_at_another() {
+fn identities_and_answers_are_bound_to_their_server() {
     let mut stage = Stage::with_identity();
     let (for_attacker, ..) = stage.answered();
     let (identity, proof) = (for_attacker.identity, for_attacker.proof);
@@ -317,7 +318,7 @@ fn what_is_meant_for_one_server_is_worth_nothing_at_another() {
 }
 
 #[test]
-fn a_stolen_token_is_worth_nothing_without_the_key_of_its_owner() {
+fn a_stolen_token_is_useless_without_its_owners_key() {
     let mut random = SeededRandom::new([8; 32]);
     let backend = TokenKey::generate(&mut random);
     let mut stage = Stage::with_identity();
@@ -331,8 +332,9 @@ fn a_stolen_token_is_worth_nothing_without_the_key_of_its_owner() {
             stage = Stage::new(Some(StaticKey::from_bytes([99; 32])));
         }
         let (established, handshake, mut at_server) = stage.answered();
-        let shown =
-            finish(handshake, &mut at_server, &established).expect("it is an identity").expect("it is shown");
+        let shown = finish(handshake, &mut at_server, &established)
+            .expect("the identity is valid")
+            .expect("it is shown");
         assert_eq!(backend.open(connect.sealed, &server, &shown.key, 50).err(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What a handshake leads to.
+//! Outcomes of handshakes.
 
 use rakwire::secure::{KnownServer, ServerKeyField};
 
@@ -17,7 +17,7 @@ fn a_client_without_an_identity_and_a_server_have_the_same_keys() {
 }
 
 #[test]
-fn an_identity_is_shown_and_changes_the_keys() {
+fn an_identity_is_authenticated_and_changes_the_keys() {
     let mut stage = Stage::with_identity();
     let key = stage.identity.as_ref().expect("there is one").public();
     let (mut established, handshake, mut at_server) = stage.answered();
@@ -51,7 +51,7 @@ fn the_data_of_an_identity_has_a_limit() {
 }
 
 #[test]
-fn an_identical_reply_gets_the_identical_request_and_that_the_identical_answer() {
+fn repeated_replies_and_requests_get_identical_answers() {
     let mut stage = Stage::new(None);
     let challenge = stage.challenge().expect("a trusted key");
     assert_eq!(stage.challenge(), Ok(challenge));
@@ -68,7 +68,7 @@ fn an_identical_reply_gets_the_identical_request_and_that_the_identical_answer()
 }
 
 #[test]
-fn an_answer_may_fit_the_first_challenge_or_the_newest() {
+fn an_answer_may_match_the_first_or_the_newest_challenge() {
     let mut stage = Stage::new(None);
     let first_said = stage.negotiated;
     let challenges: Vec<[u8; CHALLENGE]> = (0..3)
@@ -96,7 +96,7 @@ fn an_answer_may_fit_the_first_challenge_or_the_newest() {
 }
 
 #[test]
-fn a_forged_answer_before_the_right_one_does_no_harm() {
+fn a_forged_answer_before_the_genuine_one_is_harmless() {
     let mut stage = Stage::with_identity();
     let challenge = stage.challenge().expect("a trusted key");
     let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
@@ -107,7 +107,7 @@ fn a_forged_answer_before_the_right_one_does_no_harm() {
 }
 
 #[test]
-fn trust_is_in_the_key_its_hash_a_known_server_or_anybody() {
+fn a_client_trusts_a_key_a_hash_a_record_or_any_server() {
     let [ours, next, other] = [1, 8, 9].map(|byte| StaticKey::from_bytes([byte; 32]).public());
     let known = |key, next: Option<_>| ServerTrust::Known(KnownServer { key, next });
     for (trust, is_trusted) in [
@@ -148,7 +148,7 @@ fn a_server_may_require_an_identity() {
 }
 
 #[test]
-fn addresses_of_both_versions_and_none_are_negotiated() {
+fn ipv4_ipv6_and_unassigned_addresses_are_negotiated() {
     for (server, client) in
         [("0.0.0.0:0", "192.0.2.2:1"), ("[2001:db8::1]:7", "[2001:db8::2%3]:9"), ("192.0.2.1:1", "[::1]:9")]
     {

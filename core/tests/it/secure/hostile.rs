@@ -1,10 +1,10 @@
-//! The models that the fuzz target shares, over generated inputs.
+//! The models that the fuzz targets share, over generated inputs.
 
 use crate::model::random::Random;
 use crate::model::{secure, secure_crossing, secure_peers};
 
 #[test]
-fn every_promise_is_kept_whatever_bytes_come() {
+fn all_guarantees_hold_for_arbitrary_bytes() {
     let mut random = Random::new(17);
     for run in 0..10_000 {
         let input = secure::input(&mut random);
@@ -15,7 +15,7 @@ fn every_promise_is_kept_whatever_bytes_come() {
 }
 
 #[test]
-fn a_server_outlives_whatever_becomes_of_its_datagrams() {
+fn a_server_survives_any_treatment_of_its_datagrams() {
     let mut random = Random::new(23);
     for run in 0..100 {
         let length = random.below(400) as usize;
@@ -27,7 +27,7 @@ fn a_server_outlives_whatever_becomes_of_its_datagrams() {
 }
 
 #[test]
-fn no_order_of_two_attempts_that_cross_makes_a_plain_connection_of_a_secure_one() {
+fn crossing_attempts_never_downgrade_a_secure_one() {
     let mut random = Random::new(29);
     for run in 0..300 {
         let length = random.below(40) as usize;

@@ -1,4 +1,4 @@
-//! Secure connections, without a connection around them: the handshake, attacks on it, and committed vectors.
+//! The building blocks of secure connections: handshakes, attacks on them, and committed vectors.
 
 mod attacks;
 mod handshake;
@@ -18,7 +18,7 @@ use rakwire::secure::{
 const START: Instant = Instant::ZERO;
 const SIX: Versions = Versions { announced: 6, first: 6 };
 
-/// A client, a server, and what they say in clear.
+/// A client, a server, and the cleartext between them.
 struct Stage {
     server: ServerIdentity,
     client: ClientHandshake,
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// One whose client has an identity.
+    /// Creates a stage whose client has an identity.
     fn with_identity() -> Self {
         Self::new(Some(StaticKey::from_bytes([2; 32])))
     }
@@ -84,7 +84,7 @@ impl Stage {
         self.client.accept(answer, server, &self.reply.client, self.reply.mtu, identity, START)
     }
 
-    /// The handshake up to the answer, and what both have then.
+    /// Runs the handshake up to the answer, and returns the state of both sides.
     fn answered(&mut self) -> (Established, ServerHandshake, DatagramProtection) {
         let challenge = self.challenge().expect("a trusted key");
         let (handshake, at_server) = self.respond(&challenge).expect("a good challenge");
@@ -102,7 +102,7 @@ fn finish(
     handshake.finish(at_server, &established.proof, identity, START)
 }
 
-/// Whether what one seals, the other opens.
+/// Returns whether a datagram that one side seals opens at the other.
 fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> bool {
     let mut datagram = [0x84; 64];
     let length = from.seal(START, &mut datagram, 40).expect("room");

@@ -1,4 +1,4 @@
-//! The committed vectors of secure connections: made with fixed keys, and checked by another implementation too.
+//! The committed vectors of secure connections, made with fixed keys; another implementation checks them too.
 
 use rakwire::secure::{
     ConnectToken, KeyHash, MAX_CONNECT_TOKEN, SecureRandom, TokenClaims, TokenKey, TokenServer,
@@ -13,7 +13,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Random bytes that are not: those of the vectors, in their order.
+/// A deterministic source of "random" bytes: those of the vectors, in order.
 struct Fixed(Vec<u8>);
 
 impl SecureRandom for Fixed {
@@ -28,7 +28,7 @@ fn seed(byte: u8) -> [u8; 32] {
     core::array::from_fn(|index| byte.wrapping_mul(3).wrapping_add(index as u8))
 }
 
-/// A stage whose keys and random bytes are those of the vectors.
+/// Creates a stage with the keys and random bytes of the vectors.
 fn stage(has_identity: bool, server_address: &str, client_address: &str) -> Stage {
     let mut stage = Stage::new(has_identity.then(|| StaticKey::from_bytes(seed(2))));
     stage.server = ServerIdentity::new(StaticKey::from_bytes(seed(1)));
@@ -40,7 +40,7 @@ fn stage(has_identity: bool, server_address: &str, client_address: &str) -> Stag
     stage
 }
 
-/// A handshake with fixed keys and the datagrams behind it, as an entry of the file.
+/// Returns a handshake with fixed keys and the datagrams after it, as an entry of the file.
 fn handshake(name: &str, has_identity: bool, server_address: &str, client_address: &str) -> Value {
     let mut stage = stage(has_identity, server_address, client_address);
     let field = stage.server.field(1492);
@@ -82,7 +82,7 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
     })
 }
 
-/// The connection request, what follows it, and what follows two minutes later under new keys.
+/// Returns the connection request, the datagrams after it, and those two minutes later under new keys.
 fn datagrams(
     mut established: Established,
     answered: ServerHandshake,
@@ -113,7 +113,7 @@ fn datagrams(
     datagrams.into()
 }
 
-/// A challenge to a server that sets a flag without a meaning yet, which the prologue has as it was sent.
+/// Returns a challenge to a server that sets a reserved flag, which the prologue contains as it was sent.
 fn challenge_to_unknown_flags() -> Value {
     let mut stage = stage(false, "192.0.2.1:19132", "192.0.2.2:50000");
     let mut field = stage.server.field(1492);
@@ -123,7 +123,7 @@ fn challenge_to_unknown_flags() -> Value {
     let challenge =
         client.challenge(trust, false, &field, negotiated, SIX, &mut random).expect("a trusted key");
     json!({
-        "name": "a flag that means nothing yet",
+        "name": "a reserved flag",
         "server_public": hex(&stage.server.public().0),
         "client_ephemeral": hex(&seed(3)),
         "server_guid": format!("{:016x}", stage.negotiated.server.0),
@@ -157,7 +157,7 @@ fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
     })
 }
 
-/// What a backend gives to a client.
+/// Returns the connect token that a backend issues to a client.
 fn connect_token(name: &str, servers: &[(u8, &'static str)], sealed: &[u8]) -> Value {
     let named = |(key, name): &(u8, &'static str)| TokenServer {
         key: StaticKey::from_bytes(seed(*key)).public(),
@@ -208,9 +208,9 @@ fn all() -> Value {
     })
 }
 
-/// `SECURE_VECTORS=FILE` writes the file anew, which only a change of the protocol may do.
+/// `SECURE_VECTORS=FILE` regenerates the file, which only a change of the protocol may do.
 #[test]
-fn committed_vectors() {
+fn committed_vectors_match() {
     if let Ok(file) = std::env::var("SECURE_VECTORS") {
         let text = serde_json::to_string_pretty(&all()).expect("JSON");
         std::fs::write(file, text + "\n").expect("a place to write to");

@@ -1,5 +1,7 @@
-//! An allocator that counts. There is one for the whole process, and so is its count: beside other tests it would count
-//! theirs. So whoever uses it is a program of its own, and has one test.
+//! A counting allocator.
+//!
+//! It counts for the whole process, including any other tests, so a test that uses it must be a program of its own
+//! with a single test.
 
 use std::alloc::System;
 

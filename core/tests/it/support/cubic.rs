@@ -1,5 +1,7 @@
-//! A flow that is no RakNet: CUBIC (RFC 9438), as the TCP of most systems has it, with datagrams of the same length. Nothing
-//! but its window is that of TCP: a lost datagram counts when a later one brings the same bytes.
+//! A flow with CUBIC (RFC 9438), the congestion control of most TCP implementations, with datagrams of the same
+//! length.
+//!
+//! Only its window is that of TCP: a lost datagram counts as delivered when a later one carries the same bytes.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -7,28 +9,28 @@ use std::collections::BTreeMap;
 
 use rakwire::{Instant, Machine, Transmit};
 
-/// Bytes of a datagram, without IP and UDP headers.
+/// The length of a datagram, without IP and UDP headers.
 pub(crate) const DATAGRAM: usize = 1_464;
-/// RFC 9438 section 5: the growth of the window, and its reduction.
+/// RFC 9438, section 5: the growth constant of the window, and the multiplicative decrease factor.
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// RFC 9438 section 4.3: growth while the flow keeps up with Reno.
+/// RFC 9438, section 4.3: the growth in the Reno-friendly region.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const INITIAL_WINDOW: f64 = 10.0;
-/// Later datagrams that arrived after which one counts as lost (RFC 5681 section 3.2).
+/// The number of later arrivals after which a datagram counts as lost (RFC 5681, section 3.2).
 const REORDERING: u64 = 3;
-/// The shortest timeout, and the longest wait of a receiver before it acknowledges (as Linux has them).
+/// The shortest timeout, and the longest delay of an acknowledgement, as in Linux.
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 const ACK_DELAY: Duration = Duration::from_millis(40);
 
-/// The window in datagrams.
+/// The congestion window in datagrams.
 struct Window {
     datagrams: f64,
     slow_start_until: f64,
-    /// The window before the last reduction, and the one that the flow would have there by Reno.
+    /// The window before the last reduction, and the estimated window of Reno.
     max: f64,
     reno: f64,
-    /// When the growth since the last reduction began, and the window then.
+    /// The start of the current growth and the window at that time.
     epoch: Option<(Instant, f64)>,
 }
 
@@ -59,7 +61,8 @@ impl Window {
         }
     }
 
-    /// A loss: less, and the next maximum lower if this one was not reached (fast convergence, section 4.7).
+    /// Reduces the window after a loss, with a lower next maximum if this one was not reached (fast convergence,
+    /// RFC 9438, section 4.7).
     fn reduce(&mut self) {
         let is_lower = self.datagrams < self.max;
         self.max = if is_lower { self.datagrams * (1.0 + BETA) / 2.0 } else { self.datagrams };
@@ -68,14 +71,14 @@ impl Window {
         self.epoch = None;
     }
 
-    /// Nothing arrives any more.
+    /// Restarts from a minimal window after a timeout.
     fn restart(&mut self) {
         self.reduce();
         self.datagrams = 1.0;
     }
 }
 
-/// A sender that always has something to send, from a time on.
+/// A sender that always has data to send, from a start time on.
 pub(crate) struct CubicSender {
     to: SocketAddr,
     starts: Instant,
@@ -85,10 +88,10 @@ pub(crate) struct CubicSender {
     newest_acked: Option<u64>,
     /// Losses of datagrams before this one belong to the last reduction.
     recovery_until: u64,
-    /// The smoothed round trip and its variation, in seconds; zero before the first.
+    /// The smoothed round trip and its variation, in seconds; zero before the first sample.
     round_trip: f64,
     variation: f64,
-    /// When something was acknowledged last: the timeout begins anew then (RFC 6298 section 5.3).
+    /// The time of the last acknowledgement, which restarts the timeout (RFC 6298, section 5.3).
     acked_at: Instant,
     backoff: u32,
 }
@@ -178,13 +181,13 @@ impl Machine for CubicSender {
     }
 }
 
-/// Acknowledges every second datagram, one behind a gap at once.
+/// Acknowledges every second datagram, and one after a gap at once.
 pub(crate) struct CubicReceiver {
     to: SocketAddr,
     next: u64,
     unacknowledged: Vec<u64>,
     due: Option<Instant>,
-    /// Datagrams that arrived.
+    /// The number of received datagrams.
     pub(crate) arrived: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What an attacker writes, and what that costs the peer that it is sent to.
+//! Forged datagrams, and their cost for the receiving peer.
 
 use core::net::SocketAddr;
 
@@ -18,7 +18,7 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// The capsule of a message of one kind, with its numbers.
+/// Returns the capsule header of a message with this reliability and these numbers.
 pub(crate) fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
     CapsuleHeader {
         reliability,
@@ -31,7 +31,7 @@ pub(crate) fn capsule(reliability: Reliability, reliable: u32, order: u32) -> Ca
     }
 }
 
-/// A datagram of data with one capsule.
+/// Returns a data datagram with one capsule.
 pub(crate) fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(number) });
     let bits = u16::try_from(payload.len() * 8).expect("a short payload");
@@ -40,7 +40,7 @@ pub(crate) fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u
     bytes
 }
 
-/// A complaint about all numbers from `first` to `last`, some times over.
+/// Returns a negative acknowledgement of all numbers from `first` to `last`, repeated.
 pub(crate) fn missing(first: u32, last: u32, times: u16) -> Vec<u8> {
     let mut bytes = written(&DatagramHeader::Nack { records: times });
     let record = written(&Record { first: U24::new(first), last: U24::new(last) });
@@ -53,7 +53,7 @@ pub(crate) fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
     written(&Offline::Request2 { security, server, mtu: 1_492, guid: Guid(guid) })
 }
 
-/// Takes everything that a peer has to say: to whom, and which bytes.
+/// Takes all pending datagrams of a peer with their destinations.
 pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut answers = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec
     answers
 }
 
-/// How many bytes a peer has to say, without keeping them.
+/// Returns the total length of a peer's pending datagrams, without keeping them.
 pub(crate) fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;

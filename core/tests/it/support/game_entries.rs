@@ -1,4 +1,4 @@
-//! Checks an entry of a file of vectors of the Game Protocol's transport, whose form `docs/game-protocol.md` states.
+//! Checks an entry of a vector file of the Game Protocol's transport; docs/game-protocol.md specifies the format.
 
 use rakwire::Instant;
 use rakwire::game_protocol::wire::{HandshakeWord, Header, MAX_PACKET, Position};
@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 const NOW: Instant = Instant::from_micros(1_000_000);
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 
-/// Whether an entry of a category holds, or why not. `entries` are all of the file: some belong together.
+/// Checks an entry of a category. `entries` are all entries of the file, because some belong together.
 ///
 /// # Errors
-/// One line.
+/// One line with the reason.
 pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Result<(), String> {
     match category {
         "handshake" => check_handshake(entries, entry),
@@ -24,7 +24,7 @@ pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Res
     }
 }
 
-/// A bare number; and of the three of a session, that the third is made of the others.
+/// Checks a bare number; in a session of three, the third must be the XOR of the others.
 fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
     let number = handshake(entry)?;
     let mut buffer = [0; MAX_PACKET];
@@ -49,14 +49,14 @@ fn handshake(entry: &Json) -> Result<HandshakeWord, String> {
     if u64::from(number.0) == expected { Ok(number) } else { Err(format!("reads {}", number.0)) }
 }
 
-/// A payload cut into datagrams. Those of the longest payloads are headers only.
+/// Checks a payload that is cut into datagrams. Those of the longest payloads are headers only.
 fn check_chunking(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let length = value.get("payload_len").and_then(Json::as_u64).ok_or("no length")?;
     let length = usize::try_from(length).map_err(|error| error.to_string())?;
     let reliability = match value.get("reliable").and_then(Json::as_bool) {
         Some(false) => Reliability::Unreliable,
-        // The vector of the empty payload does not say it.
+        // The vector of the empty payload does not specify it.
         Some(true) | None => Reliability::Reliable,
     };
     let payload: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
@@ -82,7 +82,7 @@ fn sequence(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[2], packet[3]])
 }
 
-/// One datagram: what is read; and of those that the original sends, that they are written the same.
+/// Checks that a datagram is read as specified, and that one of the original implementation is written identically.
 fn check_packet(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let field = |name: &str| value.get(name).and_then(Json::as_u64).ok_or_else(|| format!("no {name}"));
@@ -118,7 +118,8 @@ fn check_packet(entry: &Json) -> Result<(), String> {
     same(&[writer.finish().to_vec()], &[bytes])
 }
 
-/// Datagrams into a peer: what it answers and what it delivers. Where the original dies, nothing is delivered.
+/// Checks a peer's answers to datagrams and the messages that it delivers. Where the original crashes, nothing is
+/// delivered.
 fn check_receive(entry: &Json) -> Result<(), String> {
     let value = entry.get("value").ok_or("no value")?;
     let (mut server, _) = server(0);
@@ -134,7 +135,8 @@ fn check_receive(entry: &Json) -> Result<(), String> {
     same(&delivered, &expected).map_err(|why| format!("deliveries: {why}"))
 }
 
-/// A message of a real session: its datagrams make the payload, and the payload makes the datagrams.
+/// Checks a message of a captured session: its datagrams reassemble to the payload, and the payload is cut into the
+/// datagrams.
 fn check_live(entry: &Json) -> Result<(), String> {
     let packets = list_of(entry, "hex")?;
     let payload = unhex(&text_of(entry, "payload_hex")?)?;
@@ -143,7 +145,7 @@ fn check_live(entry: &Json) -> Result<(), String> {
     for packet in &packets {
         server.handle_datagram(NOW, CLIENT.into(), packet);
     }
-    // Acknowledgements are no part of the vector.
+    // Acknowledgements are not part of the vector.
     output(&mut server);
     same(&messages(&mut server), std::slice::from_ref(&payload))?;
     let reliability = if first[0] & 1 == 0 { Reliability::Unreliable } else { Reliability::Reliable };
@@ -151,7 +153,7 @@ fn check_live(entry: &Json) -> Result<(), String> {
     same(&output(&mut server), &packets)
 }
 
-/// A server with one connection, whose sequences start where they are told.
+/// Returns a server with one connection, whose sequences start at `first`.
 fn server(first: u16) -> (Peer<'static>, rakwire::game_protocol::ConnectionId) {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 1;

@@ -1,4 +1,4 @@
-//! Two peers of the Game Protocol joined by the simulator, with their events kept in lists.
+//! Two peers of the Game Protocol connected by the simulator, with their events in lists.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -16,10 +16,10 @@ pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
 pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 pub(crate) const START: Instant = Instant::from_micros(1_000_000);
 
-/// More steps than any run takes.
+/// A limit of steps that no run reaches.
 const STEPS: usize = 200_000;
 
-/// What an application was told, with the bytes copied.
+/// An event of an application, with the bytes copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
@@ -28,7 +28,7 @@ pub(crate) enum OwnedEvent {
     Message(ConnectionId, Reliability, Vec<u8>),
 }
 
-/// A client that repeats itself, for servers that keep no state.
+/// Returns a client that repeats its messages, for stateless servers.
 pub(crate) fn client_config() -> Config {
     let mut config = Config::new([1; 32]);
     config.redial = Redial::SamePort(Duration::from_millis(300));
@@ -46,7 +46,7 @@ pub(crate) fn peer(config: Config) -> Peer<'static> {
     Peer::with_capacity(Capacity { connections, blocks: 8_192, block_size: 512 }, config)
 }
 
-/// The payload of the golden vectors.
+/// Returns the payload of the golden vectors.
 pub(crate) fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
@@ -69,14 +69,14 @@ pub(crate) fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>) {
     }
 }
 
-/// Everything that a peer is told now.
+/// Takes all pending events of a peer.
 pub(crate) fn take_events(peer: &mut Peer<'_>) -> Vec<OwnedEvent> {
     let mut list = Vec::new();
     tell(peer, &mut list);
     list
 }
 
-/// The messages of a list of events.
+/// Returns the messages in a list of events.
 pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
     events
         .iter()
@@ -86,7 +86,7 @@ pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Why the connection of a list of events ended.
+/// Returns the reason of the end in a list of events.
 pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     events.iter().find_map(
         |event| {
@@ -95,7 +95,7 @@ pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
     )
 }
 
-/// Takes every datagram that a peer has to send.
+/// Takes all pending datagrams of a peer.
 pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_PACKET];
     let mut datagrams = Vec::new();
@@ -105,12 +105,12 @@ pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<
     datagrams
 }
 
-/// The same without the addresses.
+/// Takes the same without the addresses.
 pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
     output(peer, now).into_iter().map(|(_, packet)| packet).collect()
 }
 
-/// Opens a connection of `address` with a server by hand, as a client that uses `salt` would, and returns its name.
+/// Opens a connection from `address` to a server by hand, as a client with `salt` would, and returns its ID.
 pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> ConnectionId {
     let seasoning = seasoning(server, now, address, salt);
     server.handle_datagram(now, address, &seasoning);
@@ -121,7 +121,7 @@ pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, sa
     }
 }
 
-/// Has a server challenge `address`, and returns the right answer.
+/// Makes a server challenge `address`, and returns the right answer.
 pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> [u8; 4] {
     server.handle_datagram(now, address, &salt.to_be_bytes());
     let answers = output(server, now);
@@ -131,20 +131,20 @@ pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr
     (salt ^ pepper).to_be_bytes()
 }
 
-/// A server with one connection, which is `CLIENT`'s.
+/// Returns a server with one connection, that of `CLIENT`.
 pub(crate) fn server_with_client() -> (Peer<'static>, ConnectionId) {
     let mut server = peer(server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
     (server, id)
 }
 
-/// Gives a server one packet of `CLIENT` and returns what it answers.
+/// Delivers one packet of `CLIENT` to a server and returns its answers.
 pub(crate) fn feed(server: &mut Peer<'_>, packet: &[u8]) -> Vec<Vec<u8>> {
     server.handle_datagram(START, CLIENT.into(), packet);
     packets(server, START)
 }
 
-/// A packet of a chunk.
+/// Returns the packet of a chunk.
 pub(crate) fn packet(flags: u8, chunk: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
     let [high, low] = sequence.to_be_bytes();
     [&[flags, chunk, high, low], body].concat()
@@ -156,7 +156,7 @@ pub(crate) fn dropped(peer: &Peer<'_>, reason: DropReason) -> u64 {
 
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
-    /// What the client, `a`, was told, and what the server, `b`, was told.
+    /// The events of the client, `a`, and of the server, `b`.
     pub(crate) client: Vec<OwnedEvent>,
     pub(crate) server: Vec<OwnedEvent>,
 }
@@ -179,7 +179,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server);
     }
 
-    /// Steps until `done`, for `time` and no longer.
+    /// Steps until `done`, for at most `time`.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         for _ in 0..STEPS {
@@ -198,7 +198,7 @@ impl Net {
             pair.step();
         }
         panic!(
-            "something is due for ever: {:?} {:?}",
+            "a deadline is always in the past: {:?} {:?}",
             self.pair.a.poll_timeout(),
             self.pair.b.poll_timeout()
         );
@@ -208,7 +208,7 @@ impl Net {
         self.run_until(time, |_| false);
     }
 
-    /// Opens a connection and returns its names on both sides.
+    /// Opens a connection and returns its IDs on both sides.
     pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");

@@ -1,4 +1,4 @@
-//! Checks a file of vectors of the Game Protocol as far as its transport goes.
+//! Checks the transport's part of a vector file of the Game Protocol.
 
 use serde_json::Value as Json;
 
@@ -8,10 +8,10 @@ use super::vectors::Tally;
 /// Categories that other parts of the project check.
 const ELSEWHERE: [&str; 3] = ["rabbit", "rabbit_decode", "message"];
 
-/// Checks the vectors of the transport in `text`. Those of the messages and their encoding are left out and counted.
+/// Checks the vectors of the transport in `text`. Those of messages and their encoding are skipped and counted.
 ///
 /// # Errors
-/// One line that says why this is no file of vectors.
+/// One line with the reason why this is not a vector file.
 pub(crate) fn check(text: &str) -> Result<(Tally, usize), String> {
     let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let entries = file.as_array().ok_or("the file holds no JSON list")?;

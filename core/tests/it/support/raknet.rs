@@ -1,4 +1,4 @@
-//! Two peers joined by the simulator, with their events kept in lists.
+//! Two peers connected by the simulator, with their events in lists.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use rakwire::raknet::{
 };
 use rakwire::sim::{Conditions, Pair};
 
-/// What an application was told, with the bytes copied.
+/// An event of an application, with the bytes copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
@@ -40,10 +40,10 @@ pub(crate) fn peer(config: Config) -> Peer<'static> {
 
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
-    /// What the client, `a`, was told, and what the server, `b`, was told.
+    /// The events of the client, `a`, and of the server, `b`.
     pub(crate) client: Vec<OwnedEvent>,
     pub(crate) server: Vec<OwnedEvent>,
-    /// Why the server has refused clients.
+    /// The reasons for which the server has refused clients.
     pub(crate) refused: Vec<RefuseReason>,
 }
 
@@ -70,7 +70,7 @@ impl Net {
         tell(&mut self.pair.b, &mut self.server, &mut self.refused);
     }
 
-    /// Steps until `done`, at most for `time`.
+    /// Steps until `done`, for at most `time`.
     pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         loop {
@@ -92,7 +92,7 @@ impl Net {
         self.run_until(time, |_| false);
     }
 
-    /// Opens a connection and returns its names on both sides.
+    /// Opens a connection and returns its IDs on both sides.
     pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");
@@ -134,7 +134,7 @@ fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>, refused: &mut Vec<Ref
     }
 }
 
-/// The messages of a list of events.
+/// Returns the messages in a list of events.
 pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
     events
         .iter()

@@ -6,17 +6,17 @@ use rakwire::sim::Conditions;
 
 use super::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
-/// The key of the server.
+/// Returns the key of the server.
 pub(crate) fn server_key() -> StaticKey {
     StaticKey::from_bytes([0x5E; 32])
 }
 
-/// The key of a client with an identity.
+/// Returns the key of a client with an identity.
 pub(crate) fn client_key() -> StaticKey {
     StaticKey::from_bytes([0xC1; 32])
 }
 
-/// A server that offers security; `ask` says what it requires.
+/// Returns a server that offers security; `ask` sets its requirements.
 pub(crate) fn secure_server(ask: impl FnOnce(&mut ServerIdentity)) -> Config {
     let mut identity = ServerIdentity::new(server_key());
     ask(&mut identity);
@@ -39,7 +39,7 @@ pub(crate) fn secure_client(identity: Option<StaticKey>) -> Config {
     config
 }
 
-/// Connects securely, to whom it trusts.
+/// Returns options for a secure connection with this trust.
 pub(crate) fn trusting(trust: ServerTrust) -> ConnectOptions<'static> {
     ConnectOptions { trust: Some(trust), ..ConnectOptions::default() }
 }
@@ -59,7 +59,7 @@ impl Net {
         self.pair.a.connect_with(self.pair.now, to, options).expect("a free slot")
     }
 
-    /// Opens a connection with options, and returns its names on both sides.
+    /// Opens a connection with options, and returns its IDs on both sides.
     pub(crate) fn open(&mut self, options: &ConnectOptions<'_>) -> (ConnectionId, ConnectionId) {
         let client = self.dial(options);
         let opened = |events: &[OwnedEvent]| {
@@ -74,6 +74,6 @@ impl Net {
         assert_eq!(opened(&self.client), Some(client), "{:?}", self.client);
         self.client.clear();
         self.server.clear();
-        (client, server.expect("the server was told"))
+        (client, server.expect("the server was notified"))
     }
 }

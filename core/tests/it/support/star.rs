@@ -1,4 +1,4 @@
-//! A server and many clients, each behind a path of the same latency, whatever the protocol.
+//! A server and many clients of either protocol, each behind a path of the same latency.
 
 use core::cmp::Reverse;
 use core::net::SocketAddr;
@@ -10,15 +10,16 @@ use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// When a datagram arrives, what number it has among those that do so then, and where it comes from and goes to.
+/// The arrival time of a datagram, its number among those of the same time, its source, its destination and its
+/// bytes.
 type Transit = Reverse<(Instant, u64, SocketAddr, SocketAddr, Vec<u8>)>;
 
 pub(crate) struct Client<P: Protocol> {
     pub(crate) peer: Peer<'static, P>,
     pub(crate) id: ConnectionId,
-    /// Its connection, as the server knows it.
+    /// The ID of its connection at the server.
     pub(crate) at_server: Option<ConnectionId>,
-    /// Whether it still sends and receives.
+    /// True while it sends and receives.
     pub(crate) is_alive: bool,
     pub(crate) received: usize,
 }
@@ -27,9 +28,9 @@ pub(crate) struct Star<P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) server: Peer<'static, P>,
     pub(crate) clients: Vec<Client<P>>,
-    /// How many messages of each client the server has read.
+    /// The number of messages of each client that the server has read.
     pub(crate) read: Vec<usize>,
-    /// How many connections the server was told to have ended.
+    /// The number of ended connections at the server.
     pub(crate) ended: usize,
     by_id: HashMap<ConnectionId, usize>,
     transits: BinaryHeap<Transit>,
@@ -52,7 +53,7 @@ fn index(address: SocketAddr) -> Option<usize> {
 }
 
 impl<P: Protocol> Star<P> {
-    /// A server with `capacity` and `clients` connections to it.
+    /// Creates a server with `capacity` and `clients` connections to it.
     pub(crate) fn connected(capacity: Capacity, mut config: P::Config, clients: usize) -> Self {
         *P::max_incoming(&mut config) = capacity.connections as u16;
         let mut star = Self {
@@ -75,7 +76,7 @@ impl<P: Protocol> Star<P> {
             star.clients.push(Client { peer, id, at_server: None, is_alive: true, received: 0 });
             star.run_for(Duration::from_millis(1));
         }
-        // Some got no cookie and ask again: others had taken the places without one meanwhile.
+        // Clients without a cookie whose places were taken meanwhile repeat their request.
         star.run_for(Duration::from_secs(3));
         let opened = star.clients.iter().filter(|client| client.at_server.is_some()).count();
         assert_eq!(opened, clients, "all are connected");
@@ -100,7 +101,7 @@ impl<P: Protocol> Star<P> {
                 None => self.server.handle_datagram(at, from, &bytes),
                 Some(client) => self.clients[client].peer.handle_datagram(at, from, &bytes),
             }
-            // As a driver does, so that few answers wait at a time.
+            // As in a driver, so that few answers wait at a time.
             match index(to) {
                 None => self.serve(),
                 Some(client) => self.drive(client),

@@ -1,9 +1,10 @@
-//! A mode that seals nothing but shows whether whoever uses it keeps the rules: eleven bytes at the end of a datagram.
+//! A protection that encrypts nothing but shows whether its user keeps the rules, with eleven bytes at the end of a
+//! datagram.
 
 use rakwire::wire::protection::PacketProtection;
 
-/// Eight bytes of a checksum over all before them, then the datagram's number in three; what is not newer than what was
-/// opened before does not open.
+/// Eight bytes of a checksum over all bytes before, then the datagram's number in three bytes. A number that is not
+/// above the highest one opened before is refused.
 #[derive(Debug, Default)]
 pub(crate) struct TestProtection {
     sealed: u32,
@@ -42,7 +43,7 @@ impl PacketProtection for TestProtection {
     }
 }
 
-/// Leaves the first bit as it is, by which routing knows a datagram of a connection.
+/// Inverts all bits except the first, by which routing recognises a datagram of a connection.
 fn flip(plain: &mut [u8]) {
     plain.iter_mut().for_each(|byte| *byte = !*byte);
     if let Some(first) = plain.first_mut() {
@@ -50,7 +51,7 @@ fn flip(plain: &mut [u8]) {
     }
 }
 
-/// FNV-1a: finds every single changed byte, which is enough for a test and for nothing else.
+/// Returns an FNV-1a checksum: it detects every single changed byte, which suffices for tests only.
 fn sum(plain: &[u8], number: &[u8]) -> [u8; SUM] {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
     plain.iter().chain(number).fold(0xCBF2_9CE4_8422_2325, step).to_be_bytes()

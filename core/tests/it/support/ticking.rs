@@ -1,4 +1,4 @@
-//! A peer that acknowledges like others do: only when its clock ticks, everything at once.
+//! A peer that acknowledges like other implementations: everything at once at each tick of a clock.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 use rakwire::{Instant, Machine, Transmit};
 
-/// Records that one datagram has room for.
+/// The number of records that fit into one datagram.
 const ROOM: usize = 200;
 
 pub(crate) struct Ticking {
@@ -64,7 +64,7 @@ impl Machine for Ticking {
 
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         let mut own = [0; MAX_DATAGRAM];
-        // Everything goes to the one peer of the test.
+        // All datagrams go to the only peer of the test.
         let mut to = SocketAddr::from(([0, 0, 0, 0], 0));
         if let Some(remote) = self.peer.connections().next().and_then(|id| self.peer.connection(id)) {
             to = remote.remote;

@@ -1,4 +1,4 @@
-//! Checks a file of vectors, whose form `docs/raknet.md` states.
+//! Checks a vector file; docs/raknet.md specifies its format.
 
 use std::net::SocketAddr;
 
@@ -13,11 +13,11 @@ use serde_json::{Map, Value as Json};
 
 use super::recorder::{Field, Recorder};
 
-/// What became of the vectors of a file.
+/// The results of a vector file.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
-    /// A line for each vector that failed.
+    /// A line for each failed vector.
     pub(crate) failures: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Category {
 /// Checks the vectors in `text`.
 ///
 /// # Errors
-/// One line that says why this is no file of vectors.
+/// One line with the reason why this is not a vector file.
 pub(crate) fn check(text: &str) -> Result<Tally, String> {
     let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let file = file.as_object().ok_or("the file holds no JSON object")?;
@@ -74,12 +74,12 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// What was read, and how it is written again.
+/// A packet that was read, and the means to write it again.
 struct Decoded<'a> {
     fields: Vec<Field<'a>>,
     /// The fields of each capsule or record.
     parts: Vec<Vec<Field<'a>>>,
-    /// Why the capsules of a datagram ended before its bytes did.
+    /// The error that ended the capsules of a datagram early.
     ended: Option<WireError>,
     written: Vec<u8>,
 }
@@ -127,7 +127,7 @@ fn check_parts(entry: &Map<String, Json>, parts: &[Vec<Field<'_>>]) -> Result<()
     Ok(())
 }
 
-/// Compares the fields that are named; a name that occurs more than once has a list of values.
+/// Compares the named fields; a name that occurs several times has a list of values.
 fn check_fields(expected: &Map<String, Json>, fields: &[Field<'_>]) -> Result<(), String> {
     for (name, expected) in expected {
         let found: Vec<Value<'_>> =
@@ -263,7 +263,7 @@ fn sizes_of(entry: &Map<String, Json>) -> Result<SecuritySizes, String> {
     }
 }
 
-/// The bytes of an entry, with the zeros that `pad_to` asks for.
+/// Returns the bytes of an entry, with the zeros of `pad_to`.
 fn bytes_of(entry: &Map<String, Json>) -> Result<Vec<u8>, String> {
     let text = entry.get("hex").and_then(Json::as_str).ok_or("hex is missing")?;
     let mut bytes = from_hex(text)?;

@@ -1,4 +1,4 @@
-//! Messages to the application of which RakNet fixes the layout, and its local events.
+//! Messages to the application with a layout fixed by RakNet, and its local events.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,14 +10,14 @@ use super::laws::{Ends, check, written};
 use super::values::{HEAD, addresses, guids};
 
 proptest! {
-    /// The message takes what is left.
+    /// The message takes the remaining bytes.
     #[test]
     fn timestamp(time: u64, message in vec(any::<u8>(), 0..600)) {
         let packet = Notice::Timestamp { time, message: &message };
         check(&packet, &written(&packet)?, Ends::From(9));
     }
 
-    /// The data takes what is left; it travels inside an out-of-band message.
+    /// The data takes the remaining bytes; it travels inside an out-of-band message.
     #[test]
     fn advertise_system(guid in guids(), data in vec(any::<u8>(), 0..398)) {
         let packet = Notice::Advertise { data: &data };

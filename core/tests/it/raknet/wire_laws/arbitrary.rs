@@ -1,4 +1,4 @@
-//! Bytes that nobody wrote, and sealed datagrams.
+//! Arbitrary bytes, and sealed datagrams.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ use super::laws::written;
 use crate::support::recorder::{Field, Recorder};
 use crate::support::test_protection::TestProtection;
 
-/// Bytes that get further than noise does: an id, zeros and versions of addresses among the rest, and the magic at one
-/// of its places.
+/// Returns bytes that get further than noise: an id, zeros and address versions, and the magic at one of its
+/// places.
 fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![4 => any::<u8>(), 2 => Just(0_u8), 1 => Just(1_u8), 2 => Just(4_u8), 1 => Just(6_u8)];
@@ -35,25 +35,25 @@ fn likely_bytes() -> impl Strategy<Value = Vec<u8>> {
 /// Reads a packet and writes it again.
 type Through = fn(&mut Recorder<'_>) -> Result<Vec<u8>, WireError>;
 
-/// Checks that what `bytes` read as has the same fields when it was written and read again. Of `flags`, the bits of
-/// `mask` count.
+/// Checks that a packet read from `bytes` has the same fields after it was written and read again. Only the bits of
+/// `mask` count in `flags`.
 fn check_arbitrary(bytes: &[u8], mask: u64, through: Through) {
     let mut first = Recorder::new(bytes);
     let Ok(again) = through(&mut first) else { return };
     let mut second = Recorder::new(&again);
-    let thrice = through(&mut second).expect("what was written reads");
+    let thrice = through(&mut second).expect("a written packet can be read");
     assert_eq!(again, thrice);
     assert_eq!(second.remaining(), 0);
     let (first, second) = (first.fields(), second.fields());
     assert_eq!(counting(&first, mask), counting(&second, mask));
 }
 
-/// The fields without what a writer makes uniform: padding, what is left of a cut-off field, hints.
+/// Returns the fields without those that a writer normalises: padding, the rest of a truncated field, hints.
 fn counting(fields: &[Field<'_>], mask: u64) -> Vec<String> {
     let first = fields.iter().find(|field| field.name == "first");
     let counts = |field: &&Field<'_>| match field.name {
         "padding" | "encryption" | "single" | "cut-off guid" => false,
-        // A run of one number is written as one number.
+        // A run of one number is written as a single number.
         "last" => first.is_none_or(|first| first.value != field.value),
         _ => true,
     };
@@ -89,18 +89,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
     #[test]
-    fn arbitrary_bytes(bytes in vec(any::<u8>(), 0..120)) {
+    fn arbitrary_bytes_obey_the_laws(bytes in vec(any::<u8>(), 0..120)) {
         check_everything(&bytes);
     }
 
     #[test]
-    fn likely_bytes_of_packets(bytes in likely_bytes()) {
+    fn likely_bytes_of_packets_obey_the_laws(bytes in likely_bytes()) {
         check_everything(&bytes);
     }
 
-    /// Sealed datagrams open as they were; what was changed, cut, forged or seen before does not open.
+    /// A sealed datagram opens unchanged; a changed, truncated, forged or repeated one does not open.
     #[test]
-    fn seals(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
+    fn sealed_datagrams_obey_the_laws(plain in vec(any::<u8>(), 0..1_400), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut datagram = [&plain[..], &[0; 11]].concat();
         prop_assert_eq!(Plain.seal(&mut datagram, plain.len()), Some(plain.len()));
         prop_assert_eq!(Plain.open(&mut datagram[..plain.len()]), Some(plain.len()));

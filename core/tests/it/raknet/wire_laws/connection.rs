@@ -1,4 +1,4 @@
-//! Messages inside a connection, for RakNet itself.
+//! RakNet's own messages inside a connection.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ proptest! {
         check(&pong, &written(&pong)?, Ends::Fixed);
     }
 
-    /// The password takes what is left.
+    /// The password takes the remaining bytes.
     #[test]
     fn connection_request(
         (sizes, proof, identity) in sizes().prop_flat_map(|sizes| {
@@ -43,7 +43,7 @@ proptest! {
         }
     }
 
-    /// The addresses take what is left before the times.
+    /// The addresses take the bytes before the times.
     #[test]
     fn connection_request_accepted(
         client in addresses(),
@@ -58,7 +58,7 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(1 + address_size(&client) + 2 + 16));
     }
 
-    /// The addresses take what is left before the times.
+    /// The addresses take the bytes before the times.
     #[test]
     fn new_incoming_connection(
         server in addresses(),
@@ -72,7 +72,7 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(1 + address_size(&server) + 16));
     }
 
-    /// The GUID may be cut off.
+    /// The GUID may be truncated.
     #[test]
     fn invalid_password(guid in proptest::option::of(guids())) {
         let packet = Control::InvalidPassword { guid };
@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// The type may be missing.
+/// The type may be absent.
 #[test]
 fn remote_system_requires_public_key() {
     let problems = [KeyProblem::ServerKeyMissing, KeyProblem::IdentityMissing, KeyProblem::IdentityInvalid];

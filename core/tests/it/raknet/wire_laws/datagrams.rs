@@ -12,13 +12,13 @@ use super::laws::{Ends, check, written};
 use super::values::u24s;
 
 proptest! {
-    /// The reliability decides which fields there are; the others are zero.
+    /// The reliability determines which fields exist; the others are zero.
     #[test]
     fn capsule_header(header in capsule_headers()) {
         check(&header, &written(&header)?, Ends::Fixed);
     }
 
-    /// A datagram of capsules reads back as what was put into it, and a cut ends it where the first capsule is cut.
+    /// A datagram of capsules is read back, and a truncated one ends at the first truncated capsule.
     #[test]
     fn data_datagram(
         hints in 0_u8..32,
@@ -100,7 +100,7 @@ fn capsule_headers() -> impl Strategy<Value = CapsuleHeader> {
     )
 }
 
-/// The capsules of a datagram, each with the byte that fills its payload.
+/// Returns the capsules of a datagram, each with the byte that fills its payload.
 fn capsules_of(datagram: &[u8]) -> Vec<(CapsuleHeader, u8)> {
     let mut reader = Reader::new(datagram);
     DatagramHeader::read(&mut reader).expect("a header");

@@ -1,4 +1,4 @@
-//! What holds for every packet.
+//! The laws of every packet.
 
 use core::fmt::Debug;
 
@@ -13,14 +13,14 @@ pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Result<Vec<u8>, WireError> 
     Ok(writer.finish().to_vec())
 }
 
-/// Where a packet that is cut off is still one.
+/// The places at which a packet may be truncated.
 #[derive(Clone, Copy)]
 pub(crate) enum Ends {
-    /// Nowhere.
+    /// None.
     Fixed,
-    /// There: its last field may be missing.
+    /// This one: its last field may be absent.
     At(usize),
-    /// From there on: its last field takes what is left.
+    /// From this one on: its last field takes the remaining bytes.
     From(usize),
 }
 
@@ -34,7 +34,7 @@ impl Ends {
     }
 }
 
-/// Checks the laws for a packet; `bytes` are what it wrote.
+/// Checks the laws for a packet that was written as `bytes`.
 pub(crate) fn check<'a, P: Wire<'a> + PartialEq + Debug>(packet: &P, bytes: &'a [u8], ends: Ends) {
     check_with(packet, bytes, ends, P::read);
 }
@@ -46,7 +46,7 @@ pub(crate) fn check_with<'a, P: Wire<'a> + PartialEq + Debug>(
     read: impl Fn(&mut Reader<'a>) -> Result<P, WireError>,
 ) {
     let mut reader = Reader::new(bytes);
-    let found = read(&mut reader).expect("what was written reads");
+    let found = read(&mut reader).expect("a written packet can be read");
     assert_eq!(&found, packet);
     assert_eq!(reader.remaining(), 0);
     assert_eq!(written(&found).as_deref(), Ok(bytes));
@@ -58,7 +58,7 @@ pub(crate) fn check_with<'a, P: Wire<'a> + PartialEq + Debug>(
             Err(_) => {}
             Ok(short) => {
                 assert!(ends.allow(length), "{length} of {} bytes are {short:?}", bytes.len());
-                let again = written(&short).expect("what was read writes");
+                let again = written(&short).expect("a read packet can be written");
                 assert!(prefix.starts_with(&again), "{short:?}");
             }
         }

@@ -1,8 +1,9 @@
-//! The laws of the wire, on generated values.
+//! The laws of the wire format, on generated values.
 //!
-//! For every packet: what was written reads back equal; what was read writes the same bytes; a packet that is cut off is
-//! refused, except where the format leaves its end open (each test says where). And for arbitrary bytes: nothing
-//! panics, and what reads, writes and reads again has the same fields, but for padding and hints.
+//! For every packet: a written packet is read back equal, and a read packet is written as the same bytes. A
+//! truncated packet is refused, except where the format leaves its end open, as each test documents. Arbitrary
+//! bytes never cause a panic, and a packet that is read, written and read again has the same fields, apart from
+//! padding and hints.
 
 mod application;
 mod arbitrary;

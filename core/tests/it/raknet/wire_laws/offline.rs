@@ -1,4 +1,4 @@
-//! Addresses and messages outside of any connection.
+//! Addresses and offline messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ proptest! {
         }
     }
 
-    /// The GUID may be missing.
+    /// The GUID may be absent.
     #[test]
     fn unconnected_ping(time: u64, guid in proptest::option::of(guids()), open: bool) {
         let scope = if open { PingScope::OpenConnections } else { PingScope::Any };
@@ -48,14 +48,14 @@ proptest! {
         check(&packet, &written(&packet)?, Ends::From(HEAD + 8));
     }
 
-    /// The data takes what is left.
+    /// The data takes the remaining bytes.
     #[test]
     fn unconnected_pong(time: u64, guid in guids(), data in vec(any::<u8>(), 0..=399)) {
         let packet = Offline::Pong { time, guid, data: &data };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 16));
     }
 
-    /// The padding takes what is left, and its length is the message.
+    /// The padding takes the remaining bytes, and its length is the message.
     #[test]
     fn open_connection_request_1(protocol: u8, mtu in 46_u16..=1_600) {
         let packet = Offline::Request1 { protocol, mtu };
@@ -64,7 +64,7 @@ proptest! {
         check(&packet, &bytes, Ends::From(HEAD + 1));
     }
 
-    /// A reply with a key may end after its cookie and two bytes: that is one without a key.
+    /// A reply with a key may end after its cookie and two bytes: that is a valid one without a key.
     #[test]
     fn open_connection_reply_1(
         (sizes, key) in sizes().prop_flat_map(|sizes| (Just(sizes), keys(sizes.public_key))),
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// The answer may be missing although the byte announces it.
+    /// The answer may be absent although the flag announces it.
     #[test]
     fn open_connection_reply_2(
         (sizes, answer) in
@@ -146,16 +146,16 @@ proptest! {
         }
     }
 
-    /// The data takes what is left, one byte at least.
+    /// The data takes the remaining bytes, at least one.
     #[test]
     fn out_of_band(guid in guids(), data in vec(any::<u8>(), 1..=399)) {
         let packet = Offline::OutOfBand { guid, data: &data };
         check(&packet, &written(&packet)?, Ends::From(HEAD + 8 + 1));
     }
 
-    /// What a receiver would refuse is not written.
+    /// Data that a receiver would refuse is not written.
     #[test]
-    fn data_that_is_too_long_is_not_written(data in vec(any::<u8>(), 400..500)) {
+    fn oversized_data_is_not_written(data in vec(any::<u8>(), 400..500)) {
         let (guid, time) = (Guid(1), 1);
         prop_assert_eq!(written(&Offline::Pong { time, guid, data: &data }), Err(WireError::BadLength));
         prop_assert_eq!(written(&Offline::OutOfBand { guid, data: &data }), Err(WireError::BadLength));

@@ -1,4 +1,4 @@
-//! Generated values that several packets have.
+//! Generated values that several packets share.
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -23,7 +23,7 @@ pub(crate) fn address_size(address: &SocketAddr) -> usize {
     if address.is_ipv4() { 7 } else { MAX_ADDRESS }
 }
 
-/// Lists of 10 and of 20, both versions mixed.
+/// Returns lists of 10 and of 20 addresses of both IP versions.
 pub(crate) fn address_lists() -> impl Strategy<Value = Vec<SocketAddr>> {
     prop_oneof![vec(addresses(), 10), vec(addresses(), 20), vec(addresses(), 0..10)]
 }
@@ -36,7 +36,8 @@ pub(crate) fn u24s() -> impl Strategy<Value = U24> {
     any::<u32>().prop_map(U24::new)
 }
 
-/// Bytes of a key: not zero, so that a cut-off key is never taken for the padding of a reply without one.
+/// Returns the bytes of a key, without zeros, so that a truncated key is never taken for the padding of a reply
+/// without one.
 pub(crate) fn keys(length: u16) -> impl Strategy<Value = Vec<u8>> {
     vec(1_u8.., usize::from(length))
 }
@@ -46,14 +47,16 @@ pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTS), Just(other)]
 }
 
-/// Cookies whose first byte is not the version of an address. A request 2 without its last bytes may be one without a
-/// cookie otherwise: only the length tells them apart.
+/// Returns cookies whose first byte is not an address version. Otherwise a truncated request 2 could be a valid one
+/// without a cookie, since only the length distinguishes them.
 pub(crate) fn cookies() -> impl Strategy<Value = u32> {
     any::<u32>().prop_filter("looks like an address", |cookie| !matches!(cookie >> 24, 4 | 6))
 }
 
-/// Whether a request 2 without a cookie, cut off in this address, may be one with a cookie: the version, the family and
-/// the upper byte of the port as the cookie, the lower as the flag, and the flow as the beginning of an IPv4 address.
+/// Returns whether a request 2 without a cookie, truncated in this address, may be one with a cookie.
+///
+/// It is then read with the version, the family and the upper byte of the port as the cookie, the lower byte as the
+/// flag, and the flow as the beginning of an IPv4 address.
 pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     match server {
         SocketAddr::V4(_) => false,
@@ -61,5 +64,5 @@ pub(crate) fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
     }
 }
 
-/// Bytes of an id and the magic.
+/// Length of an id and the magic.
 pub(crate) const HEAD: usize = 1 + MAGIC.len();
