@@ -37,7 +37,7 @@ const NOTHING_RUN: u8 = 2;
 
 type Check = fn(&[u8]) -> Kept;
 
-/// The fuzz targets whose corpora the models read.
+/// The fuzz targets with corpora that the models read.
 const TARGETS: [(&str, Check); 5] = [
     ("datagram", wire::datagram),
     ("offline", offline),

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let (mut passed, mut failed, mut messages) = (0_u64, 0_u64, 0);
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     for seed in 0..runs {
         match soak::run(seed) {
             Ok(arrived) => {
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
                 println!("seed {seed}: {broken}");
             }
         }
-        if told.elapsed() > PROGRESS {
-            told = Instant::now();
+        if reported.elapsed() > PROGRESS {
+            reported = Instant::now();
             println!("{} of {runs} runs, {messages} messages", seed + 1);
         }
     }

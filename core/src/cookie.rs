@@ -51,8 +51,9 @@ pub(crate) fn nonce(secret: &[u8; 16], address: &SocketAddr, connection: u64) ->
     hasher.finish() >> 12
 }
 
-/// Returns the cookies of the first kind that are accepted from `address` at `now`: this epoch's and the previous
-/// one's.
+/// Returns the cookies of the first kind that are accepted from `address` at `now`.
+///
+/// These are the ones of this epoch and the previous one.
 pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
     epochs(now).map(|epoch| cookies(secret, address, epoch)[0])
 }

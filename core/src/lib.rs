@@ -1,7 +1,6 @@
-//! Reliable UDP for games from one `no_std` core: RakNet and the Game Protocol for servers, browsers and
-//! microcontrollers.
+//! Reliable UDP for games from one `no_std` core, for servers, browsers and microcontrollers.
 //!
-//! The Game Protocol is the transport of a snow-fight game, specified in docs/game-protocol.md.
+//! It implements RakNet and the Game Protocol, the transport of a snow-fight game (docs/game-protocol.md).
 //!
 //! The crate is *sans-IO*: it uses no socket, no clock and, without the feature `alloc`, no allocator. A program
 //! passes in datagrams and the time, and takes out datagrams, events and the next deadline. The same code therefore
@@ -104,7 +103,7 @@
 //! | `delay-based` | delay-based congestion control | NewReno only |
 //! | `splitting` | messages longer than a datagram | sending one returns [`raknet::SendError::LeftOut`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
 //! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::LeftOut`]; received ones are delivered in order of arrival, outdated ones included |
-//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::LeftOut`]; a connection whose peer uses one ends for lack of memory |
+//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::LeftOut`]; a connection ends for lack of memory if its peer uses one |
 //! | `priorities` | messages that overtake others | messages leave in the order in which they were sent |
 //! | `packing` | queued messages share blocks | each message takes blocks of its own |
 //! | `connections` | more than one connection at once | `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |

@@ -1,5 +1,4 @@
-//! The interface of every protocol machine of the core, and the parsing of addresses with an interface name for
-//! drivers.
+//! The interface of every protocol machine of the core, and addresses with an interface name.
 
 use core::net::SocketAddr;
 

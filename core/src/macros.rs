@@ -1,6 +1,6 @@
-//! Macros for enums whose variants would otherwise be listed several times, and for `Debug` of types with secrets.
+//! Macros for enums, so that variants are listed only once, and for `Debug` of types with secrets.
 
-/// Defines an enum of errors or reasons whose `Display` writes the text given with each variant.
+/// Defines an enum of errors or reasons. Its `Display` writes the text given with each variant.
 macro_rules! error_enum {
     (
         $(#[$meta:meta])*

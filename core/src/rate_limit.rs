@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::time::{Instant, micros};
 
-/// A token bucket whose capacity is one second's worth of tokens.
+/// A token bucket with a capacity of one second's worth of tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
     /// Tokens taken, in thousandths of an answer.
@@ -94,7 +94,7 @@ impl Ration {
         after.is_some()
     }
 
-    /// Returns one event that was taken at `taken_at`, as far as it has not been refilled since.
+    /// Gives back one event that was taken at `taken_at`, as far as it has not been refilled since.
     ///
     /// The refilled part is available already and may have been taken for other events.
     pub(crate) fn give_back(&mut self, taken_at: Instant, now: Instant) {

@@ -129,7 +129,7 @@ fn check(case: &Case) {
     assert_all_is_given_back(&mut net, server, name);
 }
 
-/// Checks that the end of a connection frees an incomplete message, whose parts are in the vector and in blocks.
+/// Checks that the end of a connection frees an incomplete message, with parts in the vector and in blocks.
 fn check_end(case: &Case) {
     let (mut net, server) = connected(case.mtu);
     let before = net.pair.b.stats().dropped(DropReason::DuplicateMessage);

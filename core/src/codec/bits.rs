@@ -59,10 +59,10 @@ const CHUNK_BYTES: usize = 7;
 const HALF: u32 = 32;
 
 mod sealed {
-    /// Arithmetic on a window: eight bytes as a number whose later bits are less (Msb) or more (Lsb) significant.
+    /// Arithmetic on a window: eight bytes as a number. Later bits are less (Msb) or more (Lsb) significant.
     ///
     /// `skip` is below 64 and `count` is 1 to 64. Except in `place`, their sum is at most 64.
-    #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
+    #[expect(unnameable_types, reason = "without a path to its name no other crate can implement it")]
     pub trait Sealed {
         fn load(bytes: [u8; 8]) -> u64;
         fn store(window: u64) -> [u8; 8];
@@ -155,7 +155,7 @@ const fn offset(at: usize) -> u32 {
     (at & 7) as u32
 }
 
-/// The longest part of a buffer whose bit positions fit into `usize`.
+/// The longest buffer of which all bit positions fit into `usize`.
 const MAX_BYTES: usize = usize::MAX / 8;
 
 /// Reads bits from the front of a byte slice.

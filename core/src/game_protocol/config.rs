@@ -189,11 +189,11 @@ error_enum! {
     pub enum ConnectFailure {
         /// No challenge arrived.
         NoAnswer => "the server does not answer",
-        /// The operating system or a router reported the address as unreachable: the port is closed, or no route
-        /// leads to the host.
+        /// The operating system or a router reported the address as unreachable.
         ///
-        /// Only drivers that call [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report this;
-        /// otherwise the reason is [`NoAnswer`](Self::NoAnswer).
+        /// The port is closed, or no route leads to the host. Only drivers that call
+        /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) report this; otherwise the reason is
+        /// [`NoAnswer`](Self::NoAnswer).
         Unreachable => "nothing listens at this address, or no route leads there",
         /// The application cancelled the attempt.
         Cancelled => "the attempt was cancelled",
@@ -236,8 +236,10 @@ drop_reasons! {
         Full,
         /// A right answer to a challenge from an address or network that has reached its connection limit.
         AddressLimit,
-        /// An invalid chunk: an inner one that is not 504 bytes long, a last one that is longer, chunk 255 that is
-        /// not the last, or one that contradicts the others of its payload.
+        /// An invalid chunk.
+        ///
+        /// It is an inner one that is not 504 bytes long, a last one that is longer, chunk 255 that is not the
+        /// last, or one that contradicts the others of its payload.
         BadChunk,
         /// A chunk that arrived before, or that belongs to a delivered payload.
         Duplicate,
@@ -250,7 +252,7 @@ drop_reasons! {
         Expired,
         /// A chunk without memory to store it. It is not acknowledged, so a reliable chunk is resent by the peer.
         NoMemory,
-        /// A chunk whose acknowledgement had no room in the queue. The peer resends it.
+        /// A chunk dropped because the queue had no room for its acknowledgement. The peer resends it.
         AcknowledgementsFull,
         /// An acknowledgement of a chunk that is not in flight.
         UnknownAcknowledgement,

@@ -1,8 +1,7 @@
-//! The Game Protocol, the transport of the game "snow-fight": messages in chunks over UDP, each reliable or
-//! unreliable.
+//! The Game Protocol: messages in chunks over UDP, each reliable or unreliable.
 //!
-//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for this protocol; the endpoint documents how to run
-//! it.
+//! It is the transport of the game "snow-fight". A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) for
+//! this protocol; the endpoint documents how to run it.
 //!
 //! Messages are not ordered: each is delivered when it is complete. There is no congestion control: everything is
 //! sent at once. docs/game-protocol.md specifies the wire format and the differences from the original
@@ -82,7 +81,7 @@ pub type Message<'p> = crate::endpoint::Message<'p, GameProtocol>;
 pub type ConnectionInfo = crate::endpoint::ConnectionInfo<GameProtocol>;
 /// Counters of a [`Peer`].
 pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
-/// A [`Peer`] whose datagrams and events pass through a hook.
+/// A [`Peer`] with a hook for its datagrams and events.
 pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, GameProtocol, H>;
 /// A readable log of datagrams, one line each.
 pub type LineWriter<W> = crate::endpoint::LineWriter<GameProtocol, W>;

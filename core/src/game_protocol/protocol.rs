@@ -1,5 +1,6 @@
-//! The Game Protocol's implementation of the endpoint's traits: routing of datagrams, and answers to unconnected
-//! peers (docs/game-protocol.md#handshake).
+//! The Game Protocol's implementation of the endpoint's traits.
+//!
+//! It routes datagrams and answers unconnected peers (docs/game-protocol.md#handshake).
 
 use core::convert::Infallible;
 use core::fmt;
@@ -166,8 +167,9 @@ impl Peer<'_, GameProtocol> {
         }
     }
 
-    /// Returns whether a datagram from the address of an ended connection opens a new one: four bytes that are not
-    /// a header.
+    /// Returns whether a datagram opens a new connection from the address of an ended one.
+    ///
+    /// Four bytes that are not a header do.
     fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
         let is_over = self.tables.connections.slot(slot).is_some_and(|slot| slot.connection.is_over());
         let word = HandshakeWord::read(datagram);

@@ -80,9 +80,9 @@ pub enum Position {
 pub enum Header {
     /// A chunk of a payload.
     Chunk {
-        /// Whether it must be acknowledged (REL).
+        /// The delivery guarantee; a reliable chunk must be acknowledged (REL).
         reliability: Reliability,
-        /// Whether it is the last one (FIN).
+        /// The position in the payload (FIN).
         position: Position,
         /// Its index in the payload.
         chunk: u8,
@@ -186,8 +186,9 @@ impl HandshakeWord {
         Self(random & !REPEATABLE_MASK | REPEATABLE)
     }
 
-    /// Returns whether a repetition of the seasoning is harmless to every server, including the original
-    /// (docs/game-protocol.md#repeated-seasoning).
+    /// Returns whether a repetition of the seasoning is harmless to every server.
+    ///
+    /// This includes the original (docs/game-protocol.md#repeated-seasoning).
     pub(crate) const fn is_repeatable(self) -> bool {
         self.0 & REPEATABLE_MASK == REPEATABLE
     }

@@ -94,7 +94,7 @@ struct Receiving {
     forged: u64,
 }
 
-/// The epoch whose key opens a datagram, relative to the current one.
+/// The epoch of the key that opens a datagram, relative to the current one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyOf {
     Previous,
@@ -170,7 +170,7 @@ impl DatagramProtection {
 
     /// Returns the keys that the handshake has derived so far for epochs 0 and 1, the sending key first.
     ///
-    /// An epoch that is over has no keys, nor one whose keys follow from the other's by rekeying.
+    /// An epoch that is over has no keys, nor does one with keys that follow from the other's by rekeying.
     #[cfg(feature = "key-log")]
     pub(super) fn keys_of_handshake(&self) -> [Option<[&Secret; 2]>; 2] {
         let Receiving { key, next, .. } = &self.receiving;

@@ -291,8 +291,9 @@ fn a_server_opens_epoch_1_only_after_the_identity() {
 }
 
 proptest! {
-    /// Under loss, duplication, reordering within the window and forgery, both peers open each sent datagram at
-    /// most once and keep working.
+    /// Both peers open each sent datagram at most once and keep working, whatever the path does.
+    ///
+    /// The path loses, duplicates, forges, and reorders within the window.
     #[test]
     fn any_datagram_history_opens_each_datagram_at_most_once(
         is_early in any::<bool>(),

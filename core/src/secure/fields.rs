@@ -1,4 +1,4 @@
-//! The fields that both sides of the handshake use: their bytes, the prologue, the proof, and the errors
+//! The fields of the handshake, the prologue, the proof and the errors, for both sides
 //! (docs/secure.md#the-handshake).
 
 use core::net::SocketAddr;

@@ -63,7 +63,7 @@ impl LoggedKey {
         self.direction
     }
 
-    /// Returns its epoch: 0, or 1 for a connection whose client has an identity.
+    /// Returns its epoch: 0, or 1 for a connection of a client with an identity.
     ///
     /// The keys of all other epochs follow by rekeying.
     #[must_use]

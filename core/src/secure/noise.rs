@@ -1,7 +1,7 @@
-//! The parts of the Noise protocol framework (revision 34) that connections need: NK and XK with 25519, ChaChaPoly
-//! and BLAKE2s.
+//! The parts of the Noise protocol framework (revision 34) that connections need.
 //!
-//! Both patterns have the pre-message `<- s` and the same first two messages; XK has a third one:
+//! These are the patterns NK and XK with 25519, ChaChaPoly and BLAKE2s. Both have the pre-message `<- s` and the
+//! same first two messages; XK has a third one:
 //!
 //! ```text
 //! -> e, es

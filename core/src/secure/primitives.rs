@@ -1,5 +1,4 @@
-//! Cryptographic primitives of the handshake and of datagrams: BLAKE2s with HMAC, ChaCha20-Poly1305, X25519 and
-//! random bytes.
+//! Cryptographic primitives: BLAKE2s with HMAC, ChaCha20-Poly1305, X25519 and random bytes.
 //!
 //! A driver may provide its own ChaCha20-Poly1305 for datagrams, and must provide random bytes.
 
@@ -95,8 +94,8 @@ pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
     [first, second]
 }
 
-/// Returns the nonce of Noise's ChaChaPoly: four zero bytes and the counter in little endian (revision 34, section
-/// 12.3).
+/// Returns the nonce of Noise's ChaChaPoly (revision 34, section 12.3): four zero bytes and the counter in little
+/// endian.
 pub(super) fn nonce(counter: u64) -> [u8; NONCE] {
     let mut nonce = [0; NONCE];
     nonce.iter_mut().skip(4).zip(counter.to_le_bytes()).for_each(|(to, from)| *to = from);
@@ -110,7 +109,7 @@ pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], messag
     Some(())
 }
 
-/// Decrypts `message`, whose last 16 bytes are its tag, in place and returns the plain bytes.
+/// Decrypts `message` in place and returns the plain bytes. Its last 16 bytes are the tag.
 pub(super) fn open_message<'m>(
     key: &Secret,
     counter: u64,
@@ -221,10 +220,10 @@ fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
     ChaCha20Poly1305::new(Key::cast_from_core(key))
 }
 
-/// A source of unpredictable bytes: the operating system, `crypto.getRandomValues`, a hardware generator, or a
-/// [`SeededRandom`] seeded by one of them.
+/// A source of unpredictable bytes.
 ///
-/// Any function that fills a slice implements it.
+/// Suitable sources are the operating system, `crypto.getRandomValues`, a hardware generator, or a [`SeededRandom`]
+/// seeded by one of them. Any function that fills a slice implements it.
 ///
 /// ```
 /// use rakwire::secure::{SecureRandom, StaticKey};
@@ -274,7 +273,7 @@ impl SeededRandom {
         Self { key: Secret::new([0; 32]) }
     }
 
-    /// Creates another generator, whose bytes cannot be computed from the state that this one keeps.
+    /// Creates another generator. Its bytes cannot be computed from the state that this one keeps.
     pub(crate) fn split(&mut self) -> Self {
         Self { key: secret(self) }
     }

@@ -70,8 +70,8 @@ pub struct Link {
     /// True during a burst of losses.
     in_burst: bool,
     transit: BinaryHeap<Reverse<Datagram>>,
-    /// The end of the bottleneck's current transmission, in nanoseconds: a datagram takes less than a microsecond
-    /// at some rates.
+    /// The end of the bottleneck's current transmission, in nanoseconds, since a datagram may take less than a
+    /// microsecond.
     busy_until: u128,
     stats: LinkStats,
 }
@@ -318,7 +318,7 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Returns a bottleneck whose full queue takes `delay` to drain.
+    /// Returns a bottleneck with a queue that takes `delay` to drain.
     #[must_use]
     pub const fn with_queue_of(bits_per_second: u64, delay: Duration) -> Self {
         Self { bits_per_second, queue: bits_per_second / 8 * delay.as_millis() as u64 / 1_000 }

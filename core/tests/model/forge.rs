@@ -22,7 +22,7 @@ const RELIABILITIES: [Reliability; 8] = [
 ];
 const SPLIT: u8 = 0x10;
 
-/// Returns the bytes of a forgery against a connection whose numbers started at `first`.
+/// Returns the bytes of a forgery against a connection with numbers that started at `first`.
 pub fn compose(forgery: &Forgery, first: u32) -> Vec<u8> {
     match *forgery {
         Forgery::Raw(ref bytes) => bytes.clone(),

@@ -80,7 +80,7 @@ impl Ledger {
 
     /// Checks a message that arrived.
     pub fn arrive(&mut self, delivery: Delivery, bytes: &[u8]) -> Kept {
-        let (number, short) = self.number(bytes).ok_or_else(|| format!("nobody sent {bytes:02x?}"))?;
+        let (number, short) = self.number(bytes).ok_or_else(|| format!("{bytes:02x?} was never sent"))?;
         let sent = self.sent[number];
         if content(number, short, sent.length) != bytes {
             return Err(format!("message {number} was changed in transit"));

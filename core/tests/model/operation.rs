@@ -191,7 +191,7 @@ pub enum Operation {
     },
     Disconnect(End),
     Connect,
-    /// Ends the connection and opens another, during whose handshake datagrams from the peer's address are forged.
+    /// Ends the connection and opens another, with forged datagrams from the peer's address during the handshake.
     Interfere {
         to: End,
         after: u8,

@@ -1,5 +1,6 @@
-//! Properties of a secure connection under arbitrary input: changed data is never accepted, and opened datagrams
-//! were sent and are opened once.
+//! Properties of a secure connection under arbitrary input.
+//!
+//! Changed data is never accepted, and opened datagrams were sent and are opened once.
 
 use core::time::Duration;
 

@@ -1,8 +1,7 @@
-//! A secure server and its clients under any treatment of their datagrams: misdelivery, changed sources, changes,
-//! duplication and delay.
+//! A secure server and its clients under any treatment of their datagrams.
 //!
-//! A client's message arrives once, on the connection that is authenticated with its key, and in the end every
-//! client can connect.
+//! The path misdelivers, changes sources and contents, duplicates and delays. A client's message arrives once, on
+//! the connection that is authenticated with its key, and in the end every client can connect.
 
 use core::net::SocketAddr;
 use core::time::Duration;

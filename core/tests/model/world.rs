@@ -72,8 +72,9 @@ struct Station {
     peer: Peer<'static>,
     address: SocketAddr,
     life: Life,
-    /// Whether the application takes any events, and those of this connection.
+    /// Whether the application takes events at all.
     attention: Attention,
+    /// Whether it takes the events of this connection.
     paused: Attention,
     /// The time since when it has not taken some events, so that later events may be old.
     absent_since: Option<Instant>,

@@ -1,5 +1,7 @@
-//! The values of a bit stream: those of the core, plain and compressed integers, numbers within a range known to
-//! both sides, vectors and rotations.
+//! The values of a bit stream.
+//!
+//! These are the types of the core, plain and compressed integers, numbers within a range known to both sides,
+//! vectors and rotations.
 
 use core::net::SocketAddr;
 use core::ops::RangeInclusive;
@@ -138,7 +140,7 @@ impl Item for SocketAddr {
 pub trait Integer: Item + Ord + sealed::Sealed {}
 
 pub(super) mod sealed {
-    #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
+    #[expect(unnameable_types, reason = "without a path to its name no other crate can implement it")]
     pub trait Sealed: Sized {
         const BITS: u32;
         /// Returns the distance of the value above `base`, which is not greater.
@@ -380,7 +382,7 @@ pub struct Quaternion {
 
 /// The length below which a vector has no direction.
 const NO_DIRECTION: f32 = 0.000_01;
-/// Steps of a quaternion's component, whose magnitude is 0 to 1.
+/// Steps of a quaternion's component with a magnitude of 0 to 1.
 const UNIT_STEPS: f64 = 65_535.0;
 
 impl BitStreamReader<'_> {

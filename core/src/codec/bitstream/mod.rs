@@ -62,7 +62,7 @@ impl<'a> BitStreamReader<'a> {
         Self { bits: BitReader::new(bytes) }
     }
 
-    /// Creates a reader of the first `count` bits of `bytes`, for messages whose length is not a multiple of eight
+    /// Creates a reader of the first `count` bits of `bytes`, for message lengths that are not multiples of eight
     /// bits.
     ///
     /// # Errors
@@ -199,11 +199,11 @@ impl<'b> BitStreamWriter<'b> {
     }
 }
 
-/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`](crate::U24), [`Guid`](crate::raknet::Guid),
-/// [`NetworkId`](crate::raknet::NetworkId), `SocketAddr`, and types of the application.
+/// A value of a bit stream.
 ///
-/// Only [`read`](Self::read) and [`write`](Self::write) are required. As in RakNet, a type without a compressed
-/// form is written uncompressed.
+/// Implemented for integers, `bool`, `f32`, `f64`, [`U24`](crate::U24), [`Guid`](crate::raknet::Guid),
+/// [`NetworkId`](crate::raknet::NetworkId) and `SocketAddr`; applications may add types. Only [`read`](Self::read)
+/// and [`write`](Self::write) are required. As in RakNet, a type without a compressed form is written uncompressed.
 ///
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Item};

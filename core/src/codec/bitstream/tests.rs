@@ -351,8 +351,9 @@ impl Slow {
 /// A tree of the Huffman code: its weight and its leaves with their paths.
 type Tree = (u64, Vec<(u8, Vec<bool>)>);
 
-/// Returns the codes of all bytes by the rule of docs/raknet.md: the two lightest trees are joined, of equal ones
-/// the youngest first.
+/// Returns the codes of all bytes by the rule of docs/raknet.md.
+///
+/// The two lightest trees are joined, of equal ones the youngest first.
 fn codes() -> Vec<Vec<bool>> {
     let mut waiting: Vec<Tree> = Vec::new();
     let insert = |waiting: &mut Vec<Tree>, tree: Tree| {

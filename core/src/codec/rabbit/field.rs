@@ -14,7 +14,7 @@
 
 use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
 
-/// An unsigned number whose bit width a field may set.
+/// An unsigned number with a bit width that a field may set.
 ///
 /// ```
 /// use rakwire::codec::rabbit::field::Raw;

@@ -84,7 +84,7 @@ pub trait Unpack<'a>: Sized {
     fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error>;
 }
 
-/// A sequence or a text whose number of elements or bytes is known.
+/// A sequence or a text with a known number of elements or bytes.
 ///
 /// ```
 /// assert_eq!(rakwire::codec::rabbit::Counted::count("☃"), 3);

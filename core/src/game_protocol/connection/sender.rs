@@ -462,7 +462,7 @@ impl SendWindow {
         }
     }
 
-    /// Closes a sequence whose chunks were all acknowledged.
+    /// Closes a sequence after all its chunks were acknowledged.
     fn close(&mut self, sequence: u16) {
         if !self.open.get(sequence) {
             return;

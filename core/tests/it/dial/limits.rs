@@ -13,9 +13,9 @@ use super::net::{A, B, BOTH, Dialled, Net, OwnedEvent};
 fn unspecified_address_is_refused<P: Dialled>() {
     let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
     let mut peer = Peer::<P>::with_capacity(capacity, P::listening([1; 32]));
-    for nobody in ["0.0.0.0:0", "192.0.2.1:0", "0.0.0.0:19132", "[::]:19132", "[2001:db8::1]:0"] {
-        let refused = peer.connect(Instant::ZERO, nobody.parse().expect("a literal address"));
-        assert_eq!(refused, Err(ConnectError::UnassignedAddress), "{nobody}");
+    for unspecified in ["0.0.0.0:0", "192.0.2.1:0", "0.0.0.0:19132", "[::]:19132", "[2001:db8::1]:0"] {
+        let refused = peer.connect(Instant::ZERO, unspecified.parse().expect("a literal address"));
+        assert_eq!(refused, Err(ConnectError::UnassignedAddress), "{unspecified}");
     }
     assert_eq!(peer.poll_timeout(), None);
 }
@@ -35,9 +35,9 @@ fn a_wrong_password_ends_both_attempts() {
         net.dial(A);
         net.dial(B);
         net.run_for(Duration::from_secs(6));
-        for who in BOTH {
-            assert!(matches!(net.events_of(who), [OwnedEvent::Failed(_)]), "{who:?}: {:?}", net.events);
-            assert_eq!(net.peer(who).connections().count(), 0);
+        for side in BOTH {
+            assert!(matches!(net.events_of(side), [OwnedEvent::Failed(_)]), "{side:?}: {:?}", net.events);
+            assert_eq!(net.peer(side).connections().count(), 0);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Two peers that may connect to each other, with datagrams whose arrival the test controls.
+//! Two peers that may connect to each other, with datagrams that arrive when the test says so.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -15,15 +15,15 @@ const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);
 
 /// One of the two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Side {
     A,
     B,
 }
-pub(super) use Who::{A, B};
+pub(super) use Side::{A, B};
 
-pub(super) const BOTH: [Who; 2] = [A, B];
+pub(super) const BOTH: [Side; 2] = [A, B];
 
-impl Who {
+impl Side {
     pub(super) const fn other(self) -> Self {
         match self {
             A => B,
@@ -80,7 +80,7 @@ impl Dialled for GameProtocol {
 /// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Datagram {
-    pub(super) to: Who,
+    pub(super) to: Side,
     bytes: Vec<u8>,
 }
 
@@ -115,46 +115,46 @@ impl<P: Dialled> Net<P> {
         }
     }
 
-    pub(super) fn peer(&mut self, who: Who) -> &mut Peer<'static, P> {
-        &mut self.peers[who as usize]
+    pub(super) fn peer(&mut self, side: Side) -> &mut Peer<'static, P> {
+        &mut self.peers[side as usize]
     }
 
-    pub(super) fn events_of(&self, who: Who) -> &[OwnedEvent] {
-        &self.events[who as usize]
+    pub(super) fn events_of(&self, side: Side) -> &[OwnedEvent] {
+        &self.events[side as usize]
     }
 
     /// Makes one peer connect to the other. It may be refused only if its application knows of the connection.
-    pub(super) fn dial(&mut self, who: Who) {
+    pub(super) fn dial(&mut self, side: Side) {
         let now = self.now;
-        match self.peer(who).connect(now, who.other().address()) {
+        match self.peer(side).connect(now, side.other().address()) {
             Ok(_) => {}
             Err(ConnectError::AlreadyConnected) => {
                 assert!(
-                    matches!(self.events_of(who), [OwnedEvent::Connected(_)]),
-                    "{who:?} {:?}",
-                    self.events_of(who)
+                    matches!(self.events_of(side), [OwnedEvent::Connected(_)]),
+                    "{side:?} {:?}",
+                    self.events_of(side)
                 );
             }
-            Err(error) => panic!("{who:?}: {error}"),
+            Err(error) => panic!("{side:?}: {error}"),
         }
         self.settle();
     }
 
     /// Takes the datagrams and events of both peers.
     fn settle(&mut self) {
-        for who in BOTH {
-            let (now, peer) = (self.now, &mut self.peers[who as usize]);
+        for side in BOTH {
+            let (now, peer) = (self.now, &mut self.peers[side as usize]);
             let mut buffer = [0; 2_048];
             while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
-                assert_eq!(transmit.to, who.other().address());
-                self.under_way.push(Datagram { to: who.other(), bytes: transmit.payload.to_vec() });
+                assert_eq!(transmit.to, side.other().address());
+                self.under_way.push(Datagram { to: side.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
                 // The failure of the peer's own attempt follows.
                 if matches!(event, Event::Refused { .. }) {
                     continue;
                 }
-                self.events[who as usize].push(match event {
+                self.events[side as usize].push(match event {
                     Event::Connected { id, .. } => OwnedEvent::Connected(id),
                     Event::ConnectFailed { id, .. } => OwnedEvent::Failed(id),
                     Event::Disconnected { id, .. } => OwnedEvent::Disconnected(id),
@@ -185,10 +185,10 @@ impl<P: Dialled> Net<P> {
     /// Advances the clock to `at`.
     pub(super) fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
-        for who in BOTH {
+        for side in BOTH {
             let now = self.now;
-            if self.peer(who).poll_timeout().is_some_and(|due| due <= now) {
-                self.peer(who).handle_timeout(now);
+            if self.peer(side).poll_timeout().is_some_and(|due| due <= now) {
+                self.peer(side).handle_timeout(now);
             }
         }
         self.settle();
@@ -218,10 +218,10 @@ impl<P: Dialled> Net<P> {
     pub(super) fn check(&mut self, context: &dyn core::fmt::Debug) {
         self.run_for(REPETITION);
         assert!(self.are_connected(), "{context:?}: {:?}", self.events);
-        for who in BOTH {
-            let [OwnedEvent::Connected(id)] = *self.events_of(who) else { panic!("{context:?}") };
+        for side in BOTH {
+            let [OwnedEvent::Connected(id)] = *self.events_of(side) else { panic!("{context:?}") };
             let now = self.now;
-            let peer = self.peer(who);
+            let peer = self.peer(side);
             assert_eq!(peer.connections().collect::<Vec<_>>(), [id], "{context:?}");
             assert_eq!(peer.connection(id).map(|info| info.state), Some(ConnectionState::Connected));
             peer.send(now, id, P::MESSAGE, P::Delivery::default()).expect("an open connection");

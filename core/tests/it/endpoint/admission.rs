@@ -14,13 +14,13 @@ struct Locked(Arc<Mutex<Admission>>);
 
 impl SharedAdmission for Locked {
     fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
-        decide(&mut self.0.lock().expect("nobody panicked"));
+        decide(&mut self.0.lock().expect("no panic"));
     }
 }
 
 impl Locked {
     fn incoming(&self) -> usize {
-        self.0.lock().expect("nobody panicked").incoming()
+        self.0.lock().expect("no panic").incoming()
     }
 }
 
@@ -348,8 +348,8 @@ impl SharedAdmission for Deciding {
     }
 
     fn decide(&self, client: &Client) -> Decision {
-        self.asked.lock().expect("nobody panicked").push(*client);
-        *self.decision.lock().expect("nobody panicked")
+        self.asked.lock().expect("no panic").push(*client);
+        *self.decision.lock().expect("no panic")
     }
 }
 
@@ -370,10 +370,10 @@ fn the_application_decides<P: Protocol>(
     for (decision, last) in
         [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &LastEvent::Connected)]
     {
-        *deciding.decision.lock().expect("nobody panicked") = decision;
+        *deciding.decision.lock().expect("no panic") = decision;
         let mut client = client(9, now);
         assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), last, "{decision:?}");
-        let asked = std::mem::take(&mut *deciding.asked.lock().expect("nobody panicked"));
+        let asked = std::mem::take(&mut *deciding.asked.lock().expect("no panic"));
         assert!(asked.iter().all(|asked| *asked == Client::new(address(1), guid)), "{asked:?}");
         assert!(!asked.is_empty());
         let incoming = usize::from(decision == Decision::Accept);

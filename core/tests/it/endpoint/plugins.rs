@@ -49,7 +49,7 @@ fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
 
 /// The events of the applications on both sides.
 #[derive(Default)]
-struct Heard {
+struct Received {
     client: Vec<Vec<u8>>,
     server: Vec<Vec<u8>>,
     client_id: Option<ConnectionId>,
@@ -71,40 +71,40 @@ fn step<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, end: Instant) -> bool 
     is_in_time
 }
 
-fn run<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, time: Duration) -> Heard {
-    let (end, mut heard) = (pair.now + time, Heard::default());
+fn run<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, time: Duration) -> Received {
+    let (end, mut received) = (pair.now + time, Received::default());
     loop {
         let goes_on = step(pair, end);
         while let Some(event) = pair.a.poll_event() {
             if let Event::Connected { id, .. } = event {
-                heard.client_id = Some(id);
+                received.client_id = Some(id);
             } else if let Event::Message { message, .. } = event {
-                heard.client.push(message.to_vec());
+                received.client.push(message.to_vec());
             }
         }
         while let Some(event) = pair.b.poll_event() {
             if let Event::Connected { id, .. } = event {
-                heard.server_id = Some(id);
+                received.server_id = Some(id);
             } else if let Event::Message { message, .. } = event {
-                heard.server.push(message.to_vec());
+                received.server.push(message.to_vec());
             }
         }
         if !goes_on {
-            return heard;
+            return received;
         }
     }
 }
 
 fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, ConnectionId) {
     let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
-    let heard = run(pair, Duration::from_millis(200));
-    if heard.server_id.is_none() {
+    let received = run(pair, Duration::from_millis(200));
+    if received.server_id.is_none() {
         // A server of the Game Protocol accepts a client with its first message.
         pair.a.send(pair.now, id, b"\xFFhere", P::Delivery::default()).expect("an open connection");
         let later = run(pair, Duration::from_millis(200));
         return (id, later.server_id.expect("it is connected"));
     }
-    (heard.client_id.expect("it is connected"), heard.server_id.expect("it is connected"))
+    (received.client_id.expect("it is connected"), received.server_id.expect("it is connected"))
 }
 
 fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, messages: &[&[u8]]) {
@@ -170,9 +170,9 @@ fn a_plugin_has_messages_of_its_own<P: Protocol>() {
     let mut pair = pair::<P, _>(host);
     let (client, server) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85four", b"\x86other", b"\x85", b"\x87last"]);
-    let heard = run(&mut pair, SECOND);
-    assert_eq!(heard.server, [&b"\x86other"[..], b"\x87last"]);
-    assert_eq!(heard.client, [[0x85, 5], [0x85, 1]]);
+    let received = run(&mut pair, SECOND);
+    assert_eq!(received.server, [&b"\x86other"[..], b"\x87last"]);
+    assert_eq!(received.client, [[0x85, 5], [0x85, 1]]);
     let stats = pair.b.hook.stats(key).expect("it is attached");
     assert_eq!((stats.shown, stats.taken, stats.sent, stats.unsent), (2, 2, 2, 0));
     assert_eq!(pair.b.hook.get(key).expect("it is attached").connected, [server]);
@@ -189,13 +189,13 @@ fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
     assert_eq!(run(&mut pair, SECOND).server, [b"\x85"]);
     let key = pair.b.hook.attach::<P>(Answerer::new(0x85)).expect("a free id");
     send(&mut pair, client, &[b"\x85"]);
-    let heard = run(&mut pair, SECOND);
-    assert_eq!((heard.server.len(), heard.client), (0, vec![vec![0x85, 1]]));
+    let received = run(&mut pair, SECOND);
+    assert_eq!((received.server.len(), received.client), (0, vec![vec![0x85, 1]]));
     let plugin = pair.b.hook.detach(key).expect("it is attached");
     assert_eq!(plugin.connected, [server], "it is notified of connections opened before");
     send(&mut pair, client, &[b"\x85"]);
-    let heard = run(&mut pair, SECOND);
-    assert_eq!((heard.server, heard.client.len()), (vec![vec![0x85]], 0));
+    let received = run(&mut pair, SECOND);
+    assert_eq!((received.server, received.client.len()), (vec![vec![0x85]], 0));
     assert!(pair.b.hook.get(key).is_none() && pair.b.hook.detach(key).is_none());
 }
 
@@ -274,17 +274,17 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     send(&mut pair, client, &[b"\x86a", b"\x90b", b"\x91kept", b"\x86c", &long, b"\x86d"]);
     let end = pair.now + Duration::from_millis(100);
     while step(&mut pair, end) {}
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(event) = pair.b.poll_event_of(server) {
         if let Event::Message { id, message, .. } = event {
             assert_eq!(id, server);
-            heard.push(message.to_vec());
+            received.push(message.to_vec());
         }
     }
     let doubled = [&long[..], &long].concat();
     let expected: Vec<Vec<u8>> =
         vec![b"\x86a".to_vec(), b"\x90b\x90b".to_vec(), b"\x86c".to_vec(), doubled, b"\x86d".to_vec()];
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     let (due, ..) = pair.b.hook.get(key).expect("it is attached").kept[0];
     assert!(due > pair.now);
     let late = loop {
@@ -321,7 +321,7 @@ fn undeliverable_events_are_dropped<P: Protocol>() {
     assert!(pair.b.hook.get(key).expect("it is attached").ready.is_empty());
 }
 
-fn a_message_that_finds_no_memory_is_told_later<P: Protocol>() {
+fn a_message_without_memory_is_delivered_later<P: Protocol>() {
     let mut host = PluginHost::<Changer, 1>::new();
     let key = host.attach::<P>(Changer::default()).expect("room");
     let mut pair = pair::<P, _>(host);
@@ -336,7 +336,7 @@ fn a_message_that_finds_no_memory_is_told_later<P: Protocol>() {
     assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
 }
 
-/// A plugin whose messages find no room is polled again after a while, not in a busy loop.
+/// A plugin without room for its messages is polled again after a while, not in a busy loop.
 fn a_plugin_without_room_is_not_polled_endlessly<P: Protocol>() {
     let mut host = PluginHost::<Answerer, 1>::new();
     let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
@@ -372,9 +372,9 @@ fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
     changer.borrow_mut().ready.push_back((server, b"\x86injected".to_vec()));
     answerer.borrow_mut().answers.push_back((server, 9));
     send(&mut pair, client, &[b"\x85"]);
-    let heard = run(&mut pair, SECOND);
+    let received = run(&mut pair, SECOND);
     assert_eq!(
-        (heard.server, heard.client),
+        (received.server, received.client),
         (vec![b"\x86injected".to_vec()], vec![vec![0x85, 9], vec![0x85, 1]])
     );
 }
@@ -421,7 +421,7 @@ struct Reporter {
     unsent: Vec<ConnectionId>,
     waiting: Vec<Receipt>,
     outcomes: Vec<Outcome>,
-    heard: Vec<(SocketAddr, Vec<u8>)>,
+    received: Vec<(SocketAddr, Vec<u8>)>,
 }
 
 impl Plugin<RakNet> for Reporter {
@@ -454,7 +454,7 @@ impl Plugin<RakNet> for Reporter {
         if data[0] != 0x85 {
             return Verdict::Pass;
         }
-        self.heard.push((from, data));
+        self.received.push((from, data));
         Verdict::Drop
     }
 
@@ -473,17 +473,17 @@ impl Plugin<RakNet> for Reporter {
 
 /// Returns the receipts of a server's application, which has one plugin.
 fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) -> Vec<(Receipt, Outcome)> {
-    let (end, mut told) = (pair.now + time, Vec::new());
+    let (end, mut events) = (pair.now + time, Vec::new());
     loop {
         let goes_on = step(pair, end);
         while pair.a.poll_event().is_some() {}
         while let Some(event) = pair.b.poll_event() {
             if let Event::Receipt { receipt, outcome, .. } = event {
-                told.push((receipt, outcome));
+                events.push((receipt, outcome));
             }
         }
         if !goes_on {
-            return told;
+            return events;
         }
     }
 }
@@ -519,15 +519,15 @@ fn a_plugin_takes_messages_out_of_band() {
     }
     let end = pair.now + SECOND;
     while step(&mut pair, end) {}
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     while let Some(event) = pair.b.poll_out_of_band() {
         if let Event::OutOfBand { data, .. } = event {
-            told.push(data.to_vec());
+            events.push(data.to_vec());
         }
     }
-    assert_eq!(told, [b"\x86application"]);
+    assert_eq!(events, [b"\x86application"]);
     let plugin = pair.b.hook.get(key).expect("it is attached");
-    assert_eq!(plugin.heard, [(pair.a_address, b"\x85plugin".to_vec())]);
+    assert_eq!(plugin.received, [(pair.a_address, b"\x85plugin".to_vec())]);
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
@@ -568,7 +568,7 @@ macro_rules! by_both_protocols {
 }
 
 by_both_protocols!(
-    a_message_that_finds_no_memory_is_told_later,
+    a_message_without_memory_is_delivered_later,
     a_plugin_has_messages_of_its_own,
     a_plugin_is_reached_while_it_is_attached,
     a_plugin_without_room_is_not_polled_endlessly,

@@ -1,4 +1,4 @@
-//! Connections whose application has no room for messages.
+//! Connections of an application without room for messages.
 
 use core::time::Duration;
 

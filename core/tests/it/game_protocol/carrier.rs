@@ -73,9 +73,9 @@ impl Path {
     }
 
     fn run_until_received(&mut self, number: u8) {
-        let heard =
+        let arrived =
             self.net.run_until(Duration::from_secs(10), |net| messages(&net.server).contains(&&[number][..]));
-        assert!(heard, "{number} never arrived");
+        assert!(arrived, "{number} never arrived");
     }
 
     fn received(&self) -> Vec<u8> {

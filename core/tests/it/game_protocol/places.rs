@@ -83,7 +83,7 @@ fn a_vanished_client_keeps_its_place_for_the_timeout_only() {
     assert!(lets_in(&mut server, at(20_000)));
 }
 
-/// As after a crash of a game whose machine gets the same port again.
+/// As after a crash of a game on a machine that gets the same port again.
 #[test]
 fn an_address_is_freed_with_its_place() {
     let (mut server, _) = full_server();

@@ -69,8 +69,9 @@ fn a02_the_work_for_records_is_bounded() {
     assert!(works(&mut net, client));
 }
 
-/// With a negative acknowledgement every millisecond, a datagram is resent once in nine tenths of a round trip, and
-/// never beyond the window.
+/// Negative acknowledgements every millisecond cause a resend only every nine tenths of a round trip.
+///
+/// Resends never exceed the window.
 #[test]
 fn a03_negative_acknowledgements_cost_few_resends() {
     let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
@@ -242,8 +243,9 @@ fn opened(peer: &mut Peer<'_>) -> usize {
     count
 }
 
-/// Complete forged handshakes, thirty times a second, get only the places reserved for unvalidated clients, so
-/// players can connect at any time.
+/// Players can connect at any time during a flood of complete forged handshakes, thirty a second.
+///
+/// The forged ones get only the places reserved for unvalidated clients.
 #[test]
 fn a04_players_can_connect_during_a_flood() {
     players_come_in_beside_a_flood(CookiePolicy::UnderLoad { unvalidated: 2 }, 2);

@@ -10,7 +10,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
-/// Two peers whose clocks differ by `ahead` milliseconds.
+/// Two peers with clocks that differ by `ahead` milliseconds.
 struct DifferingClocks {
     now: Instant,
     ahead: Duration,

@@ -14,7 +14,7 @@ fn message() -> Vec<u8> {
     (0..LENGTH).map(|at| 0x86 | (at / 7) as u8).collect()
 }
 
-/// Returns a client whose message of 1 MB has arrived at the server.
+/// Returns a client after its message of 1 MB has arrived at the server.
 fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let mut net = Net::new(conditions, seed);
     let (id, _) = net.connect();

@@ -350,7 +350,7 @@ fn an_application_that_does_not_read_blocks_the_sender() {
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
 
-/// A connection whose application pauses keeps its events and refuses data without room; the others continue.
+/// A connection of a paused application keeps its events and refuses data without room; the others continue.
 #[test]
 fn a_paused_connection_keeps_its_events() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };

@@ -14,7 +14,7 @@ fn addresses(count: u8) -> Vec<SocketAddr> {
     ipv4.chain([ipv6]).collect()
 }
 
-/// An end whose connection has opened, and the addresses announced to it.
+/// The connection of one end, and the addresses announced to it.
 type Opened = (ConnectionId, Vec<SocketAddr>);
 
 fn opened(peer: &mut Peer<'_>) -> Option<Opened> {

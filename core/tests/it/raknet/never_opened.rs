@@ -58,7 +58,7 @@ fn awaiting_server() -> Peer<'static> {
     server
 }
 
-/// Returns a client whose connection request was not answered.
+/// Returns a client with an unanswered connection request.
 fn requesting_client() -> (Peer<'static>, ConnectionId) {
     let mut config = client_config();
     config.progress_interval = 1;

@@ -101,13 +101,13 @@ fn a_list_of_any_length_contains_the_peers_addresses() {
         let mut net = Net::with(peer(config), peer(server_config()), Default::default(), 1);
         assert_eq!(net.pair.a.set_internal_addresses(&own), Ok(()));
         net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
-        let told = loop {
+        let announced = loop {
             if let Some(Event::Connected { id, .. }) = net.pair.b.poll_event() {
                 break net.pair.b.internal_addresses(id);
             }
             assert!(net.pair.step(), "it connects");
         };
-        assert_eq!(told[..], own[..expected]);
+        assert_eq!(announced[..], own[..expected]);
     }
 }
 

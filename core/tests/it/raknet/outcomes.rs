@@ -36,13 +36,13 @@ use Known::{Awaiting, Connected, Ended, Unverified};
 
 const KNOWN: [Known; 4] = [Unverified, Awaiting, Connected, Ended];
 
-/// The client whose address or GUID the request has.
+/// The owner of the address or GUID in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum Owner {
     Of(Known),
-    Nobodys,
+    Unknown,
 }
-use Whose::{Nobodys, Of};
+use Owner::{Of, Unknown};
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +60,18 @@ use Outcome::{Accepted, Dropped, Refused, SameReply};
 
 const ALREADY_CONNECTED: Outcome = Refused(0x12);
 
-fn address(of: Whose) -> SocketAddr {
+fn address(of: Owner) -> SocketAddr {
     let host = match of {
         Of(known) => known as u8,
-        Nobodys => 9,
+        Unknown => 9,
     };
     SocketAddr::from(([203, 0, 113, host], 4_000))
 }
 
-fn guid(of: Whose) -> Guid {
+fn guid(of: Owner) -> Guid {
     match of {
         Of(known) => Guid(known as u64),
-        Nobodys => Guid(9),
+        Unknown => Guid(9),
     }
 }
 
@@ -141,7 +141,7 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
 
 /// The address and the GUID of a request, and its outcome.
 #[rustfmt::skip]
-const TABLE: [(Whose, Whose, Outcome); 25] = [
+const TABLE: [(Owner, Owner, Outcome); 25] = [
     // Address and GUID known: the client may lack its reply, so the same slot repeats it.
     (Of(Unverified), Of(Unverified), SameReply),
     (Of(Unverified), Of(Awaiting),   ALREADY_CONNECTED),
@@ -153,19 +153,19 @@ const TABLE: [(Whose, Whose, Outcome); 25] = [
     (Of(Connected),  Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Connected),  Of(Connected),  ALREADY_CONNECTED),
     // Address known, GUID unknown.
-    (Of(Unverified), Nobodys,        ALREADY_CONNECTED),
-    (Of(Awaiting),   Nobodys,        ALREADY_CONNECTED),
-    (Of(Connected),  Nobodys,        ALREADY_CONNECTED),
+    (Of(Unverified), Unknown,        ALREADY_CONNECTED),
+    (Of(Awaiting),   Unknown,        ALREADY_CONNECTED),
+    (Of(Connected),  Unknown,        ALREADY_CONNECTED),
     // GUID known, address unknown.
-    (Nobodys,        Of(Unverified), ALREADY_CONNECTED),
-    (Nobodys,        Of(Awaiting),   ALREADY_CONNECTED),
-    (Nobodys,        Of(Connected),  ALREADY_CONNECTED),
+    (Unknown,        Of(Unverified), ALREADY_CONNECTED),
+    (Unknown,        Of(Awaiting),   ALREADY_CONNECTED),
+    (Unknown,        Of(Connected),  ALREADY_CONNECTED),
     // Neither known.
-    (Nobodys,        Nobodys,        Accepted),
+    (Unknown,        Unknown,        Accepted),
     // An ended connection makes way: neither its address nor its GUID counts as known.
     (Of(Ended),      Of(Ended),      Accepted),
-    (Of(Ended),      Nobodys,        Accepted),
-    (Nobodys,        Of(Ended),      Accepted),
+    (Of(Ended),      Unknown,        Accepted),
+    (Unknown,        Of(Ended),      Accepted),
     (Of(Ended),      Of(Unverified), ALREADY_CONNECTED),
     (Of(Ended),      Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Ended),      Of(Connected),  ALREADY_CONNECTED),
@@ -198,16 +198,16 @@ fn check(server: &mut Peer<'_>, from: SocketAddr, guid: Guid, first: &[u8], expe
 
 #[test]
 fn every_pair_of_address_and_guid_has_its_outcome() {
-    for &(from, whose, expected) in &TABLE {
+    for &(from, owner, expected) in &TABLE {
         let (mut server, replies) = server_that_knows();
         let first = match from {
             Of(known) => replies[known as usize - 1].as_slice(),
-            Nobodys => &[],
+            Unknown => &[],
         };
-        check(&mut server, address(from), guid(whose), first, expected);
+        check(&mut server, address(from), guid(owner), first, expected);
     }
-    let everybody = KNOWN.into_iter().map(Of).chain([Nobodys]);
-    let pairs = everybody.clone().flat_map(|from| everybody.clone().map(move |whose| (from, whose)));
+    let all = KNOWN.into_iter().map(Of).chain([Unknown]);
+    let pairs = all.clone().flat_map(|from| all.clone().map(move |owner| (from, owner)));
     assert!(pairs.clone().all(|pair| TABLE.iter().any(|row| (row.0, row.1) == pair)), "a pair is missing");
     assert_eq!(pairs.count(), TABLE.len());
 }
@@ -267,11 +267,11 @@ const fn pure_client(config: &mut Config) {
 }
 
 /// The host of the connected client, and an unknown host.
-const SAME_HOST: Whose = Of(Connected);
-const OTHER_HOST: Whose = Nobodys;
+const SAME_HOST: Owner = Of(Connected);
+const OTHER_HOST: Owner = Unknown;
 
 /// The configuration, the previous events, the newcomer's host, and its proof.
-type Row = (fn(&mut Config), Before, Whose, Proof, Outcome);
+type Row = (fn(&mut Config), Before, Owner, Proof, Outcome);
 
 /// The decisions about a newcomer with unknown address and GUID.
 #[rustfmt::skip]
@@ -308,7 +308,7 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
         if let Before::Came(known) = before {
             bring(&mut server, known);
         }
-        let (from, guid) = (SocketAddr::new(address(host).ip(), 1), guid(Nobodys));
+        let (from, guid) = (SocketAddr::new(address(host).ip(), 1), guid(Unknown));
         let given = match proof {
             Proof::Unasked => None,
             Proof::Given | Proof::Wrong | Proof::Missing => cookie(&mut server, from),
@@ -345,7 +345,7 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
 /// A connecting client is notified of each refusal of the table.
 #[test]
 fn every_refusal_is_reported_to_the_client() {
-    let to = address(Nobodys);
+    let to = address(Unknown);
     for (refusal, words) in [
         (Refusal::AttemptFailed, "gave up the attempt"),
         (Refusal::AlreadyConnected, "already"),

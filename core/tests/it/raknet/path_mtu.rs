@@ -110,8 +110,9 @@ fn ipv6_mtus_never_exceed_an_ethernet_frame() {
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
 }
 
-/// Returns the MTU of a client's first request if its interface sends packets of `interface` bytes, and the MTUs
-/// that a server with the same interface offers and accepts.
+/// Returns the MTUs of a client and a server whose interfaces send packets of `interface` bytes.
+///
+/// These are the MTU of the client's first request, and those that the server offers and accepts.
 fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
     let (now, mut client_config, mut server_config) = (START, client_config(), server_config());
     client_config.interface_mtu = interface;
@@ -229,7 +230,7 @@ impl Path {
         path
     }
 
-    /// Returns a path whose peers have measured the round trip.
+    /// Returns a path after both peers have measured the round trip.
     fn with_latency(latency: Duration) -> Self {
         let mut path = Self::new();
         path.latency = latency;
@@ -859,7 +860,7 @@ fn a_receiver_of_only_small_messages_is_not_a_black_hole() {
     assert_eq!((path.arrived(1_400), &path.mtus[..], path.held()), (60, &[][..], [0; 2]));
 }
 
-/// The path delivers a message whose datagrams are still in flight when the path is found too narrow for earlier
+/// The path delivers a message with datagrams that are still in flight when the path is found too narrow for earlier
 /// ones.
 #[test]
 fn late_large_datagrams_deliver_their_message_once() {

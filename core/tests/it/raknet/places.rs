@@ -25,8 +25,8 @@ struct Lan {
 struct Client {
     address: SocketAddr,
     peer: Peer<'static>,
-    hears: bool,
-    speaks: bool,
+    receives: bool,
+    sends: bool,
     is_connected: bool,
     failure: Option<ConnectFailure>,
 }
@@ -52,8 +52,8 @@ impl Lan {
         self.clients.push(Client {
             address: address.into(),
             peer,
-            hears: true,
-            speaks: true,
+            receives: true,
+            sends: true,
             is_connected: false,
             failure: None,
         });
@@ -70,7 +70,7 @@ impl Lan {
                 client.peer.handle_timeout(self.now);
                 while let Some(transmit) = client.peer.poll_transmit(self.now, &mut buffer) {
                     is_moving = true;
-                    if client.speaks {
+                    if client.sends {
                         self.server.handle_datagram(self.now, client.address, transmit.payload);
                     }
                 }
@@ -86,7 +86,7 @@ impl Lan {
             while let Some(transmit) = self.server.poll_transmit(self.now, &mut buffer) {
                 is_moving = true;
                 let (to, clients) = (transmit.to, &mut self.clients);
-                for client in clients.iter_mut().filter(|client| client.address == to && client.hears) {
+                for client in clients.iter_mut().filter(|client| client.address == to && client.receives) {
                     client.peer.handle_datagram(self.now, SERVER.into(), transmit.payload);
                 }
             }
@@ -116,7 +116,7 @@ impl Lan {
     }
 
     fn vanish(&mut self, number: usize) {
-        (self.clients[number].hears, self.clients[number].speaks) = (false, false);
+        (self.clients[number].receives, self.clients[number].sends) = (false, false);
     }
 }
 
@@ -178,9 +178,9 @@ fn no_single_loss_ends_an_idle_connection() {
     for round in 0..200 {
         // A second of outage in either direction, at every offset between two pings.
         lan.run_for(Duration::from_millis(9_000 + round * 50));
-        (lan.clients[first].hears, lan.clients[first].speaks) = (round % 2 == 0, round % 2 == 1);
+        (lan.clients[first].receives, lan.clients[first].sends) = (round % 2 == 0, round % 2 == 1);
         lan.run_for(Duration::from_secs(1));
-        (lan.clients[first].hears, lan.clients[first].speaks) = (true, true);
+        (lan.clients[first].receives, lan.clients[first].sends) = (true, true);
     }
     assert!(lan.clients[first].is_connected && lan.ended.is_empty());
 }
@@ -234,7 +234,7 @@ fn one_address_leaves_a_quarter_of_the_places() {
     assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
 }
 
-/// A game among friends, all of whom may share an address.
+/// A game among friends, who may all share an address.
 #[test]
 fn one_address_may_fill_a_small_server() {
     let mut lan = Lan::new(8, |_| {});

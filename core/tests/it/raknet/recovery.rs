@@ -16,7 +16,7 @@ use crate::support::raknet::{Net, client_config, messages, server_config};
 const LATENCY: Duration = Duration::from_millis(25);
 const MESSAGE: [u8; 1_400] = [0x86; 1_400];
 
-/// A connected client at a round trip of 50 ms, whose datagrams the test takes and answers itself.
+/// A connected client at a round trip of 50 ms. The test takes and answers its datagrams.
 struct Sender {
     net: Net,
     id: ConnectionId,

@@ -1,4 +1,4 @@
-//! Secure connections whose keys change during use (docs/secure.md#rekeying).
+//! Secure connections with keys that change during use (docs/secure.md#rekeying).
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -224,8 +224,9 @@ fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options
     }
 }
 
-/// The peer's second request, with or without keys, does not answer an attempt with keys, nor the reverse, whenever
-/// within a handshake the second peer connects.
+/// An attempt with keys is not answered by the peer's own second request with other settings.
+///
+/// This holds with and without keys on either side, whenever within a handshake the second peer connects.
 #[test]
 fn simultaneous_attempts_never_downgrade_a_secure_one() {
     let plain = ConnectOptions::default();
@@ -551,9 +552,9 @@ fn forged_datagrams_are_counted_and_ignored() {
         net.pair.b.handle_datagram(now, from, plain);
         forged += 1;
     }
-    for told in [&[0x0A, 1][..], &[0x0B], &[0x0C], &[0x15]] {
-        net.pair.b.handle_datagram(now, from, told);
-        net.pair.a.handle_datagram(now, net.pair.b_address, told);
+    for control in [&[0x0A, 1][..], &[0x0B], &[0x0C], &[0x15]] {
+        net.pair.b.handle_datagram(now, from, control);
+        net.pair.a.handle_datagram(now, net.pair.b_address, control);
     }
     assert_eq!(net.pair.b.stats().dropped(DropReason::Unauthentic) - before, forged);
     for _ in 0..3 {

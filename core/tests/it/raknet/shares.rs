@@ -189,8 +189,9 @@ fn both_arrive(second: Priority) {
     assert_eq!(messages(&net.server).len(), 2, "{second:?}: {:?}", net.client);
 }
 
-/// A message that needs more than half of the share, and one that waits for it: eventually both sides are notified
-/// of the failure (the sizes of `Resources` determine what fits).
+/// A message that needs more than half of the share, and one that waits for it.
+///
+/// Eventually both sides are notified of the failure; the sizes of `Resources` determine what fits.
 #[test]
 fn an_ordered_message_beyond_half_a_share_fails_with_a_reason() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };

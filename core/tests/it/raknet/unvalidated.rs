@@ -50,7 +50,7 @@ fn acknowledgement(first: u32, last: u32) -> Vec<u8> {
     bytes
 }
 
-/// A client with latency whose datagrams are recorded.
+/// A client with latency that records its datagrams.
 struct Client {
     peer: Peer<'static>,
     address: SocketAddr,
@@ -226,8 +226,9 @@ fn a_client_that_answers_a_ping_frees_its_unvalidated_place() {
     }
 }
 
-/// Attack A4: over any time a forger gets the only place of a server with one, one place of up to seven, two of 8
-/// to 15, and an eighth of more.
+/// Attack A4: the places that a forger gets over any time depend on the size of the server.
+///
+/// It gets the only place of a server with one, one place of up to seven, two of 8 to 15, and an eighth of more.
 #[test]
 fn a04_forged_connections_get_at_most_two_places_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {

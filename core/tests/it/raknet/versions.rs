@@ -14,7 +14,7 @@ const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
 const GUID: Guid = Guid(7);
 
-/// A client whose datagrams are inspected and answered by hand.
+/// A client with datagrams that the test inspects and answers.
 struct Client {
     peer: Peer<'static>,
     now: Instant,
@@ -258,7 +258,7 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
     assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");
 }
 
-/// Clients of Minecraft Bedrock misread a pong without its length, and they ping a server whose advertisement has
+/// Clients of Minecraft Bedrock misread a pong without its length, and they ping every server with an advertisement in
 /// their format.
 #[test]
 fn a_bedrock_advertisement_has_its_length() {

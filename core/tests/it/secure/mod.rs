@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Creates a stage whose client has an identity.
+    /// Creates a stage with a client that has an identity.
     fn with_identity() -> Self {
         Self::new(Some(StaticKey::from_bytes([2; 32])))
     }

@@ -123,7 +123,7 @@ fn challenge_to_unknown_flags() -> Value {
     let challenge =
         client.challenge(trust, false, &field, negotiated, SIX, &mut random).expect("a trusted key");
     json!({
-        "name": "a reserved flag",
+        "name": "a flag that means nothing yet",
         "server_public": hex(&stage.server.public().0),
         "client_ephemeral": hex(&seed(3)),
         "server_guid": format!("{:016x}", stage.negotiated.server.0),
