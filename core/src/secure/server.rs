@@ -158,7 +158,8 @@ impl ServerHandshake {
     /// request 1.
     ///
     /// # Errors
-    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] is returned before any curve operation, and may be reported to the sender.
+    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] is returned before
+    /// any curve operation, and may be reported to the sender.
     pub fn respond(
         identity: &ServerIdentity,
         request: SecureRequest<'_>,

@@ -93,7 +93,8 @@ impl Flow {
 
 type Peers = Pair<Peer<'static>, Peer<'static>>;
 
-/// Executes a run with a path, numbers and messages that depend on the seed. Returns the number of messages that arrived.
+/// Executes a run with a path, numbers and messages that depend on the seed. Returns the number of messages that
+/// arrived.
 pub fn run(seed: u64) -> Result<usize, Broken> {
     let mut random = Random::new(seed);
     let conditions = conditions(&mut random);

@@ -27,8 +27,7 @@ const HANDSHAKE: u8 = 8;
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most events at one point in time.
 const STANDSTILL: u32 = 64;
-/// The number of blocks from which a peer hands messages over, and the length of these: whole messages, and
-/// messages in parts.
+/// The number of blocks from which a peer hands messages over, and the shortest length of these messages.
 const HANDING_OVER: usize = 128;
 const HANDED_OVER: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);

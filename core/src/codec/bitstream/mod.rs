@@ -1,6 +1,7 @@
 //! RakNet's bit stream, in which games based on RakNet write their messages (docs/raknet.md#bit-streams).
 //!
-//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and [`BitWriter`]: bits fill each byte from the most significant one, and only the entries of this table that say so are aligned.
+//! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`] and [`BitWriter`]: bits fill
+//! each byte from the most significant one, and only the entries of this table that say so are aligned.
 //!
 //! | value | bits |
 //! |---|---|

@@ -8,7 +8,7 @@ use crate::game_protocol::config::{DropReason, Redial};
 use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 
-/// The time during which a client repeats its answer to a challenge: as long as every server accepts it.
+/// The time during which a client repeats its answer to a challenge: the shortest validity at a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The interval at which a client repeats a harmless answer if it repeats nothing else.

@@ -305,7 +305,8 @@ impl<const N: usize> UsedTokens<N> {
     /// Marks a token as used at `now` seconds since 1970.
     ///
     /// # Errors
-    /// [`TokenError::Used`] and [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also for a token that might have been used and forgotten while the clock was ahead.
+    /// [`TokenError::Used`] and [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also
+    /// for a token that might have been used and forgotten while the clock was ahead.
     pub fn take(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);

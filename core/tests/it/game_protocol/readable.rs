@@ -54,7 +54,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_event_stays_until_it_is_taken() {
+fn a_borrowed_message_stays_until_it_is_given_back() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     assert!(server.lent().is_empty());
@@ -65,7 +65,7 @@ fn a_borrowed_event_stays_until_it_is_taken() {
     assert_eq!(readable(&mut server), [there]);
     let event = server.poll_event_of(there);
     assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
-    // Everything else continues, including the end of the connection, and the event is unchanged.
+    // Everything else continues, including the end of the connection, and the message is unchanged.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
     assert_eq!(server.lent().to_vec(), long);

@@ -32,8 +32,7 @@ fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
     bytes
 }
 
-/// Opens a connection without delay, and returns it with the numbers at which forged datagrams, messages and
-/// ordered messages continue.
+/// Opens a connection over a path without latency.
 fn connected() -> (Net, ConnectionId, ConnectionId) {
     let mut net = Net::new(Conditions::default(), 1);
     let (client, server) = net.connect();

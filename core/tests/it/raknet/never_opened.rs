@@ -23,7 +23,7 @@ const GUID: Guid = Guid(5);
 const EARLY: &[u8] = b"\x86early";
 
 /// Sends a reliable message with the number of its datagram.
-fn tell(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
+fn deliver(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
     peer.handle_datagram(
         NOW,
         OTHER.into(),
@@ -32,7 +32,7 @@ fn tell(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
 }
 
 /// Sends the first part of a message of nine parts.
-fn tell_part(peer: &mut Peer<'_>, number: u32) {
+fn deliver_part(peer: &mut Peer<'_>, number: u32) {
     let split = Some(Split { count: 9, id: 0, index: 0 });
     let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, number, 0) };
     peer.handle_datagram(NOW, OTHER.into(), &data(number, header, EARLY));
@@ -52,7 +52,7 @@ fn awaiting_server() -> Peer<'static> {
     };
     server.handle_datagram(NOW, OTHER.into(), &request_2(ClientSecurity::Cookie(cookie), GUID.0));
     let request = Control::Request { guid: GUID, time: 0, proof: None, password: b"" };
-    tell(&mut server, 0, &written(&request));
+    deliver(&mut server, 0, &written(&request));
     assert!(server.connection_of(GUID).is_some());
     answers(&mut server, NOW);
     server
@@ -90,10 +90,10 @@ fn let_go(peer: &mut Peer<'_>) {
 #[test]
 fn a_server_is_not_notified_of_a_connection_that_never_opened() {
     let mut server = awaiting_server();
-    tell(&mut server, 1, EARLY);
-    tell_part(&mut server, 2);
+    deliver(&mut server, 1, EARLY);
+    deliver_part(&mut server, 2);
     assert!(server.poll_event().is_none(), "it is not open yet");
-    tell(&mut server, 3, &written(&Control::Disconnect));
+    deliver(&mut server, 3, &written(&Control::Disconnect));
     assert!(server.poll_event().is_none(), "it never opens");
     let_go(&mut server);
 }
@@ -101,18 +101,18 @@ fn a_server_is_not_notified_of_a_connection_that_never_opened() {
 #[test]
 fn a_server_is_not_notified_if_its_client_vanishes() {
     let mut server = awaiting_server();
-    tell(&mut server, 1, EARLY);
-    tell_part(&mut server, 2);
+    deliver(&mut server, 1, EARLY);
+    deliver_part(&mut server, 2);
     let_go(&mut server);
 }
 
 #[test]
 fn a_client_is_only_notified_of_the_failure() {
     let (mut client, id) = requesting_client();
-    tell(&mut client, 0, EARLY);
-    tell_part(&mut client, 1);
+    deliver(&mut client, 0, EARLY);
+    deliver_part(&mut client, 1);
     assert!(client.poll_event().is_none(), "it is not open yet");
-    tell(&mut client, 2, &written(&Control::Disconnect));
+    deliver(&mut client, 2, &written(&Control::Disconnect));
     match client.poll_event() {
         Some(Event::ConnectFailed { id: failed, reason, .. }) => {
             assert_eq!((failed, reason), (id, ConnectFailure::Closed));
@@ -126,12 +126,12 @@ fn a_client_is_only_notified_of_the_failure() {
 #[test]
 fn early_messages_follow_the_opening() {
     let mut server = awaiting_server();
-    tell(&mut server, 1, EARLY);
-    tell_part(&mut server, 2);
+    deliver(&mut server, 1, EARLY);
+    deliver_part(&mut server, 2);
     assert!(server.poll_event().is_none());
     let addresses = AddressList::unassigned(10);
     let open = Control::NewIncoming { server: OTHER.into(), addresses, accepted_time: 0, time: 0 };
-    tell(&mut server, 3, &written(&open));
+    deliver(&mut server, 3, &written(&open));
     assert!(matches!(server.poll_event(), Some(Event::Connected { .. })));
     assert!(matches!(server.poll_event(), Some(Event::Progress { .. })));
     match server.poll_event() {

@@ -82,7 +82,7 @@ fn each_connection_can_be_read_alone() {
 }
 
 #[test]
-fn a_borrowed_event_stays_until_it_is_taken() {
+fn a_borrowed_message_stays_until_it_is_given_back() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let id = clients[0].connect(now, address(SERVER)).unwrap();
@@ -94,7 +94,7 @@ fn a_borrowed_event_stays_until_it_is_taken() {
     clients[0].send(now, id, &long, Delivery::RELIABLE_ORDERED).unwrap();
     exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(server.poll_event_of(there), Some(Event::Message { .. })));
-    // Everything else continues, including the end of the connection, and the event is unchanged.
+    // Everything else continues, including the end of the connection, and the message is unchanged.
     clients[0].disconnect(now, id);
     exchange(&mut now, &mut clients, &mut server);
     assert_eq!(server.lent().to_vec(), long);

@@ -328,7 +328,7 @@ fn reordering_widens_the_reordering_window() {
 }
 
 #[test]
-fn duplicate_and_forged_acknowledgements_do_not_grow_the_window() {
+fn negative_and_forged_acknowledgements_do_not_grow_the_window() {
     for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         sender.send(1_000);

@@ -191,9 +191,9 @@ fn both_arrive(second: Priority) {
 
 /// A message that needs more than half of the share, and one that waits for it.
 ///
-/// Eventually both sides are notified of the failure; the sizes of `Resources` determine what fits.
+/// Both arrive, or both sides are notified of the failure; the sizes of `Resources` determine what fits.
 #[test]
-fn an_ordered_message_beyond_half_a_share_fails_with_a_reason() {
+fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
     let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net = Net::with(a, b, latency(5), 1);

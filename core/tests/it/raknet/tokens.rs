@@ -168,8 +168,8 @@ fn a_server_advances_the_time_and_refuses_tokens_without_it() {
         net.pair.now = net.now() + Duration::from_secs(waited);
         assert_eq!(show(&mut net, &good(1)).is_ok(), expected, "after {waited} s");
     }
-    let mut untold = net(secure_client(None), config(), Conditions::default(), 1);
-    assert_eq!(show(&mut untold, &good(1)), Err(ConnectFailure::InvalidPassword));
+    let mut without_time = net(secure_client(None), config(), Conditions::default(), 1);
+    assert_eq!(show(&mut without_time, &good(1)), Err(ConnectFailure::InvalidPassword));
 }
 
 #[test]

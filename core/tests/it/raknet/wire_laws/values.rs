@@ -47,8 +47,8 @@ pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTS), Just(other)]
 }
 
-/// Returns cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a valid one
-/// without a cookie, since only the length distinguishes them.
+/// Returns cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a
+/// valid one without a cookie, since only the length distinguishes them.
 pub(crate) fn cookies() -> impl Strategy<Value = u32> {
     any::<u32>().prop_filter("looks like an address", |cookie| !matches!(cookie >> 24, 4 | 6))
 }
