@@ -102,7 +102,7 @@ fn read_corpora(corpora: &Path) -> io::Result<Vec<Case>> {
             cases.push(Case { name: format!("{target}/{file}"), input: fs::read(&path)?, check });
         }
         if cases.len() == before {
-            return Err(io::Error::other(format!("there is no input of {target}")));
+            return Err(io::Error::other(format!("no input for {target}")));
         }
     }
     cases.sort_by(|left, right| left.name.cmp(&right.name));

@@ -51,7 +51,7 @@
 //!     }
 //!     // … then sleep until the next deadline.
 //!     let deadlines = [client.poll_timeout(), server.poll_timeout()];
-//!     now = now.max(deadlines.into_iter().flatten().min().ok_or("nothing will ever happen")?);
+//!     now = now.max(deadlines.into_iter().flatten().min().ok_or("no deadline is left")?);
 //!     client.handle_timeout(now);
 //!     server.handle_timeout(now);
 //! };

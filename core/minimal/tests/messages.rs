@@ -31,7 +31,7 @@ fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
     let here = pair.a.connect(pair.now, pair.b_address).expect("a vacant slot");
     let (mut opened, mut there) = (false, None);
     while !opened || there.is_none() {
-        assert!(pair.step(), "nothing more happens");
+        assert!(pair.step(), "no event is left");
         while let Some(event) = pair.a.poll_event() {
             opened |= matches!(event, Event::Connected { .. });
         }
@@ -201,7 +201,7 @@ fn a_vacant_slot_is_reused() {
     let (mut pair, here, _) = connected(path());
     pair.a.disconnect(pair.now, here);
     while pair.a.connection(here).is_some() {
-        assert!(pair.step(), "nothing more happens");
+        assert!(pair.step(), "no event is left");
         while pair.a.poll_event().is_some() {}
         while pair.b.poll_event().is_some() {}
     }
@@ -209,7 +209,7 @@ fn a_vacant_slot_is_reused() {
     assert_ne!(again, here);
     let mut opened = false;
     while !opened {
-        assert!(pair.step(), "nothing more happens");
+        assert!(pair.step(), "no event is left");
         while let Some(event) = pair.a.poll_event() {
             opened |= matches!(event, Event::Connected { .. });
         }

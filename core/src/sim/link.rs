@@ -370,8 +370,8 @@ mod tests {
         assert_ne!(arrived, received(conditions, 2));
         assert!((120..240).contains(&arrived.len()), "{}", arrived.len());
         assert!(arrived.iter().all(|(at, number)| *at >= u64::from(*number) * 1_000 + 10_000));
-        assert!(arrived.windows(2).any(|pair| pair[0].1 > pair[1].1), "nothing was reordered");
-        assert!(arrived.windows(2).any(|pair| pair[0].1 == pair[1].1), "nothing was doubled");
+        assert!(arrived.windows(2).any(|pair| pair[0].1 > pair[1].1), "no datagram was reordered");
+        assert!(arrived.windows(2).any(|pair| pair[0].1 == pair[1].1), "no datagram was duplicated");
     }
 
     #[test]

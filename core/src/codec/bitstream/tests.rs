@@ -39,7 +39,7 @@ fn law<T>(
     }
     let mut reader = BitStreamReader::with_bits(&bytes, end).expect("all");
     reader.bits().bits(lead).expect("the lead is there");
-    let value = read(&mut reader).expect("what was written");
+    let value = read(&mut reader).expect("the written value");
     assert_eq!(reader.remaining(), 0);
     value
 }

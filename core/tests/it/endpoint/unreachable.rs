@@ -60,7 +60,7 @@ fn an_open_connection_goes_on<P: Protocol>() {
         let event = peer.poll_event();
         assert!(matches!(event, Some(Event::Connected { .. })), "{event:?}");
         peer.handle_unreachable(now, other.into());
-        assert!(peer.poll_event().is_none(), "it goes on");
+        assert!(peer.poll_event().is_none(), "the connection continues");
         assert_eq!(peer.connections().count(), 1);
     }
 }

@@ -26,7 +26,7 @@ fn an_identity_is_authenticated_and_changes_the_keys() {
         finish(handshake, &mut at_server, &established).expect("a good identity").expect("it is shown");
     assert_eq!((shown.key, shown.data()), (key, &b"Ada"[..]));
     assert_eq!((at_server.epoch(), established.protection.epoch()), (1, 0));
-    assert!(passes(&mut established.protection, &mut at_server), "sent before the answer came");
+    assert!(passes(&mut established.protection, &mut at_server), "sent before the answer arrived");
     assert!(passes(&mut at_server, &mut established.protection));
     assert_eq!(established.protection.epoch(), 1);
     assert!(passes(&mut established.protection, &mut at_server));

@@ -45,7 +45,7 @@ fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
 
 fn handshake(entry: &Json) -> Result<HandshakeWord, String> {
     let number = HandshakeWord::read(&bytes_of(entry)?).map_err(|error| format!("{error:?}"))?;
-    let expected = entry.get("value").and_then(Json::as_u64).ok_or("the value is no number")?;
+    let expected = entry.get("value").and_then(Json::as_u64).ok_or("the value is not a number")?;
     if u64::from(number.0) == expected { Ok(number) } else { Err(format!("reads {}", number.0)) }
 }
 
@@ -198,7 +198,7 @@ fn same(found: &[Vec<u8>], expected: &[Vec<u8>]) -> Result<(), String> {
 
 fn text_of(entry: &Json, key: &str) -> Result<String, String> {
     let text = entry.get(key).and_then(Json::as_str);
-    text.map(str::to_owned).ok_or_else(|| format!("{key:?} is no text"))
+    text.map(str::to_owned).ok_or_else(|| format!("{key:?} is not a string"))
 }
 
 fn bytes_of(entry: &Json) -> Result<Vec<u8>, String> {
@@ -206,7 +206,7 @@ fn bytes_of(entry: &Json) -> Result<Vec<u8>, String> {
 }
 
 fn list_of(entry: &Json, key: &str) -> Result<Vec<Vec<u8>>, String> {
-    let list = entry.get(key).and_then(Json::as_array).ok_or_else(|| format!("{key:?} is no list"))?;
+    let list = entry.get(key).and_then(Json::as_array).ok_or_else(|| format!("{key:?} is not a list"))?;
     list.iter().map(|text| unhex(text.as_str().ok_or("no text")?)).collect()
 }
 

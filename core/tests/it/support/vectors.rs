@@ -56,8 +56,8 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
     let file = file.as_object().ok_or("the file holds no JSON object")?;
     let mut tally = Tally::default();
     for (key, entries) in file.iter().filter(|(key, _)| *key != "about") {
-        let category = Category::from_name(key).ok_or_else(|| format!("{key:?} is no category"))?;
-        let entries = entries.as_array().ok_or_else(|| format!("{key:?} is no list"))?;
+        let category = Category::from_name(key).ok_or_else(|| format!("{key:?} is not a category"))?;
+        let entries = entries.as_array().ok_or_else(|| format!("{key:?} is not a list"))?;
         for (index, entry) in entries.iter().enumerate() {
             match check_entry(category, entry) {
                 Ok(()) => tally.passed += 1,
@@ -89,7 +89,7 @@ fn check_entry(category: Category, entry: &Json) -> Result<(), String> {
     let bytes = bytes_of(entry)?;
     let decoded = decode(category, entry, &bytes)?;
     if let Some(expected) = entry.get("error") {
-        let expected = expected.as_str().ok_or("the error is no name")?;
+        let expected = expected.as_str().ok_or("the error is not a name")?;
         return match decoded {
             Err(error) if format!("{error:?}") == expected => Ok(()),
             Err(error) => Err(format!("error {error:?} instead of {expected}")),
@@ -269,7 +269,7 @@ fn bytes_of(entry: &Map<String, Json>) -> Result<Vec<u8>, String> {
     let mut bytes = from_hex(text)?;
     if let Some(length) = entry.get("pad_to") {
         let length = length.as_u64().and_then(|length| u16::try_from(length).ok());
-        let length = usize::from(length.ok_or("pad_to is no length of a datagram")?);
+        let length = usize::from(length.ok_or("pad_to is not a datagram length")?);
         bytes.resize(length.max(bytes.len()), 0);
     }
     Ok(bytes)
