@@ -68,7 +68,7 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
     hasher.finalize().into()
 }
 
-/// Returns the HMAC-BLAKE2s-256 of the concatenated parts (RFC 2104).
+/// Returns the HMAC with BLAKE2s-256 of the concatenated parts (RFC 2104).
 // Never inlined, so that there is one copy, as of the next function.
 #[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
@@ -76,7 +76,7 @@ pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     Secret(keyed_hash(key, 0x5C, &[inner.as_bytes()]))
 }
 
-/// Returns the hash of a block and of the parts. The block is the zero-padded key, each byte XORed with `pad`.
+/// Returns the hash of a block and of the parts. Each byte of the block is that of the zero-padded key XOR `pad`.
 fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
     let mut block = [pad; BLOCK];
     block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);

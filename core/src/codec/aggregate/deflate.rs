@@ -40,8 +40,8 @@ impl Inflater {
     ///
     /// # Errors
     /// - Those of [`Aggregate::messages`].
-    /// - [`WireError::BadLength`] before inflating, when the declared length exceeds `buffer` or is not above that
-    ///   of the stream; and afterwards, when the stream yields another length or is followed by more bytes.
+    /// - [`WireError::BadLength`] before inflating, when the declared length exceeds `buffer` or is not above the
+    ///   compressed length; and afterwards, when the stream yields another length or is followed by more bytes.
     /// - [`WireError::BadValue`] when it is not a deflate stream, [`WireError::Truncated`] when it ends too early.
     pub fn unpack<'m>(
         &mut self,
