@@ -1,7 +1,7 @@
 //! A RakNet flow next to a TCP-like CUBIC flow on simulated paths, in virtual time.
 //!
-//! docs/congestion.md has the table that `cargo test -p rakwire --test it cubic_flow -- --nocapture --test-threads
-//! 1` prints.
+//! docs/congestion.md has the table that this command prints:
+//! `cargo test -p rakwire --test it cubic_flow -- --nocapture --test-threads 1`
 
 use core::net::SocketAddr;
 use core::time::Duration;

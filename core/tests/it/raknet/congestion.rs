@@ -1,7 +1,7 @@
 //! Throughput and fairness on simulated paths, in virtual time.
 //!
-//! docs/congestion.md has the table that `cargo test -p rakwire --test it congestion -- --nocapture --test-threads
-//! 1` prints.
+//! docs/congestion.md has the table that this command prints:
+//! `cargo test -p rakwire --test it congestion -- --nocapture --test-threads 1`
 
 use core::time::Duration;
 

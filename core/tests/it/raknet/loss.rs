@@ -1,7 +1,7 @@
 //! The cost of losses, in virtual time and with the default memory of an endpoint.
 //!
-//! docs/congestion.md has the table that `cargo test -p rakwire --test it raknet::loss -- --nocapture
-//! --test-threads 1` prints.
+//! docs/congestion.md has the table that this command prints:
+//! `cargo test -p rakwire --test it raknet::loss -- --nocapture --test-threads 1`
 
 use core::time::Duration;
 
