@@ -1,4 +1,4 @@
-//! The state of a peer besides its connections, and the answers to unconnected peers.
+//! The state of a peer apart from its connections, and the answers to unconnected peers.
 //!
 //! No state is kept for a source address before it is proved.
 
@@ -26,7 +26,7 @@ pub(crate) struct Acknowledgement {
     pub(crate) chunk: u8,
 }
 
-/// The state of a peer besides its connections.
+/// The state of a peer apart from its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
     pub(super) responder: StatelessResponder,

@@ -100,11 +100,11 @@ fn a03_negative_acknowledgements_cost_few_resends() {
 #[test]
 fn a04_no_answer_is_longer_than_its_request() {
     for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unvalidated: 0 }] {
-        no_request_is_worth_more_than_its_own_bytes(cookies);
+        check_answers_are_not_longer(cookies);
     }
 }
 
-fn no_request_is_worth_more_than_its_own_bytes(cookies: CookiePolicy) {
+fn check_answers_are_not_longer(cookies: CookiePolicy) {
     let mut config = server_config();
     config.cookies = cookies;
     let mut server = peer(config);
