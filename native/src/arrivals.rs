@@ -1,5 +1,6 @@
-//! Datagrams that arrive: read from the socket of an endpoint, and queued for the protocol with their times of arrival. Trusted
-//! proxies name the addresses of clients by headers of the PROXY protocol, version 2, before their datagrams.
+//! Received datagrams: read from the socket of an endpoint, and queued with their arrival times until the protocol
+//! handles them. Trusted proxies prefix datagrams with PROXY protocol headers, version 2, that carry the client's
+//! address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,42 +16,45 @@ use crate::host::Clock;
 use crate::simulation::{Direction, NetworkEmulator, Simulation};
 use crate::socket::{Buffers, Received, RecvBatch, Socket};
 
-/// How long ago the socket may have been empty without being read again before time passes. It is little beside every
-/// timeout of a silent peer, and so much that an endpoint under load asks the system for nothing more than it would anyway.
+/// Maximum time since the socket was last known to be empty for which protocol time may advance without another read.
+/// It is small compared with every silence timeout, and large enough that an endpoint under load makes no extra system
+/// calls.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// Datagrams that are read at most before time passes. A buffer of 4 MiB holds fewer: the system charges at least 768 bytes for
-/// each, of the double size. Beside a sender that is faster than this machine time passes all the same.
+/// Maximum number of datagrams read before protocol time advances. A buffer of 4 MiB holds fewer: the system charges at
+/// least 768 bytes for each, out of twice the size. Time therefore advances even if a sender is faster than this
+/// machine.
 const MOST_BEFORE_TIME: usize = 16_384;
 
-/// The bytes that each batch is charged in addition to its own.
+/// Bytes that each batch is charged in addition to its payload.
 const OVERHEAD: usize = 64;
 
-/// The socket that is read, and when it was last empty.
+/// Reads from the socket and remembers when it was last empty.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// There is none before the driver runs, and once it has ended.
+    /// `None` before the driver runs and after it has ended.
     socket: Option<Arc<Socket>>,
     buffers: Option<Buffers>,
     empty_at: Option<Instant>,
-    /// Datagrams that were read while time had to wait.
+    /// Datagrams that were read while protocol time was held back.
     before_time: usize,
 }
 
 impl Reader {
-    /// Reads this socket from now on, or none.
+    /// Reads from this socket from now on, or from none.
     pub(crate) fn use_socket(&mut self, socket: Option<Arc<Socket>>) {
         self.socket = socket;
         self.empty_at = None;
     }
 
-    /// The socket that is read, if there is one.
+    /// Returns the socket in use, if there is one.
     pub(crate) fn socket(&self) -> Option<Arc<Socket>> {
         self.socket.clone()
     }
 
-    /// Whether time may pass although the socket is not empty, after `count` more datagrams were read before it: together they
-    /// are more than the system's buffer held when time had to wait.
+    /// Returns true if protocol time may advance although the socket is not empty. `count` more datagrams have been
+    /// read; once the total exceeds the capacity of the system's buffer, none of those still queued arrived before time
+    /// was held back.
     pub(crate) fn time_may_pass(&mut self, count: usize) -> bool {
         self.before_time += count;
         let may_pass = self.before_time >= MOST_BEFORE_TIME;
@@ -60,18 +64,18 @@ impl Reader {
         may_pass
     }
 
-    /// Whether datagrams may have waited in the socket for longer than a moment.
+    /// Returns true if datagrams may have waited in the socket for longer than [`FRESH`].
     pub(crate) fn may_have_waiting(&self, now: Instant) -> bool {
         self.socket.is_some() && self.empty_at.is_none_or(|empty_at| empty_at + FRESH < now)
     }
 
-    /// Reads what the runtime says has arrived; nothing if that was read before.
+    /// Reads the datagrams that the runtime has reported; returns `None` if they have been read already.
     pub(crate) fn read(&mut self, clock: &Clock) -> std::io::Result<Option<(Received<'_>, Arc<Socket>)>> {
         self.read_by(clock, |socket, buffers| socket.try_receive(clock, buffers))
     }
 
-    /// Reads what has arrived, whether or not the runtime knows; nothing if there is nothing. An error may be about a datagram
-    /// that was sent, and says nothing about what waits.
+    /// Reads available datagrams without relying on the runtime's readiness; returns `None` if there are none. An error
+    /// may concern a datagram that was sent earlier, so it does not imply that the socket is empty.
     pub(crate) fn read_now(&mut self, clock: &Clock) -> std::io::Result<Option<(Received<'_>, Arc<Socket>)>> {
         self.read_by(clock, |socket, buffers| match socket.receive_now(clock, buffers) {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
@@ -95,12 +99,12 @@ impl Reader {
     }
 }
 
-/// Received datagrams that have not been handled yet. A full queue drops and counts new ones.
+/// Received datagrams that have not been handled yet. If the queue is full, new ones are dropped and counted.
 #[derive(Debug)]
 pub(crate) struct ArrivalQueue {
     limit: usize,
     queue: Mutex<Queue>,
-    /// False if the queue is certainly empty, as it usually is: then [`take`](Self::take) needs no lock.
+    /// False only if the queue is empty, which is the usual case: [`take`](Self::take) then needs no lock.
     may_have_batches: AtomicBool,
 }
 
@@ -114,10 +118,10 @@ struct Queue {
 }
 
 impl ArrivalQueue {
-    /// A queue of at most `limit` bytes and at least one batch, behind a simulated network if there is one.
+    /// Creates a queue of at most `limit` bytes and at least one batch, behind a simulated network if one is given.
     pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
         let network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::In));
-        // Datagrams leave a simulated network without a push.
+        // Datagrams can leave a simulated network without a push.
         let may_have_batches = AtomicBool::new(network.is_some());
         let queue = Mutex::new(Queue { network, ..Queue::default() });
         Self { limit, queue, may_have_batches }
@@ -142,12 +146,12 @@ impl ArrivalQueue {
         self.may_have_batches.store(true, Ordering::Release);
     }
 
-    /// Whether a simulated network stands before the queue.
+    /// Returns true if a simulated network precedes the queue.
     pub(crate) fn is_simulated(&self) -> bool {
         self.lock().network.is_some()
     }
 
-    /// Whether there may be datagrams that wait.
+    /// Returns true if datagrams may be waiting.
     pub(crate) fn may_have_batches(&self) -> bool {
         self.may_have_batches.load(Ordering::Acquire)
     }
@@ -172,31 +176,31 @@ impl ArrivalQueue {
         std::mem::take(&mut queue.batches)
     }
 
-    /// When the next datagram will leave the simulated network.
+    /// Returns the time at which the next datagram leaves the simulated network.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.lock().network.as_ref()?.next()
     }
 
-    /// How many datagrams were dropped.
+    /// Returns the number of dropped datagrams.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 }
 
-/// How long an address is kept without a datagram from its path: longer than any connection lasts without one.
+/// How long an address is kept without a datagram on its path. No connection survives that much silence.
 const KEPT: Duration = Duration::from_secs(300);
-/// Paths from which those that are silent are looked for.
+/// Number of paths at which the first search for silent ones takes place.
 const FIRST_SWEEP: usize = 1_024;
-/// The most paths: a proxy has a port for each client, and there are 65,536 of them.
+/// Maximum number of paths. A proxy uses one port per client, and has 65,536 of them.
 const MOST: usize = 1 << 18;
 
-/// Translates between the addresses of clients, which the protocol knows, and the paths by which proxies bring their datagrams.
+/// Maps client addresses, which the protocol uses, to the proxy paths on which their datagrams arrive, and back.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
     trusted: Vec<IpNet>,
     clients: HashMap<SocketAddr, Client>,
     paths: HashMap<SocketAddr, SocketAddr>,
-    /// Paths at which silent ones are looked for again.
+    /// Number of paths at which the next search for silent ones takes place.
     sweep_at: usize,
     refused: u64,
 }
@@ -213,13 +217,14 @@ impl Proxies {
         Self { trusted, sweep_at: FIRST_SWEEP, ..Self::default() }
     }
 
-    /// How many datagrams of trusted proxies were dropped because their header cannot be read, or there is no room for another
-    /// path.
+    /// Returns the number of datagrams from trusted proxies that were dropped because their header is malformed or
+    /// there is no room for another path.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// The address of the client that sent a datagram, and the datagram without its header. None if it is dropped.
+    /// Returns the client address of a datagram and its payload without the header, or `None` if the datagram is
+    /// dropped.
     pub(crate) fn receive<'d>(
         &mut self,
         at: Instant,
@@ -243,18 +248,18 @@ impl Proxies {
                 self.refused += 1;
                 return None;
             }
-            // The proxy speaks for itself.
+            // A LOCAL header: the proxy sends on its own behalf.
             None => from,
         };
         (!payload.is_empty()).then_some((from, payload))
     }
 
-    /// The path by which a datagram reaches an address.
+    /// Returns the path on which datagrams reach a client address.
     pub(crate) fn path_to(&self, address: SocketAddr) -> SocketAddr {
         if self.paths.is_empty() { address } else { self.paths.get(&address).copied().unwrap_or(address) }
     }
 
-    /// The address of the client behind a path.
+    /// Returns the address of the client behind a path.
     pub(crate) fn client_behind(&self, path: SocketAddr) -> SocketAddr {
         self.clients.get(&path).map_or(path, |client| client.address)
     }
@@ -265,7 +270,8 @@ impl Proxies {
         client.address
     }
 
-    /// Notes which client is behind a path. A client that comes by another one is answered there. False if there is no room.
+    /// Records the client behind a path. If a client switches paths, replies take the latest one. Returns false if
+    /// there is no room.
     fn learn(&mut self, at: Instant, path: SocketAddr, address: SocketAddr) -> bool {
         if !self.clients.contains_key(&path) && self.clients.len() >= self.sweep_at.min(MOST) {
             self.sweep(at);
@@ -323,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_network_comes_before_the_queue() {
+    fn the_queue_holds_datagrams_that_left_the_simulated_network() {
         let queue = ArrivalQueue::new(0, "latency=2ms".parse().ok());
         queue.push([batch(&[1, 2, 3], 2)].into_iter());
         let end = Instant::from_micros(2_000);
@@ -342,7 +348,7 @@ mod tests {
         Proxies::new(vec!["10.0.0.0/8".parse().expect("a literal network")])
     }
 
-    /// A header that names a client of IPv4, and a payload.
+    /// Prepends a header with an IPv4 client address to `payload`.
     fn proxied(client: SocketAddr, payload: &[u8]) -> Vec<u8> {
         let SocketAddr::V4(v4) = client else { panic!("{client}") };
         let port = v4.port().to_be_bytes();
@@ -360,13 +366,13 @@ mod tests {
         assert_eq!(proxies.receive(NOW, path, &datagram), Some((client, &b"first"[..])));
         assert_eq!(proxies.receive(NOW, path, b"second"), Some((client, &b"second"[..])));
         assert_eq!((proxies.path_to(client), proxies.client_behind(path)), (path, client));
-        // A datagram with nothing behind the header only names.
+        // A datagram without a payload only sets the address.
         assert_eq!(proxies.receive(NOW, path, &proxied(client, b"")), None);
         assert_eq!(proxies.refused(), 0);
     }
 
     #[test]
-    fn headers_of_others_count_for_nothing() {
+    fn headers_from_untrusted_senders_are_treated_as_payload() {
         let mut proxies = proxies();
         let (from, client) = (address("192.0.2.66:1"), address("192.0.2.1:7"));
         let datagram = proxied(client, b"first");
@@ -375,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_may_speak_for_itself() {
+    fn a_proxy_may_send_on_its_own_behalf() {
         let mut proxies = proxies();
         let path = address("10.0.0.1:5000");
         let local = [&SIGNATURE[..], &[0x20, 0, 0, 0], b"ping"].concat();
@@ -384,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_cannot_be_read_are_dropped_and_counted() {
+    fn malformed_headers_are_dropped_and_counted() {
         let mut proxies = proxies();
         let datagram = proxied(address("192.0.2.1:7"), b"");
         for end in SIGNATURE.len()..datagram.len() {
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_answered_by_its_latest_path_and_a_path_has_its_latest_client() {
+    fn replies_take_the_latest_path_of_a_client() {
         let mut proxies = proxies();
         let [old, new] = ["10.0.0.1:5000", "10.0.0.1:5001"].map(address);
         let [one, two] = ["192.0.2.1:7", "192.0.2.2:7"].map(address);
@@ -408,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_paths_are_forgotten_and_their_number_has_a_bound() {
+    fn silent_paths_expire_and_their_number_is_bounded() {
         let mut proxies = proxies();
         let path = |number: usize| {
             let [.., a, b, c, d] = number.to_be_bytes();

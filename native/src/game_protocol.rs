@@ -1,7 +1,7 @@
-//! The Game Protocol over UDP sockets: messages in chunks, each of them reliable or unreliable.
+//! The Game Protocol over UDP sockets: chunked messages, each sent reliably or unreliably.
 //!
-//! The types are aliases of those in [`endpoint`](crate::endpoint). [`connect`] opens a connection to any server, also to
-//! an original one, which ignores further attempts from the same port.
+//! The types are aliases of those in [`endpoint`](crate::endpoint). [`connect`] opens a connection to any server,
+//! including an original one, which ignores further attempts from the same port.
 //!
 //! ```
 //! use rakwire_native::game_protocol::{self, Endpoint, Options, Reliability};
@@ -41,28 +41,28 @@ pub use crate::host::BindError;
 
 /// A UDP socket with the Game Protocol.
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
-/// An open connection with another peer.
+/// An open connection to a peer.
 pub type Connection = crate::endpoint::Connection<GameProtocol>;
-/// A client that asks for a connection, and has got none yet.
+/// A client that requests a connection and has not been answered yet.
 pub type Incoming = crate::endpoint::Incoming<GameProtocol>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<GameProtocol>;
 /// A received message.
 pub type Message = crate::endpoint::Message<Reliability>;
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
 /// The counters of an endpoint.
 pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;
 
 impl crate::endpoint::Connection<GameProtocol> {
-    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended.
+    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection has ended.
     #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
     }
 }
 
-/// How often [`connect_with`] tries.
+/// The number and duration of attempts made by [`connect_with`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,7 +79,7 @@ impl crate::endpoint::Connection<GameProtocol> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
-    /// From how many ports, at least 1.
+    /// Maximum number of attempts, each from a new port; at least 1.
     pub most: u8,
     /// How long each attempt waits for the server's challenge.
     pub timeout: Duration,
@@ -91,7 +91,7 @@ impl Default for Attempts {
     }
 }
 
-/// Why [`connect`] failed.
+/// The reason why [`connect`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
@@ -101,25 +101,29 @@ pub enum DialError {
     /// The connection could not be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The system gives no random bytes for another attempt.
-    #[error("the system gives no random bytes: {0}")]
+    /// The system could not provide random bytes for another attempt.
+    #[error("the system could not provide random bytes: {0}")]
     Random(#[source] io::Error),
 }
 
-/// Opens a connection to `address` with the default [`Attempts`], each from a socket of its own: an original server that
-/// has heard a client once does not hear it again from the same port. The last socket is closed with the connection.
+/// Opens a connection to `address` with the default [`Attempts`].
+///
+/// Each attempt uses a new socket, because an original server ignores a client that retries from the same port. The
+/// last socket is closed with the connection.
 ///
 /// # Errors
-/// A [`DialError`]; with [`ConnectFailure::NoAnswer`] after the last attempt.
+/// Returns a [`DialError`], with [`ConnectFailure::NoAnswer`] after the last attempt.
 pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection, DialError> {
     connect_with(address, options, Attempts::default()).await
 }
 
-/// As [`connect`], with other [`Attempts`]. If the configuration says that a client repeats its messages from the
-/// [same port](Redial::SamePort), there is one attempt, which takes the configuration's `handshake_timeout`.
+/// Opens a connection like [`connect`], with other [`Attempts`].
+///
+/// If the configuration retries from the [same port](Redial::SamePort), there is a single attempt, which takes the
+/// configuration's `handshake_timeout`.
 ///
 /// # Errors
-/// As [`connect`].
+/// The same as for [`connect`].
 pub async fn connect_with(
     address: SocketAddr,
     mut options: Options,
@@ -148,7 +152,7 @@ pub async fn connect_with(
     Ok(endpoint.connect(address).await?)
 }
 
-/// Makes another attempt differ in its salt, and in the fate of its datagrams in a simulated network.
+/// Gives another attempt a new salt, and a new seed for its simulated network.
 fn vary(options: &mut Options) -> io::Result<()> {
     options.config.salt_key = GameProtocol::config(entropy()?).salt_key;
     #[cfg(feature = "sim")]

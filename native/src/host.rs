@@ -1,4 +1,4 @@
-//! The machine: its clocks, addresses of servers from text, its own addresses, and why none could be bound.
+//! The host system: clocks, resolution of server addresses, local addresses, and bind errors.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rakwire::{Instant, split_zoned_host};
 use rakwire_udp::own_address_towards;
 
-/// Converts between the system's monotonic clock and that of the core, whose epoch is one second before the clock was started.
+/// Converts between the system's monotonic clock and the core's clock, whose epoch is one second before the clock was
+/// started.
 ///
-/// Endpoints have one of their own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). It is for drivers that run parts of the
-/// core over something else, as `rakwire-extras` does over TCP.
+/// Each endpoint has its own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). Use this type to drive parts of the
+/// core over another transport, as `rakwire-extras` does over TCP.
 ///
 /// ```
 /// use rakwire_native::Clock;
@@ -29,19 +30,19 @@ impl Clock {
     /// Starts a clock.
     #[must_use]
     pub fn start() -> Self {
-        // Starts at one second, so that no time is zero.
+        // Starting at one second ensures that no instant is zero.
         let now = std::time::Instant::now();
         Self { start: now.checked_sub(Duration::from_secs(1)).unwrap_or(now) }
     }
 
-    /// Returns the time.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         let micros = self.start.elapsed().as_micros();
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// Returns the deadline of a tokio timer for `instant`; `None` if it is too far away.
+    /// Returns the deadline of a tokio timer for `instant`, or `None` if it is too far away.
     #[must_use]
     pub fn deadline(&self, instant: Instant) -> Option<tokio::time::Instant> {
         let since_start = Duration::from_micros(instant.as_micros());
@@ -49,8 +50,10 @@ impl Clock {
     }
 }
 
-/// Converts the times of an endpoint to those since 1970-01-01 in UTC, for captures and logs. It asks the system once, at the
-/// first time that it converts, so that the order of what happened stays as it was even if somebody sets the clock.
+/// Converts an endpoint's times to the time since 1970-01-01 UTC, for captures and logs.
+///
+/// It reads the system's clock once, at the first conversion, so that events keep their order even if that clock is
+/// changed later.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,12 +67,12 @@ impl Clock {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClock {
-    /// The time of day at the epoch of the endpoint's clock, once it is known.
+    /// The wall-clock time at the epoch of the endpoint's clock, once known.
     epoch: Option<Duration>,
 }
 
 impl WallClock {
-    /// The time since 1970 at a time of the endpoint.
+    /// Returns the time since 1970 for an endpoint's time.
     pub fn convert(&mut self, at: Instant) -> Duration {
         let since_epoch = at.saturating_since(Instant::ZERO);
         let epoch = self.epoch.get_or_insert_with(|| since_1970().saturating_sub(since_epoch));
@@ -77,20 +80,22 @@ impl WallClock {
     }
 }
 
-/// The seconds since 1970. A clock that is set to a time before counts as the end of time: nothing is accepted by it that
-/// expires.
+/// Returns the seconds since 1970. A clock set before 1970 yields the maximum, so that everything with an expiry is
+/// rejected.
 pub(crate) fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(u64::MAX, |since| since.as_secs())
 }
 
-/// The time of day now.
+/// Returns the wall-clock time.
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Finds the addresses that `host:port` stands for. The host is a name or an address, which may have the name of an interface, as
-/// in `[fe80::1%eth0]:19132`; those functions of the standard library and of tokio that take text know only the number of one.
+/// Resolves `host:port` to addresses.
+///
+/// The host is a name or an address, optionally with the name of an interface, as in `[fe80::1%eth0]:19132`. The
+/// text-based functions of the standard library and tokio accept only the numeric index of an interface.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -101,7 +106,7 @@ fn since_1970() -> Duration {
 /// ```
 ///
 /// # Errors
-/// Those of the system's resolver, and for text that is no `host:port`.
+/// Returns the error of the system's resolver, or an error if the text is not `host:port`.
 pub async fn lookup(target: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(match split_zoned_host(target) {
         Some(host) => tokio::net::lookup_host(host).await?.collect(),
@@ -109,7 +114,7 @@ pub async fn lookup(target: &str) -> io::Result<Vec<SocketAddr>> {
     })
 }
 
-/// As [`lookup`], for programs without a runtime: the thread waits for the resolver.
+/// Resolves `host:port` like [`lookup`], for programs without a runtime: it blocks the thread.
 ///
 /// ```
 /// assert!(rakwire_native::lookup_blocking("[::1]:19132")?[0].is_ipv6());
@@ -117,7 +122,7 @@ pub async fn lookup(target: &str) -> io::Result<Vec<SocketAddr>> {
 /// ```
 ///
 /// # Errors
-/// As [`lookup`].
+/// The same as for [`lookup`].
 pub fn lookup_blocking(target: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(match split_zoned_host(target) {
         Some(host) => host.to_socket_addrs()?.collect(),
@@ -125,7 +130,7 @@ pub fn lookup_blocking(target: &str) -> io::Result<Vec<SocketAddr>> {
     })
 }
 
-/// Why an endpoint could not be bound.
+/// The reason why an endpoint could not be bound.
 ///
 /// ```
 /// use rakwire_native::{BindError, Endpoint, Options};
@@ -142,32 +147,31 @@ pub fn lookup_blocking(target: &str) -> io::Result<Vec<SocketAddr>> {
 #[non_exhaustive]
 pub enum BindError {
     /// The host name could not be resolved.
-    #[error("the name cannot be resolved: {0}")]
+    #[error("the host name cannot be resolved: {0}")]
     Resolve(#[source] io::Error),
     /// The host name has no address.
-    #[error("the name has no address")]
+    #[error("the host name has no address")]
     NoAddress,
     /// The system could not bind the socket, for example because the port is in use.
     #[error("cannot listen on {address}: {source}")]
     Socket {
-        /// The address.
+        /// The requested address.
         address: SocketAddr,
-        /// The error of the system.
+        /// The error reported by the system.
         source: io::Error,
     },
 }
 
-/// Addresses that belong to nobody (RFC 5737, RFC 3849): what the system would send to them leaves by its usual
-/// interface.
+/// Documentation addresses (RFC 5737, RFC 3849). The route to them uses the system's default interface.
 const ELSEWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1))];
 
-/// Where others in the same network reach a socket that is bound to `local`.
+/// Returns the addresses at which other machines on the network reach a socket bound to `local`.
 pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
     if !local.ip().is_unspecified() {
         return vec![local];
     }
-    // A socket for IPv6 hears IPv4 too.
+    // An IPv6 socket also receives IPv4.
     let families = ELSEWHERE.into_iter().filter(|elsewhere| elsewhere.is_ipv4() || local.is_ipv6());
     families.filter_map(own_address_towards).map(|source| SocketAddr::new(source, local.port())).collect()
 }
@@ -176,10 +180,10 @@ pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
 mod tests {
     use super::*;
 
-    /// The loopback interface is the first one everywhere.
+    /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn an_interface_may_be_named() {
+    async fn an_interface_can_be_given_by_name() {
         for target in ["[fe80::1%lo]:19132", "[fe80::1%1]:19132"] {
             let expected: SocketAddr = "[fe80::1%1]:19132".parse().expect("a literal address");
             assert_eq!(lookup(target).await.expect("an address")[0], expected);
@@ -190,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_address_is_the_only_one() {
+    fn a_bound_address_is_the_only_own_address() {
         let bound = SocketAddr::from(([127, 0, 0, 1], 19_132));
         assert_eq!(own_addresses(bound), [bound]);
     }
 
     #[test]
-    fn all_addresses_stand_for_those_that_others_reach() {
+    fn the_unspecified_address_expands_to_reachable_addresses() {
         let all = own_addresses((Ipv4Addr::UNSPECIFIED, 19_132).into());
         assert!(
             all.len() <= 1 && all.iter().all(|own| own.port() == 19_132 && !own.ip().is_unspecified()),

@@ -1,30 +1,29 @@
-//! Huge pages for the blocks that copies of large messages fill: one page fault for 2 MiB in place of 512.
+//! Huge pages for the blocks that hold copies of large messages: one page fault per 2 MiB instead of 512.
 //!
-//! Linux gives them to a program that asks, where `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or
-//! `always`. Where it is `never`, and on other systems, nothing happens.
+//! Linux grants them on request if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`. If it is
+//! `never`, and on other systems, this module has no effect.
 
 use core::ops::Range;
 
-/// The bytes of a huge page, and what its address is a multiple of: 2 MiB on x86-64, and on AArch64 with pages of 4 KiB.
+/// The size and alignment of a huge page in bytes: 2 MiB on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What the beginning of the blocks keeps in pages of the usual size, so that an endpoint with few messages under way takes no
-/// huge page.
+/// The first bytes of the blocks keep regular pages, so that an endpoint with few messages in flight uses no huge page.
 const USUAL_BYTES: usize = HUGE_PAGE;
 
-/// Asks for huge pages for the blocks of a peer, but those that are used first.
+/// Requests huge pages for the blocks of a peer, except those that are used first.
 pub(crate) fn advise_for_blocks(memory: &[u8]) {
     advise(memory.get(USUAL_BYTES..).unwrap_or(&[]).as_ptr_range());
 }
 
-/// Asks for huge pages where whole ones fit into `memory`.
+/// Requests huge pages wherever whole ones fit into `memory`.
 fn advise(memory: Range<*const u8>) {
     if let Some((start, length)) = whole_pages(&memory) {
         advise_kernel(start, length);
     }
 }
 
-/// The huge pages that fit into `memory`: where they begin, and how many bytes they have.
+/// Returns the start and the length in bytes of the huge pages that fit into `memory`.
 fn whole_pages(memory: &Range<*const u8>) -> Option<(*const u8, usize)> {
     let before = memory.start.align_offset(HUGE_PAGE);
     let length = (memory.end.addr() - memory.start.addr()).checked_sub(before)? / HUGE_PAGE * HUGE_PAGE;
@@ -32,11 +31,10 @@ fn whole_pages(memory: &Range<*const u8>) -> Option<(*const u8, usize)> {
 }
 
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "there is no safe way to call madvise for memory of the allocator")]
+#[expect(unsafe_code, reason = "madvise has no safe wrapper for memory owned by the allocator")]
 fn advise_kernel(start: *const u8, length: usize) {
-    // The kernel may refuse; then the pages stay as they are.
-    // SAFETY: this advice changes neither what the memory holds nor whether it may be read or written, whatever it is used
-    // for, before or after.
+    // The kernel may refuse; the pages then stay as they are. SAFETY: this advice changes neither the contents of the
+    // memory nor its access rights, however the memory is used before or after.
     let _ = unsafe { libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE) };
 }
 
@@ -47,10 +45,10 @@ fn advise_kernel(_start: *const u8, _length: usize) {}
 pub(crate) mod tests {
     use super::*;
 
-    /// Whether the kernel was asked for huge pages at this address.
+    /// Returns true if huge pages were requested at this address.
     pub(crate) fn is_advised(address: *const u8) -> bool {
-        let maps =
-            std::fs::read_to_string("/proc/self/smaps").expect("what the kernel tells of this process");
+        let maps = std::fs::read_to_string("/proc/self/smaps")
+            .expect("the kernel describes this process's mappings");
         let mut is_here = false;
         for line in maps.lines() {
             let range = line.split(' ').next().and_then(|range| range.split_once('-'));
@@ -65,7 +63,7 @@ pub(crate) mod tests {
         panic!("{address:?} is not mapped")
     }
 
-    /// A kernel may be built without.
+    /// Returns false if the kernel was built without huge pages.
     pub(crate) fn is_offered() -> bool {
         std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
     }
@@ -86,7 +84,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn blocks_have_huge_pages_behind_those_that_are_used_first() {
+    fn blocks_use_huge_pages_beyond_the_first_bytes() {
         let memory = vec![0; 8 * HUGE_PAGE];
         advise_for_blocks(&memory);
         assert_eq!(is_advised(memory.as_ptr().wrapping_add(4 * HUGE_PAGE)), is_offered());

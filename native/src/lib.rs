@@ -1,12 +1,12 @@
-//! RakNet and the Game Protocol over UDP sockets: the protocols of the crate [`rakwire`] with a driver for [tokio].
+//! RakNet and the Game Protocol over UDP sockets: a [tokio] driver for the protocols of the crate [`rakwire`].
 //!
-//! An [`Endpoint`] is a socket that opens and accepts connections and pings servers. A [`Connection`] sends and receives
-//! messages. The root of the crate re-exports the types of [`raknet`]; [`game_protocol`] has the same types for the Game
-//! Protocol, and [`endpoint`] for code that supports both. A game without a runtime calls [`polled::Endpoint`] once a
-//! frame.
+//! An [`Endpoint`] is a socket that opens and accepts connections and pings servers. A [`Connection`] sends and
+//! receives messages. The crate root re-exports the types of [`raknet`]; [`game_protocol`] has the same types for the
+//! Game Protocol (the protocol of the snow-fight game), and [`endpoint`] the generic ones for code that supports both.
+//! A game without a runtime calls [`polled::Endpoint`] once per frame.
 //!
-//! An endpoint runs in two tasks of the tokio runtime in which it was bound. One receives datagrams with their times of
-//! arrival, and the other one drives the protocol. A delay of the second task therefore does not affect measured
+//! An endpoint runs as two tasks on the tokio runtime in which it was bound. One receives datagrams and records their
+//! arrival times; the other drives the protocol. A delay of the second task therefore does not affect measured
 //! round-trip times.
 //!
 //! ```
@@ -32,23 +32,24 @@
 //!
 //! # Features
 //!
-//! None is on by default.
+//! None is enabled by default.
 //!
-//! - `secure`: secure connections of RakNet, connect tokens and files with keys: `secure`, `Options::secure`.
-//! - `sim`: a bad network between an endpoint and its socket, for tests: `Simulation`, `Options::simulate`.
-//! - `bytes`: `bytes::Bytes` from a received [`Message`], without a copy.
-//! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
-//! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
-//! - `ring`: secure connections seal datagrams with the cipher of the crate `ring`, which is several times as fast:
-//!   `RingCipher`. `docs/secure.md` says what it does not erase.
-//! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
+//! - `secure`: secure RakNet connections, connect tokens and key files: `secure`, `Options::secure`.
+//! - `sim`: a simulated lossy network between an endpoint and its socket, for tests: `Simulation`, `Options::simulate`.
+//! - `bytes`: converts a received [`Message`] to `bytes::Bytes` without a copy.
+//! - `metrics`: endpoints report counters through the facade of the crate `metrics`. The README of this crate lists the
+//!   names.
+//! - `tracing`: endpoints and connections have spans, and events for their outcome.
+//! - `ring`: secure connections encrypt datagrams with the cipher of the crate `ring`, which is several times as fast:
+//!   `RingCipher`. `docs/secure.md` lists the key material that it does not erase.
+//! - `key-log`: `KeyLogFile` writes the keys of secure connections to a file, to decrypt captures of them.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack, Unpack)]` of the [`codec`]s.
 //!
-//! The crate `rakwire-extras` has messages over TCP, ports that routers open, a log in SQLite, and reports of panics.
+//! The crate `rakwire-extras` provides messages over TCP, port mapping on routers, a log in SQLite, and crash reports.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
-// Only `huge_pages` has any, one call that advises the kernel.
+// Only `huge_pages` contains unsafe code: one call that advises the kernel.
 #![deny(unsafe_code)]
 
 mod arrivals;
@@ -64,11 +65,11 @@ mod simulation;
 mod socket;
 mod unreachable;
 
-/// Keys, and whom to trust: what secure connections need.
+/// Keys and trust settings for secure connections.
 #[cfg(feature = "secure")]
 pub use rakwire::secure;
 
-/// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
+/// Encodings for message contents: bit streams, Rabbit, aggregates, advertisements.
 pub use rakwire::codec;
 
 pub use host::{Clock, WallClock, lookup, lookup_blocking};
@@ -90,7 +91,7 @@ pub use raknet::{
 };
 #[cfg(feature = "secure")]
 pub use raknet::{SecurePeer, Security, UsedTokenTable};
-/// The core, for what has no name here.
+/// The core crate, for items that are not re-exported here.
 pub use rakwire;
 pub use rakwire::{Chunks, Instant};
 #[cfg(feature = "sim")]

@@ -1,24 +1,24 @@
-//! Composed datagrams that wait to be sent, to one address or to many by one call.
+//! Composed datagrams that wait to be sent, several per system call: to one address, or on Linux to many.
 
 use std::net::SocketAddr;
 
-/// The number of datagrams of the greatest length that are composed before they are sent.
+/// Number of datagrams of maximum length that are composed before they are sent.
 const DATAGRAMS: usize = 64;
-/// The longest UDP payload.
+/// Maximum UDP payload in bytes.
 const LONGEST_TRANSMIT: usize = 65_507;
 
-/// Composed datagrams, contiguous in one buffer, so that one call can send several to the same address.
+/// Composed datagrams in one contiguous buffer, so that one call can send several to the same address.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     bytes: Box<[u8]>,
-    /// The length of the longest datagram in bytes.
+    /// Maximum length of a datagram in bytes.
     max_datagram: usize,
     filled: usize,
     datagrams: Vec<(SocketAddr, usize)>,
 }
 
 impl Outgoing {
-    /// A buffer for datagrams of at most `max_datagram` bytes.
+    /// Creates a buffer for datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
         Self {
             bytes: vec![0; DATAGRAMS * max_datagram].into(),
@@ -32,18 +32,18 @@ impl Outgoing {
         self.datagrams.is_empty()
     }
 
-    /// Space for one more datagram, if there is any.
+    /// Returns space for one more datagram, or `None` if the buffer is full.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.filled..self.filled + self.max_datagram)
     }
 
-    /// Adds the datagram that was written to the start of that space.
+    /// Appends the datagram that was written to the start of that space.
     pub(crate) fn push(&mut self, to: SocketAddr, length: usize) {
         self.filled += length;
         self.datagrams.push((to, length));
     }
 
-    /// Adds a copy of a datagram, if there is space.
+    /// Appends a copy of a datagram, if there is space.
     pub(crate) fn push_copy(&mut self, to: SocketAddr, datagram: &[u8]) {
         if let Some(room) = self.room().and_then(|room| room.get_mut(..datagram.len())) {
             room.copy_from_slice(datagram);
@@ -51,19 +51,19 @@ impl Outgoing {
         }
     }
 
-    /// What is to be sent: datagrams that can leave together, at most `segments` of them, are one transmit.
+    /// Returns the pending transmits: up to `segments` datagrams that one call can send are grouped.
     pub(crate) fn transmits(&self, segments: usize) -> Transmits<'_> {
         Transmits { datagrams: &self.datagrams, bytes: &self.bytes, segments }
     }
 
-    /// Forgets what has been sent.
+    /// Clears the buffer after its datagrams have been sent.
     pub(crate) fn clear(&mut self) {
         self.datagrams.clear();
         self.filled = 0;
     }
 }
 
-/// Datagrams to one address that one call sends: all `size` bytes long except the last one, which may be shorter.
+/// Datagrams to one address that one call sends: all are `size` bytes long except the last, which may be shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transmit<'b> {
     pub(crate) to: SocketAddr,
@@ -72,7 +72,7 @@ pub(crate) struct Transmit<'b> {
     pub(crate) bytes: &'b [u8],
 }
 
-/// Transmits of datagrams that are contiguous.
+/// Iterates over the transmits of contiguous datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmits<'b> {
     datagrams: &'b [(SocketAddr, usize)],
@@ -81,12 +81,12 @@ pub(crate) struct Transmits<'b> {
 }
 
 impl Transmits<'_> {
-    /// Has at most so many datagrams leave together from now on.
+    /// Limits further transmits to `segments` datagrams.
     pub(crate) const fn set_segments(&mut self, segments: usize) {
         self.segments = segments;
     }
 
-    /// Leaves the first ones out.
+    /// Skips the first `count` datagrams.
     pub(crate) fn skip_first(&mut self, count: usize) {
         for _ in 0..count {
             self.next();
@@ -107,8 +107,8 @@ impl<'b> Iterator for Transmits<'b> {
     }
 }
 
-/// How many of the first datagrams can leave together, and their bytes: those to one address and of one size, of which the last
-/// may be shorter.
+/// Returns the number of leading datagrams that one call can send, and their total bytes: they have one address and one
+/// size, except that the last may be shorter.
 fn together(datagrams: &[(SocketAddr, usize)], segments: usize) -> (usize, usize) {
     let (mut count, mut length) = (0, 0);
     let Some(&(to, size)) = datagrams.first() else { return (0, 0) };
@@ -125,7 +125,7 @@ fn together(datagrams: &[(SocketAddr, usize)], segments: usize) -> (usize, usize
     (count, length)
 }
 
-/// Datagrams to many addresses, by one call of the system.
+/// Sends datagrams to many addresses with one system call.
 #[cfg(target_os = "linux")]
 pub(crate) mod send_many {
     use std::io::{self, IoSlice};
@@ -137,14 +137,16 @@ pub(crate) mod send_many {
 
     use super::Transmit;
 
-    /// How many a call sends at most.
+    /// Maximum number of datagrams per call.
     pub(crate) const MOST: usize = 64;
 
-    /// Up to that many, each in a transmit of its own.
+    /// Up to [`MOST`] datagrams, each in its own transmit.
     pub(crate) type Datagrams<'b> = Vec<Transmit<'b>, MOST>;
 
-    /// Sends the first of these datagrams, and as many of the others as there is room for, each to the address that `route` names.
-    /// Returns how many; an error is about the first. Nothing is allocated.
+    /// Sends the first datagram, and as many of the others as fit into the call, each to the address that `route`
+    /// returns.
+    ///
+    /// Returns how many were sent; an error concerns the first. Nothing is allocated.
     pub(crate) fn send(
         socket: impl AsFd,
         datagrams: &Datagrams<'_>,
@@ -170,7 +172,7 @@ pub(crate) mod send_many {
         use super::*;
 
         #[test]
-        fn one_call_sends_to_many_addresses_until_it_fails() {
+        fn one_call_sends_to_many_addresses_until_one_fails() {
             let sender = UdpSocket::bind("127.0.0.1:0").expect("a free port");
             let receivers = [1, 2].map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
             let addresses = receivers.each_ref().map(|receiver| receiver.local_addr().expect("it is bound"));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_datagram_is_the_last_of_its_transmit() {
+    fn a_shorter_datagram_ends_its_transmit() {
         let to: SocketAddr = ([127, 0, 0, 1], 1).into();
         let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         for length in [10, 4, 10] {

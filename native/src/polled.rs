@@ -1,6 +1,6 @@
-//! An endpoint without tasks, for games that call it once a frame.
+//! An endpoint without tasks, for games that call it once per frame.
 //!
-//! [`Endpoint`] owns a socket and a [`Peer`], and does something only while one of its methods is called: it needs no
+//! [`Endpoint`] owns a socket and a [`Peer`], and works only while one of its methods is called, so it needs no
 //! runtime. Each frame, call [`update`](Endpoint::update), take the events, send, and call [`flush`](Endpoint::flush).
 //!
 //! ```
@@ -39,9 +39,9 @@
 //! # }
 //! ```
 //!
-//! Datagrams wait in the buffer of the system until the next `update`. A measured round trip therefore includes up to a
-//! frame at each such end, and a game whose frames are long should call `update` more often. The
-//! [endpoint with tasks](crate::endpoint) has no such delay, and sends several datagrams with one call of the system.
+//! Datagrams wait in the system's buffer until the next `update`. A measured round-trip time therefore includes up to
+//! one frame at each such end; a game with long frames should call `update` more often. The [endpoint with
+//! tasks](crate::endpoint) has no such delay, and sends several datagrams per system call.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -60,18 +60,19 @@ use crate::huge_pages;
 use crate::socket::bound;
 use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
-/// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.
+/// Number of datagrams handled before replies are sent: fewer than the replies that the protocol can queue.
 const BATCH: usize = 16;
-/// Datagrams that one call of [`Endpoint::update`] handles at the most, so that a flood does not stop the game.
+/// Maximum number of datagrams handled by one call of [`Endpoint::update`], so that a flood does not stall the game.
 const DATAGRAMS_AN_UPDATE: usize = 4_096;
 
-/// Updates in a row that leave datagrams in the socket before time passes all the same: a flood does not stop it.
+/// Number of consecutive updates that may leave datagrams in the socket before protocol time advances anyway, so that a
+/// flood does not stop timers.
 const FULL_UPDATES: u8 = 4;
 
-/// A UDP socket with a protocol, which works only while it is called. [The module](self) has an example.
+/// A UDP socket with a protocol that works only while it is called. [The module](self) has an example.
 ///
-/// Dropping it closes the socket at once. Before that, [`disconnect`](Self::disconnect) and call
-/// [`update`](Self::update) until [`connections`](Self::connections) is 0, so that other peers learn of the end.
+/// Dropping it closes the socket at once. To let peers learn of the end, [`disconnect`](Self::disconnect) first and
+/// call [`update`](Self::update) until [`connections`](Self::connections) is 0.
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
     socket: UdpSocket,
@@ -80,14 +81,14 @@ pub struct Endpoint<P: Protocol> {
     hooked: Hooked<'static, P, BoxedHook<P>>,
     incoming: Box<[u8]>,
     outgoing: Box<[u8]>,
-    /// The datagram in `outgoing` for which the system had no room.
+    /// The datagram in `outgoing` that the system had no buffer space for.
     unsent: Option<(SocketAddr, usize)>,
-    /// Whether attempts end when nothing can be reached at their address.
+    /// True if attempts end when their address is reported unreachable.
     hears_unreachable: bool,
     proxies: Proxies,
-    /// Attempts in their handshake. As long as there are any, the socket hears of errors about what is sent.
+    /// Attempts in their handshake. While there are any, the socket receives error reports.
     attempts: Vec<ConnectionId>,
-    /// How many updates in a row did not empty the socket.
+    /// Number of consecutive updates that did not empty the socket.
     full_updates: u8,
     counters: Counters,
 }
@@ -99,7 +100,7 @@ struct Counters {
     receive_failures: u64,
 }
 
-/// The counters of an [`Endpoint`] since it was made.
+/// The counters of an [`Endpoint`] since its creation.
 ///
 /// ```
 /// use rakwire_native::polled::Endpoint;
@@ -115,36 +116,39 @@ struct Counters {
 pub struct Stats<P: Protocol> {
     /// The counters of the protocol.
     pub peer: PeerStats<P::DropReason>,
-    /// Datagrams that were dropped because they were longer than 2,048 bytes, which neither protocol sends.
+    /// Datagrams dropped because they exceed 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
-    /// Datagrams of [trusted proxies](Options::trusted_proxies) that were dropped because the header before them cannot be read, or because
-    /// 262,144 clients of proxies have been heard within five minutes.
+    /// Datagrams from [trusted proxies](Options::trusted_proxies) that were dropped because their PROXY header is
+    /// malformed, or because 262,144 clients of proxies have been active within five minutes.
     pub proxy_headers_refused: u64,
-    /// Datagrams that the system could not send; for the protocol they are lost.
+    /// Datagrams that the system could not send; the protocol treats them as lost.
     pub send_failures: u64,
     /// Receive calls that failed.
     pub receive_failures: u64,
-    /// Methods of the hook that panicked. The endpoint goes on, and drops what such a method was asked about.
+    /// Hook methods that panicked. The endpoint continues, and drops the item that the method was called for.
     pub hook_panics: u64,
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config`, `capacity`,
-    /// `hears_unreachable` and `trusted_proxies` count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
-    /// here: a game that decides whom it lets in gives [`Peer::share_admission`] a
-    /// [`SharedAdmission`](rakwire::endpoint::SharedAdmission), which answers at once, before there are connections.
+    /// Binds a socket to the first address that works; port 0 picks a free port.
+    ///
+    /// Only the options `config`, `capacity`, `hears_unreachable` and `trusted_proxies` apply; the others concern tasks
+    /// and their queues. [`defer_incoming`](Options::defer_incoming) has no effect here: to decide which clients to
+    /// admit, pass a [`SharedAdmission`](rakwire::endpoint::SharedAdmission) to [`Peer::share_admission`]. It decides
+    /// immediately, before a connection exists.
     ///
     /// # Errors
-    /// A [`BindError`] with the address.
+    /// Returns a [`BindError`] with the address.
     pub fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
         let (socket, address) = Self::open(address)?;
         Self::start(socket, options, BoxedHook::NONE).map_err(|source| BindError::Socket { address, source })
     }
 
-    /// As [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events; a
-    /// [`PluginHost`](rakwire::endpoint::PluginHost) is the hook that plugins live in. `hook` makes it from the address of the
-    /// socket. A [`SharedHook`](crate::endpoint::SharedHook) is reached between two calls of the endpoint; what it wants to send
-    /// then leaves with the next [`flush`](Self::flush) or [`update`](Self::update).
+    /// Binds like [`bind`](Self::bind), with a hook that observes, filters and injects datagrams, messages and events.
+    ///
+    /// A [`PluginHost`](rakwire::endpoint::PluginHost) is the hook that runs plugins. `hook` creates it from the
+    /// address of the socket. Access a [`SharedHook`](crate::endpoint::SharedHook) between two calls of the endpoint;
+    /// anything it queues is sent by the next [`flush`](Self::flush) or [`update`](Self::update).
     ///
     /// ```
     /// use rakwire_native::Options;
@@ -161,7 +165,7 @@ impl<P: Protocol> Endpoint<P> {
     /// ```
     ///
     /// # Errors
-    /// A [`BindError`] with the address.
+    /// Returns a [`BindError`] with the address.
     pub fn bind_with_hook<H: Hook<P> + Send + 'static>(
         address: impl ToSocketAddrs,
         options: Options<P>,
@@ -185,10 +189,10 @@ impl<P: Protocol> Endpoint<P> {
         Err(refused)
     }
 
-    /// Uses a socket that is bound already, for example one with options of its own. It becomes non-blocking.
+    /// Uses a socket that is already bound, for example with custom socket options. It becomes non-blocking.
     ///
     /// # Errors
-    /// If the system refuses that, or cannot tell the address of the socket.
+    /// Returns an error if the system refuses that, or cannot return the address of the socket.
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> io::Result<Self> {
         Self::start(socket, options, BoxedHook::NONE)
     }
@@ -205,7 +209,7 @@ impl<P: Protocol> Endpoint<P> {
             local,
             clock: Clock::start(),
             hooked: Hooked::new(peer, hook),
-            // One byte more than the longest, so that a longer one is seen.
+            // One byte more than the maximum, to detect longer datagrams.
             incoming: vec![0; LONGEST_DATAGRAM + 1].into(),
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
@@ -217,7 +221,7 @@ impl<P: Protocol> Endpoint<P> {
         })
     }
 
-    /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
+    /// Handles up to 4,096 received datagrams, runs due timers, and sends pending datagrams.
     pub fn update(&mut self) {
         P::tell_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
         let mut start = self.clock.now();
@@ -228,11 +232,11 @@ impl<P: Protocol> Endpoint<P> {
             if is_empty {
                 break;
             }
-            // Answers leave before others push them out. Time does not pass: what waits may be from a peer that would
-            // count as silent.
+            // Send replies before others displace them. Time does not advance: waiting datagrams may come from a peer
+            // that would otherwise time out.
             self.flush();
         }
-        // An answer that waited in the socket counts before what the network reports.
+        // A reply that waited in the socket takes precedence over an error report.
         self.end_unreachable_attempts();
         self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
         if is_empty || self.full_updates >= FULL_UPDATES {
@@ -241,7 +245,7 @@ impl<P: Protocol> Endpoint<P> {
         self.flush();
     }
 
-    /// Ends the attempts at addresses at which nothing can be reached, and hears of errors no more once there are no attempts.
+    /// Ends attempts at unreachable addresses, and disables error reports once no attempts are left.
     fn end_unreachable_attempts(&mut self) {
         if self.attempts.is_empty() {
             return;
@@ -260,7 +264,7 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
-    /// Handles a few datagrams. False if no more are waiting.
+    /// Handles one batch of datagrams. Returns false if no more are waiting.
     fn receive_batch(&mut self) -> bool {
         for _ in 0..BATCH {
             match receive_past_reports(|| self.socket.recv_from(&mut self.incoming)) {
@@ -273,14 +277,14 @@ impl<P: Protocol> Endpoint<P> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                // Some systems tell here that a datagram did not arrive.
+                // Some systems report undelivered datagrams here.
                 Err(_) => self.counters.receive_failures += 1,
             }
         }
         true
     }
 
-    /// Sends what may be sent now. What the buffer of the system has no room for waits for the next call.
+    /// Sends pending datagrams. Those that exceed the system's buffer space wait for the next call.
     pub fn flush(&mut self) {
         let now = self.clock.now();
         loop {
@@ -312,16 +316,18 @@ impl<P: Protocol> Endpoint<P> {
         Some((transmit.to, transmit.payload.len()))
     }
 
-    /// Takes the next event. It lends the bytes of a message, which use the memory of the connection until they are taken:
-    /// a game that does not take its events slows the other peers down.
+    /// Takes the next event.
+    ///
+    /// It borrows the bytes of a message, which count against the receive memory of its connection until they are
+    /// taken: a game that does not take its events slows its peers down.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.hooked.poll_event()
     }
 
-    /// Starts to open a connection to `address`. An event tells when it is open, or why it is not.
+    /// Starts to open a connection to `address`. An event reports that it is open, or why it failed.
     ///
-    /// A server that has several addresses is tried at the next one when an attempt has had no answer: at once if
-    /// [nothing can be reached](Options::hears_unreachable) at the one before.
+    /// If a server has several addresses, try the next one when an attempt gets no answer. The failure is immediate if
+    /// the address is [reported unreachable](Options::hears_unreachable).
     ///
     /// ```
     /// use rakwire::endpoint::{Event, Protocol};
@@ -354,15 +360,16 @@ impl<P: Protocol> Endpoint<P> {
     /// ```
     ///
     /// # Errors
-    /// A [`ConnectError`] other than [`Failed`](ConnectError::Failed), which is an event here.
+    /// Returns a [`ConnectError`] other than [`Failed`](ConnectError::Failed), which is reported by an event.
     pub fn connect(&mut self, address: SocketAddr) -> Result<ConnectionId, ConnectError<P::ConnectFailure>> {
         self.connect_with(address, &P::ConnectOptions::default())
     }
 
-    /// As [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts.
+    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol
+    /// version, and timeouts.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub fn connect_with(
         &mut self,
         address: SocketAddr,
@@ -382,10 +389,10 @@ impl<P: Protocol> Endpoint<P> {
         Ok(id)
     }
 
-    /// Accepts a message for sending. It is sent by [`flush`](Self::flush) or [`update`](Self::update).
+    /// Queues a message. [`flush`](Self::flush) or [`update`](Self::update) sends it.
     ///
     /// # Errors
-    /// Those of [`endpoint::Connection::try_send`](crate::endpoint::Connection::try_send).
+    /// The same as for [`endpoint::Connection::try_send`](crate::endpoint::Connection::try_send).
     pub fn send(
         &mut self,
         id: ConnectionId,
@@ -395,16 +402,16 @@ impl<P: Protocol> Endpoint<P> {
         self.hooked.send(self.clock.now(), id, message, delivery)
     }
 
-    /// The longest message in bytes that [`send`](Self::send) takes; `None` if there is no such connection.
+    /// Returns the maximum message length in bytes for [`send`](Self::send), or `None` if there is no such connection.
     pub fn max_message_len(&mut self, id: ConnectionId) -> Option<usize> {
         self.hooked.peer.max_message_len(id)
     }
 
-    /// As [`send`](Self::send), without a copy of a large message, as
-    /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec).
+    /// Queues a message like [`send`](Self::send), without copying a large one, as
+    /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec) does.
     ///
     /// # Errors
-    /// As [`send`](Self::send); `message` is what it was then.
+    /// The same as for [`send`](Self::send); `message` is then unchanged.
     pub fn send_vec(
         &mut self,
         id: ConnectionId,
@@ -414,22 +421,22 @@ impl<P: Protocol> Endpoint<P> {
         self.hooked.send_vec(self.clock.now(), id, message, delivery)
     }
 
-    /// Takes the bytes that the last event lent in a vector of their own, without a copy of a large message of RakNet.
+    /// Takes the bytes that the last event borrowed as a vector, without copying a large RakNet message.
     pub fn take_lent(&mut self) -> Vec<u8> {
         self.hooked.peer.take_lent()
     }
 
-    /// Starts to end a connection: reliable messages that were sent before are delivered first. An event tells when it is
-    /// over.
+    /// Starts to close a connection. Reliable messages sent before are delivered first, and an event reports the end.
     pub fn disconnect(&mut self, id: ConnectionId) {
         self.hooked.peer.disconnect(self.clock.now(), id);
     }
 
-    /// Sends a last message and starts to end the connection: the message, and reliable ones that were sent before, arrive
-    /// before the other peer learns of the end.
+    /// Sends a final message and starts to close the connection.
+    ///
+    /// The message, and reliable ones sent before, arrive before the peer learns of the end.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send). The connection ends all the same.
+    /// The same as for [`send`](Self::send). The connection is closed in any case.
     pub fn disconnect_with(
         &mut self,
         id: ConnectionId,
@@ -441,12 +448,12 @@ impl<P: Protocol> Endpoint<P> {
         sent.map(|_| ())
     }
 
-    /// Accepts a message for every open connection. Those without room do not get it.
+    /// Queues a message for every open connection, and skips those without room.
     pub fn broadcast(&mut self, message: &[u8], delivery: P::Delivery) -> Broadcast {
         self.send_to_all(None, message, delivery)
     }
 
-    /// As [`broadcast`](Self::broadcast), for all connections but one.
+    /// Broadcasts like [`broadcast`](Self::broadcast), to all connections but one.
     pub fn broadcast_except(
         &mut self,
         except: ConnectionId,
@@ -468,45 +475,47 @@ impl<P: Protocol> Endpoint<P> {
         Broadcast { sent, ..all }
     }
 
-    /// How long the game may sleep if no datagram arrives; nothing if only a datagram or a call changes anything.
+    /// Returns how long the game may sleep if no datagram arrives, or `None` if only a datagram or a call changes
+    /// anything.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         let now = self.clock.now();
         self.hooked.poll_timeout().map(|at| at.saturating_since(now))
     }
 
-    /// How many connections there are, including those that are being opened or closed.
+    /// Returns the number of connections, including those that are being opened or closed.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.hooked.peer.connections().count()
     }
 
-    /// The address of the socket, with its actual port.
+    /// Returns the address of the socket, with its actual port.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The protocol, for what has no method here: counters and measurements of connections, pings, bans.
+    /// Returns the protocol, for functions without a method here: counters and measurements of connections, pings,
+    /// bans.
     #[must_use]
     pub const fn peer(&self) -> &Peer<'static, P> {
         &self.hooked.peer
     }
 
-    /// As [`peer`](Self::peer), to change it. Pass [`now`](Self::now) where it asks for the time, and take events and
-    /// datagrams through this endpoint.
+    /// Returns the protocol for changes, like [`peer`](Self::peer). Pass [`now`](Self::now) wherever a time is needed,
+    /// and take events and datagrams through this endpoint.
     pub const fn peer_mut(&mut self) -> &mut Peer<'static, P> {
         &mut self.hooked.peer
     }
 
-    /// The time in the clock of the protocol.
+    /// Returns the current time of the protocol's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// A sentence for the operator, once the counters show clients of a kind that cannot come in, such as those that return no
-    /// cookie. The async endpoint logs it; here the program does, and asks now and then.
+    /// Returns a message for the operator once the counters show clients that cannot connect, such as those that return
+    /// no cookie. The async endpoint logs it; here the program polls it now and then.
     ///
     /// ```
     /// use rakwire_native::polled::Endpoint;
@@ -521,7 +530,7 @@ impl<P: Protocol> Endpoint<P> {
         P::advice(&self.hooked.peer)
     }
 
-    /// The counters of the endpoint.
+    /// Returns the counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> Stats<P> {
         let Counters { too_long, send_failures, receive_failures } = self.counters;

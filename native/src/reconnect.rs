@@ -1,4 +1,4 @@
-//! Connections one after the other: when one is lost, the next one is opened.
+//! Successive connections: when one is lost, the next one is opened.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,18 @@ use rakwire::raknet::{ConnectFailure, Refusal};
 
 use crate::endpoint::{ConnectError, Connection};
 
-/// How long the pauses between attempts to connect are. Each is twice as long as the one before, less up to a half at random, so
-/// that the players of a server that was restarted do not come back all at once.
+/// Pauses between attempts to connect.
+///
+/// Each is twice as long as the one before, minus a random part of up to a half, so that the players of a restarted
+/// server do not all return at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
     /// The first pause. Default: 500 ms.
     pub first: Duration,
-    /// The longest pause. A connection that was open longer than this makes the next pause the first again. Default: 30 s.
+    /// The longest pause. After a connection that lasted longer than this, the next pause is the first again. Default:
+    /// 30 s.
     pub longest: Duration,
-    /// How many attempts may fail one after the other; `None` for any number. Default: `None`.
+    /// Maximum number of consecutive failed attempts; `None` for no limit. Default: `None`.
     pub attempts: Option<u32>,
 }
 
@@ -25,9 +28,9 @@ impl Default for Pauses {
     }
 }
 
-/// Opens a connection, and another one each time that it is asked for, after pauses that grow while attempts fail.
+/// Opens a connection, and another one at each call, with growing pauses while attempts fail.
 ///
-/// Each is a new connection, and a new player to the server: what the one before had under way is not sent again.
+/// Each is a new connection, and a new player to the server: messages in flight on the previous one are not sent again.
 ///
 /// ```
 /// use rakwire_native::reconnect::{Reconnect, is_transient};
@@ -54,15 +57,16 @@ impl Default for Pauses {
 pub struct Reconnect<F, R> {
     open: F,
     should_retry: R,
-    /// How long the pauses are.
+    /// The pauses between attempts.
     pub pauses: Pauses,
-    /// Attempts that have failed, or connections that were lost soon, one after the other.
+    /// Consecutive failed attempts and connections that were lost soon.
     failures: u32,
     opened_at: Option<Instant>,
 }
 
 impl<F, R> Reconnect<F, R> {
-    /// `open` opens a connection; `should_retry` says of an error that another attempt may succeed, as [`is_transient`] does.
+    /// Creates a reconnector: `open` opens a connection, and `should_retry` returns true for an error after which
+    /// another attempt may succeed, as [`is_transient`] does.
     pub fn new<P: Protocol, E>(open: F, should_retry: R) -> Self
     where
         F: AsyncFnMut() -> Result<Connection<P>, E>,
@@ -71,10 +75,10 @@ impl<F, R> Reconnect<F, R> {
         Self { open, should_retry, pauses: Pauses::default(), failures: 0, opened_at: None }
     }
 
-    /// The next connection. The first attempt for the first one is made at once.
+    /// Returns the next connection. The first attempt for the first one is made at once.
     ///
     /// # Errors
-    /// That of the last attempt, if no other one may succeed, or as many have failed as may.
+    /// Returns the error of the last attempt if retrying is pointless or the limit of attempts is reached.
     pub async fn next<P: Protocol, E>(&mut self) -> Result<Connection<P>, E>
     where
         F: AsyncFnMut() -> Result<Connection<P>, E>,
@@ -105,11 +109,11 @@ impl<F, R> Reconnect<F, R> {
 }
 
 impl Pauses {
-    /// The pause after so many failures one after the other.
+    /// Returns the pause after this many consecutive failures.
     fn after(self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let longest = self.first.saturating_mul(doubled).min(self.longest);
-        // Without entropy all wait for the whole pause.
+        // Without entropy the pause is not randomized.
         let mut random = [0];
         let _ = getrandom::fill(&mut random);
         let [random] = random;
@@ -117,8 +121,10 @@ impl Pauses {
     }
 }
 
-/// Whether another attempt to connect by RakNet may succeed where this one has failed: the server did not answer, was full, or had
-/// the address connected a moment ago. What it wants of the client, such as a password, will not change by itself.
+/// Returns true if another attempt to connect over RakNet may succeed.
+///
+/// That is the case if the server did not answer, was full, or had the address connected a moment ago. Its
+/// requirements, such as a password, will not change by themselves.
 #[must_use]
 pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
     use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, SilentSinceIncompatible, Unreachable};

@@ -18,7 +18,7 @@ pub(crate) enum Direction {
     Out,
 }
 
-/// A datagram that has passed the network.
+/// A datagram that has passed the simulated network.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Delivered {
     pub(crate) at: Instant,
@@ -37,14 +37,14 @@ mod present {
 
     use super::{Delivered, Direction, Instant, SocketAddr};
 
-    /// The maximum number of addresses with datagrams in transit; datagrams of further ones are dropped.
+    /// Maximum number of addresses with datagrams in transit; datagrams of further addresses are dropped.
     const MAX_LINKS: usize = 4_096;
 
-    /// A bad network between an endpoint and its socket, with the same conditions in both directions and for all addresses.
+    /// A simulated lossy network between an endpoint and its socket, equal in both directions and for all addresses.
     ///
     /// It is parsed from text such as `loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7`; all parts are
-    /// optional. Probabilities are percentages or numbers from 0 to 1. Times have a unit (`us`, `ms` or `s`) and apply to one
-    /// direction. The same seed has the same effect on the same datagrams.
+    /// optional. Probabilities are percentages or numbers from 0 to 1. Times have a unit (`us`, `ms` or `s`) and apply
+    /// to one direction. The same seed produces the same effects on the same datagrams.
     ///
     /// ```
     /// use rakwire_native::Simulation;
@@ -137,7 +137,7 @@ mod present {
 
     impl NetworkEmulator {
         pub(crate) fn new(simulation: Simulation, direction: Direction) -> Self {
-            // The two directions must not lose the same datagrams.
+            // The two directions must use different random numbers, or they would lose the same datagrams.
             let seed = simulation.seed.wrapping_mul(2).wrapping_add(u64::from(direction == Direction::In));
             Self { simulation, links: HashMap::new(), seed }
         }
@@ -159,12 +159,12 @@ mod present {
             }
         }
 
-        /// When the next datagram leaves the network.
+        /// Returns the time at which the next datagram leaves the network.
         pub(crate) fn next(&self) -> Option<Instant> {
             self.links.values().filter_map(Link::next_arrival).min()
         }
 
-        /// The datagrams that have left the network by `now`, in order of time.
+        /// Returns the datagrams that have left the network by `now`, in order of time.
         pub(crate) fn receive(&mut self, now: Instant) -> Vec<Delivered> {
             let mut delivered = Vec::new();
             for (address, link) in &mut self.links {
@@ -262,7 +262,7 @@ mod present {
     }
 }
 
-/// Types without a value in place of those of a simulated network.
+/// Empty types in place of those of a simulated network.
 #[cfg(not(feature = "sim"))]
 mod absent {
     use super::{Delivered, Direction, Instant, SocketAddr};

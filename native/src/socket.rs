@@ -1,4 +1,4 @@
-//! The UDP socket, which receives and sends several datagrams per call, and what the task of the application sends through it itself.
+//! The UDP socket, which receives and sends several datagrams per call, and the inline send path of application tasks.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -23,15 +23,15 @@ use crate::outgoing::send_many;
 use crate::outgoing::{Outgoing, Transmit, Transmits};
 use crate::unreachable::{Reported, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
-/// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
+/// Size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
-/// The requested size of the system's buffer in each direction, in bytes.
+/// Requested size of the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// How long to wait for a system whose buffer is full although the runtime took it for writable.
+/// Pause if the system's buffer is full although the runtime considers the socket writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
-/// Whether a receive call takes as many datagrams as there is room for, so that fewer are all that have arrived. Elsewhere
-/// quinn-udp receives one at a time.
+/// True if a receive call takes as many datagrams as there is room for, so that a partial result means that the socket
+/// is empty. On other systems quinn-udp receives one at a time.
 const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
 /// A UDP socket that sends and receives in batches.
@@ -39,9 +39,9 @@ const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "androi
 pub(crate) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
-    /// How many datagrams a call may send to one address.
+    /// Maximum number of datagrams per call to one address.
     segments: AtomicUsize,
-    /// How many tasks wait for errors about what was sent.
+    /// Number of tasks that wait for reports of send errors.
     watches: Mutex<usize>,
     local: SocketAddr,
 }
@@ -52,7 +52,7 @@ impl Socket {
         Self::open_with(address, Self::bind).await
     }
 
-    /// Like [`open`](Self::open), with this function to bind.
+    /// Binds like [`open`](Self::open), with the given bind function.
     pub(crate) async fn open_with(
         address: impl ToSocketAddrs,
         bind: impl Fn(SocketAddr) -> io::Result<Self>,
@@ -72,8 +72,8 @@ impl Socket {
         Self::over(bound(address)?)
     }
 
-    /// Binds a socket that shares its address with others (SO_REUSEPORT). The system passes all datagrams of a sender to
-    /// the same socket.
+    /// Binds a socket that shares its address with others (SO_REUSEPORT). The system passes all datagrams of a sender
+    /// to the same socket.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn bind_shared(address: SocketAddr) -> io::Result<Self> {
         let socket = unbound(address)?;
@@ -82,13 +82,13 @@ impl Socket {
         Self::over(socket.into())
     }
 
-    /// Other systems do not distribute datagrams by sender.
+    /// Returns an error: other systems do not distribute datagrams by sender.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) fn bind_shared(_address: SocketAddr) -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot share a port by sender"))
     }
 
-    /// Uses a socket that is bound.
+    /// Uses a socket that is already bound.
     pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let state = fragmenting_state(&socket)?;
@@ -97,7 +97,7 @@ impl Socket {
         // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
-        // For discovery. Without it, sending to broadcast addresses fails.
+        // Discovery needs it. Without it, sending to broadcast addresses fails.
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         let segments = AtomicUsize::new(state.max_gso_segments());
@@ -108,7 +108,7 @@ impl Socket {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of errors about what is sent until [`unwatch`](Self::unwatch) was called as often as this.
+    /// Enables error reports until [`unwatch`](Self::unwatch) has been called as often as this method.
     pub(crate) fn watch(&self) {
         let mut watches = self.watches();
         *watches += 1;
@@ -125,7 +125,7 @@ impl Socket {
         }
     }
 
-    /// Waits until the network reports that nothing can be reached at an address, and returns all such addresses.
+    /// Waits until the network reports unreachable addresses, and returns them all.
     pub(crate) async fn unreachable(&self) -> Vec<SocketAddr> {
         let read = || match read_errors(&self.io) {
             Reported { addresses, are_all: true } if addresses.is_empty() => {
@@ -135,11 +135,11 @@ impl Socket {
         };
         loop {
             if self.io.ready(Interest::ERROR).await.is_err() {
-                // The runtime ends.
+                // The runtime is shutting down.
                 return std::future::pending().await;
             }
             match self.io.try_io(Interest::ERROR, read) {
-                // More errors wait, about something else so far.
+                // More reports are pending; those read so far were about something else.
                 Ok(addresses) if addresses.is_empty() => tokio::task::yield_now().await,
                 Ok(addresses) => return addresses.into_iter().map(canonical).collect(),
                 Err(_) => {}
@@ -151,18 +151,18 @@ impl Socket {
         self.local
     }
 
-    /// How many datagrams to one address a call can send.
+    /// Returns the maximum number of datagrams per call to one address.
     pub(crate) fn max_segments(&self) -> usize {
         self.segments.load(Ordering::Relaxed)
     }
 
-    /// Waits until the runtime knows that datagrams have arrived.
+    /// Waits until the runtime reports received datagrams.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.io.readable().await
     }
 
-    /// Receives datagrams that the runtime knows of; nothing if there are none. Their time of arrival is that of the receive
-    /// call.
+    /// Receives datagrams that the runtime has reported, or returns `None` if there are none. Their arrival time is
+    /// that of the receive call.
     pub(crate) fn try_receive<'b>(
         &self,
         clock: &Clock,
@@ -183,7 +183,7 @@ impl Socket {
         }
     }
 
-    /// Receives datagrams of which the runtime may not know yet, since it asks the system only between tasks.
+    /// Receives datagrams that the runtime may not have reported yet, since it polls the system only between tasks.
     pub(crate) fn receive_now<'b>(
         &self,
         clock: &Clock,
@@ -193,8 +193,9 @@ impl Socket {
         Ok(buffers.received(clock.now(), count))
     }
 
-    /// Sends `first`, and as many of the others as the same call can send; waits while the system's buffer is full. Returns how
-    /// many of the others were sent; an error is about the first.
+    /// Sends `first`, and as many of `others` as the same call can send; waits while the system's buffer is full.
+    ///
+    /// Returns how many of `others` were sent; an error concerns `first`.
     #[cfg(target_os = "linux")]
     pub(crate) async fn send_with(&self, first: &Transmit<'_>, others: &Transmits<'_>) -> io::Result<usize> {
         let all = std::iter::once(first.clone()).chain(others.clone());
@@ -210,7 +211,7 @@ impl Socket {
         Ok(sent.saturating_sub(1))
     }
 
-    /// Other systems send to one address by a call.
+    /// Sends `first` only: on other systems a call sends to a single address.
     #[cfg(not(target_os = "linux"))]
     pub(crate) async fn send_with(&self, first: &Transmit<'_>, _others: &Transmits<'_>) -> io::Result<usize> {
         self.send(first).await.map(|()| 0)
@@ -229,31 +230,32 @@ impl Socket {
                 other => return other,
             }
             if was_full {
-                // After an error about a datagram the runtime takes the socket for closed, and so for writable at all times.
+                // After an error about a datagram, the runtime considers the socket closed and therefore always
+                // writable.
                 tokio::time::sleep(FULL_PAUSE).await;
             }
             was_full = true;
         }
     }
 
-    /// Waits until the runtime knows that the system has room.
+    /// Waits until the runtime reports free buffer space.
     #[cfg(test)]
     pub(crate) async fn writable(&self) {
         self.io.writable().await.expect("a socket of this system");
     }
 
-    /// Sends datagrams, if the system has room for them now.
+    /// Sends datagrams if the system has buffer space now.
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let destination = route(self.local, transmit.to);
         if transmit.count > 1 {
             return send_past_reports(|| self.send_segments(destination, transmit));
         }
-        // The system has less to read than with segments.
+        // A send without a segment size is cheaper for the system.
         let send = || send_past_reports(|| self.io.try_send_to(transmit.bytes, destination).map(drop));
         send_datagram(&self.io, destination, transmit.bytes, send)
     }
 
-    /// Sends several datagrams of one length, but the last, which may be shorter, by one call.
+    /// Sends several datagrams with one call. All have the same length, except that the last may be shorter.
     fn send_segments(&self, destination: SocketAddr, transmit: &Transmit<'_>) -> io::Result<()> {
         let segments = quinn_udp::Transmit {
             destination,
@@ -265,15 +267,15 @@ impl Socket {
         let call = || self.state.try_send(UdpSockRef::from(&self.io), &segments);
         let sent = self.io.try_io(Interest::WRITABLE, call);
         if sent.as_ref().is_err_and(|error| refuses_segments(error, transmit.size)) {
-            // quinn-udp has just learnt the same.
+            // quinn-udp has just disabled segmentation for the same reason.
             self.segments.store(self.state.max_gso_segments(), Ordering::Relaxed);
         }
         sent
     }
 }
 
-/// Binds a UDP socket. One for all addresses of IPv6 has those of IPv4, too, on every system that can do that: RFC 3493 section
-/// 5.3 wants it so, and not all have it as their default.
+/// Binds a UDP socket. A socket for the unspecified IPv6 address also receives IPv4 wherever the system supports it, as
+/// RFC 3493 section 5.3 requires; not all systems do so by default.
 pub(crate) fn bound(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
     let socket = unbound(address)?;
     socket.bind(&address.into())?;
@@ -283,15 +285,17 @@ pub(crate) fn bound(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
 fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
     if address.is_ipv6() && address.ip().is_unspecified() {
-        // OpenBSD cannot.
+        // OpenBSD does not support it.
         let _ = socket.set_only_v6(false);
     }
     Ok(socket)
 }
 
-/// Whether an error says that the network takes no segments at all: EIO, where the interface has no offload of checksums, and
-/// EINVAL, where the kernel is older. EINVAL is also the answer to segments that are larger than the path to their receiver,
-/// which concerns no other receiver: the system fragments only datagrams that are sent one at a time.
+/// Returns true if an error means that the network does not support segmentation at all.
+///
+/// This is EIO if the interface has no checksum offload, and EINVAL on older kernels. EINVAL also results from segments
+/// that exceed the path MTU of one receiver, which does not concern other receivers: the system fragments only
+/// datagrams that are sent individually.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn refuses_segments(error: &io::Error, size: usize) -> bool {
     use nix::errno::Errno;
@@ -300,28 +304,31 @@ fn refuses_segments(error: &io::Error, size: usize) -> bool {
     errno == Some(Errno::EIO) || (errno == Some(Errno::EINVAL) && size <= ALWAYS_FITS)
 }
 
-/// Whether an error says that the network takes no segments at all. Other systems have no error of its own for that.
+/// Returns false: other systems have no specific error for missing segmentation.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn refuses_segments(error: &io::Error, size: usize) -> bool {
     let is_narrow = size > ALWAYS_FITS && is_too_large(error);
     error.kind() != io::ErrorKind::WouldBlock && !is_narrow
 }
 
-/// Has the system not pass with each datagram what nobody reads: its destination and its traffic class, which quinn-udp asks for. Each
-/// of them takes the system time with every datagram.
+/// Disables control messages that this crate does not read.
+///
+/// quinn-udp requests the destination and the traffic class of each datagram, and both cost the system time per
+/// datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn leave_out_control_messages(socket: &std::net::UdpSocket) {
     use nix::sys::socket::{setsockopt, sockopt};
     use socket2::SockRef;
 
-    // A socket has the options of its family, and works with what is not left out.
+    // A socket supports only the options of its family, and works even if this fails.
     let _ = setsockopt(socket, sockopt::Ipv4PacketInfo, &false);
     let _ = setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &false);
     let _ = SockRef::from(socket).set_recv_tclass_v6(false);
 }
 
-/// The datagrams in one receive buffer: all from one sender, and all `stride` bytes long except the last one.
+/// The datagrams in one receive buffer: all from one sender, and all `stride` bytes long except the last, which may be
+/// shorter.
 #[derive(Debug)]
 pub(crate) struct RecvBatch<B = Box<[u8]>> {
     pub(crate) at: Instant,
@@ -342,7 +349,7 @@ impl RecvBatch<&[u8]> {
     }
 }
 
-/// The result of a receive call: the first buffers, in which something has arrived.
+/// The result of a receive call: the buffers that were filled.
 #[derive(Debug)]
 pub(crate) struct Received<'b> {
     at: Instant,
@@ -351,7 +358,7 @@ pub(crate) struct Received<'b> {
 }
 
 impl<'b> Received<'b> {
-    /// The datagrams of each buffer, except those that are longer than [`LONGEST_DATAGRAM`].
+    /// Returns the datagrams of each buffer, except those longer than [`LONGEST_DATAGRAM`].
     pub(crate) fn batches(&self) -> impl Iterator<Item = RecvBatch<&'b [u8]>> + use<'b> {
         let at = self.at;
         self.buffers().filter(|(meta, bytes)| meta.stride <= LONGEST_DATAGRAM && !bytes.is_empty()).map(
@@ -359,18 +366,18 @@ impl<'b> Received<'b> {
         )
     }
 
-    /// How many datagrams were longer than that.
+    /// Returns the number of datagrams longer than [`LONGEST_DATAGRAM`].
     pub(crate) fn too_long(&self) -> u64 {
         let too_long = self.buffers().filter(|(meta, _)| meta.stride > LONGEST_DATAGRAM);
         too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
     }
 
-    /// Whether a call that takes many datagrams filled all buffers, so that more may have arrived.
+    /// Returns true if a batched call filled all buffers, so that more datagrams may be waiting.
     pub(crate) const fn is_full(&self) -> bool {
         RECEIVES_BATCHES && self.metas.len() == BATCH_SIZE
     }
 
-    /// Whether nothing more had arrived at the time of the call.
+    /// Returns true if nothing more had arrived at the time of the call.
     pub(crate) const fn are_all(&self) -> bool {
         RECEIVES_BATCHES && self.metas.len() < BATCH_SIZE
     }
@@ -406,10 +413,10 @@ impl Buffers {
     }
 }
 
-/// At most so many leave at once: an acknowledgement that is due goes before the message.
+/// Maximum number of datagrams sent inline at once: a due acknowledgement precedes the message.
 const DATAGRAMS: usize = 2;
 
-/// The way by which the next datagram of an endpoint leaves, decided under the lock of the protocol.
+/// The way in which the next datagram of an endpoint is sent, decided under the lock of the protocol.
 ///
 /// ```text
 ///              one datagram arrives, and the driver has nothing composed
@@ -423,17 +430,17 @@ const DATAGRAMS: usize = 2;
 ///             the driver runs       └──────┘
 /// ```
 ///
-/// The first message after an arrival leaves inline, in the task that sends it, because it may be the answer for which the peer
-/// waits. Datagrams that are due before the message go first, and may leave the message to the driver. Further messages are sent
-/// by the driver, so that many leave in few calls: it collects them in [`Outgoing`], and one call takes a single datagram,
-/// segments of one length to one address, or on Linux datagrams to many addresses (`send_many`).
+/// The first message after an arrival is sent inline, by the task that queues it, because the peer may be waiting for
+/// it as a reply. Datagrams that are due before the message go first, and may leave the message to the driver. Further
+/// messages are sent by the driver to save system calls: it collects them in [`Outgoing`], and one call takes a single
+/// datagram, equal segments to one address, or on Linux datagrams to many addresses (`send_many`).
 #[derive(Debug)]
 enum Way {
     /// The driver sends it at its next run.
     Driver,
-    /// The task that sends the next message sends it at once through this socket, which the tasks of the endpoint own.
+    /// The task that queues the next message sends it at once through this socket, which the tasks of the endpoint own.
     Inline(Weak<Socket>),
-    /// The driver sends it behind the datagram in the buffer, which the system has refused.
+    /// The driver sends it after the buffered datagram, which the system has refused.
     Held { to: SocketAddr, size: usize },
 }
 
@@ -445,13 +452,13 @@ pub(crate) struct WayOut {
 }
 
 impl WayOut {
-    /// For datagrams of at most `max_datagram` bytes.
+    /// Creates the state for datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
         Self { way: Way::Driver, buffer: vec![0; max_datagram].into() }
     }
 
-    /// Lets the next message leave through this socket, if no datagram is held that it would overtake. The driver must have none
-    /// composed either.
+    /// Lets the next message be sent through this socket, unless it would overtake a held datagram. The driver must not
+    /// have composed any datagrams either.
     pub(crate) fn allow_inline(&mut self, socket: &Arc<Socket>) {
         match self.way {
             Way::Driver | Way::Inline(_) => self.way = Way::Inline(Arc::downgrade(socket)),
@@ -459,7 +466,7 @@ impl WayOut {
         }
     }
 
-    /// Has the next message wait for the driver, since the socket has changed.
+    /// Leaves the next message to the driver, because the socket has changed.
     pub(crate) fn forbid_inline(&mut self) {
         match self.way {
             Way::Inline(_) => self.way = Way::Driver,
@@ -467,8 +474,8 @@ impl WayOut {
         }
     }
 
-    /// Sends the datagrams that `compose` writes, if the next message may leave inline. A datagram that the system refuses is held
-    /// for the driver.
+    /// Sends the datagrams that `compose` writes, if the next message may be sent inline. A datagram that the system
+    /// refuses is held for the driver.
     pub(crate) fn send_inline(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
         let Way::Inline(socket) = &self.way else { return };
         let socket = socket.upgrade();
@@ -484,7 +491,7 @@ impl WayOut {
         }
     }
 
-    /// Has the driver send everything from now on, and first the datagram that is held.
+    /// Leaves all sending to the driver from now on, beginning with the held datagram.
     pub(crate) fn hand_over(&mut self, outgoing: &mut Outgoing) {
         match std::mem::replace(&mut self.way, Way::Driver) {
             Way::Driver | Way::Inline(_) => {}
@@ -499,7 +506,7 @@ mod tests {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
-    fn only_an_error_about_segments_turns_them_off() {
+    fn only_segmentation_errors_turn_segmentation_off() {
         use nix::errno::Errno;
 
         let refuses =
@@ -514,11 +521,11 @@ mod tests {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[tokio::test]
-    async fn the_system_passes_no_control_messages_that_nobody_reads() {
+    async fn unused_control_messages_are_disabled() {
         use nix::sys::socket::{getsockopt, sockopt};
 
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            // A machine may have no IPv6.
+            // IPv6 may be unavailable.
             let Ok(Socket { io, .. }) = Socket::open(address).await else { continue };
             assert_eq!(getsockopt(&io, sockopt::ReceiveTimestampns), Ok(false));
             assert_eq!(getsockopt(&io, sockopt::Ipv4PacketInfo), Ok(false));
@@ -530,13 +537,13 @@ mod tests {
         }
     }
 
-    /// Reports of the system itself about datagrams that are larger than the interface come before that of a closed port.
+    /// The system's own reports about oversized datagrams are queued before that of the closed port.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[tokio::test]
-    async fn a_closed_port_is_reported_behind_many_errors_about_something_else() {
+    async fn a_closed_port_is_reported_after_many_other_errors() {
         let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+        // Connecting it to itself closes the port to all other senders, and keeps other programs from taking it.
         let closed = peer.local_addr().expect("it is bound");
         peer.connect(closed).expect("an address of this machine");
         socket.watch();
@@ -554,7 +561,7 @@ mod tests {
         Arc::new(socket)
     }
 
-    /// Writes datagrams without end.
+    /// Composes datagrams endlessly.
     fn compose(to: SocketAddr) -> impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)> {
         move |buffer| {
             buffer[..3].copy_from_slice(&[1, 2, 3]);
@@ -571,7 +578,7 @@ mod tests {
         is_allowed
     }
 
-    /// Something that changes the way of the next datagram.
+    /// An event that changes the way of the next datagram.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Step {
         Arrival,
@@ -590,7 +597,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_step_leads_from_each_way_where_the_diagram_says() {
+    async fn each_step_leads_to_the_state_in_the_diagram() {
         use Step::{Arrival, DriverRun, Message, RefusedMessage, SocketChange};
 
         let (socket, nowhere) = (socket().await, ([127, 0, 0, 1], 0).into());
@@ -623,7 +630,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_datagram_that_the_system_refuses_is_left_to_the_driver() {
+    async fn a_refused_datagram_is_left_to_the_driver() {
         let nowhere = ([127, 0, 0, 1], 0).into();
         let (mut way_out, mut outgoing, socket) = (WayOut::new(8), Outgoing::new(8), socket().await);
         way_out.allow_inline(&socket);
@@ -641,7 +648,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_datagrams_are_sent_for_an_arrival() {
+    async fn only_a_few_datagrams_are_sent_inline_after_an_arrival() {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let to = receiver.local_addr().expect("it is bound");
@@ -662,7 +669,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_is_closed_by_its_tasks() {
+    async fn a_socket_is_closed_with_its_tasks() {
         let (mut way_out, socket) = (WayOut::new(8), socket().await);
         let address = socket.local_addr();
         way_out.allow_inline(&socket);

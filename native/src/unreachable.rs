@@ -1,29 +1,33 @@
-//! Reports of the network that nothing can be reached at an address, by the error queue of Linux (`IP_RECVERR`, `IPV6_RECVERR`; man
-//! page ip(7)). A socket without them that is connected to no peer is not notified of ICMP messages. Other systems have nothing alike
-//! for such sockets.
+//! Reports of unreachable addresses, read from the error queue of Linux sockets (`IP_RECVERR`, `IPV6_RECVERR`; man page
+//! ip(7)). Without these options, a socket that is not connected to a peer is not notified of ICMP messages. Other
+//! systems have no equivalent for such sockets.
 //!
-//! While a socket hears of errors, the next call to send or receive fails by each of them, whatever its own address is. Such a call
-//! has done nothing, and is repeated ([`receive_past_reports`], [`send_past_reports`]). So is one that began before the socket was to
-//! hear no more and ended afterwards: the error itself decides.
+//! While error reports are enabled, each of them makes the next call to send or receive fail, whatever the address of
+//! that call is. Such a call has done nothing, and is repeated ([`receive_past_reports`], [`send_past_reports`]). The
+//! error itself decides, so that calls are also repeated if they began before reports were disabled and ended
+//! afterwards.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Calls that are repeated because an error about an earlier datagram was pending. More errors than these arrive between the calls
-/// only if somebody floods the socket with them; then the datagram is lost as if the network had dropped it.
+/// Maximum number of repetitions for pending errors about earlier datagrams. More errors than these arrive between the
+/// calls only if the socket is flooded with them; the datagram is then lost as if the network had dropped it.
 const REPETITIONS: usize = 8;
 
-/// Repeats a call to receive that an error about an earlier datagram has ended.
+/// Repeats a receive call that failed because of an error about an earlier datagram.
 pub(crate) fn receive_past_reports<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     repeat_while(is_report, call)
 }
 
-/// Errors of one kind in a row by which the system refuses the datagram at hand. Reports about others come one by one, and while
-/// another task takes them from the queue, each sets the error of the next call anew.
+/// Number of consecutive errors of one kind after which the system is considered to refuse the current datagram.
+/// Reports about earlier ones come one by one, and while another task takes them from the queue, each sets the error of
+/// the next call anew.
 const OWN: usize = 4;
 
-/// Repeats a call to send that an error about an earlier datagram has ended. Only of a closed port does the system hear from others
-/// alone. By the other errors it may refuse the datagram at hand itself, and then does so again.
+/// Repeats a send call that failed because of an error about an earlier datagram.
+///
+/// Only reports of closed ports always come from the network. With the other errors the system may refuse the current
+/// datagram itself, and does so again when the call is repeated.
 pub(crate) fn send_past_reports<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut last = (None, 0);
     let may_pass = |error: &io::Error| {
@@ -49,7 +53,7 @@ fn repeat_while<T>(
     result
 }
 
-/// Whether the system refused to send a datagram because no route leads to its address.
+/// Returns true if the system refused to send a datagram because it has no route to the address.
 pub(crate) fn has_no_route(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -62,25 +66,25 @@ use self::linux::is_report;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use self::linux::{hear_errors, read_errors};
 
-/// Addresses at which nothing can be reached.
+/// Unreachable addresses.
 #[derive(Debug)]
 pub(crate) struct Reported {
     pub(crate) addresses: Vec<SocketAddr>,
-    /// Whether no other errors wait.
+    /// True if no other reports are pending.
     pub(crate) are_all: bool,
 }
 
-/// Whether an error may be about an earlier datagram. Windows has these two for closed ports.
+/// Returns true if an error may concern an earlier datagram. Windows reports closed ports with these two.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_report(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset)
 }
 
-/// Has a socket hear of errors, or hear of them no more. Other systems do not tell a socket without a peer.
+/// Does nothing: other systems do not notify a socket without a peer.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) const fn hear_errors<S>(_socket: &S, _hears: bool) {}
 
-/// Takes the addresses at which nothing can be reached. Other systems do not report them.
+/// Returns no addresses: other systems do not report them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) const fn read_errors<S>(_socket: &S) -> Reported {
     Reported { addresses: Vec::new(), are_all: true }
@@ -100,14 +104,15 @@ mod linux {
 
     use super::{Reported, SocketAddr};
 
-    /// Errors that are read at once. The queue holds what fits the receive buffer, and forged messages fill it.
+    /// Maximum number of reports read at once. The queue is limited by the receive buffer, and forged messages can fill
+    /// it.
     const MOST: usize = 256;
-    /// Space for an error and the address of the machine that reported it, whichever of the families these are of.
+    /// Space for an error and the address of the reporting machine, in either address family.
     const CONTROL: usize = 128;
 
-    /// Has a socket hear of errors, or hear of them no more: then those that wait are forgotten.
+    /// Enables or disables error reports. Disabling them discards those that are pending.
     pub(crate) fn hear_errors(socket: &impl AsFd, hears: bool) {
-        // A socket has the options of its family. Where they are missing, an attempt ends by its timeout.
+        // A socket supports only the options of its family. If they are missing, an attempt ends by its timeout.
         let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &hears);
         let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &hears);
         if !hears {
@@ -115,8 +120,8 @@ mod linux {
         }
     }
 
-    /// Whether an error may be about an earlier datagram: one that the kernel makes of ICMP messages (`icmp_err_convert`,
-    /// `icmpv6_err_convert`).
+    /// Returns true if an error may concern an earlier datagram: the kernel derives it from ICMP messages
+    /// (`icmp_err_convert`, `icmpv6_err_convert`).
     pub(super) fn is_report(error: &io::Error) -> bool {
         error.raw_os_error().map(Errno::from_raw).is_some_and(|errno| {
             let says_something_else = matches!(
@@ -127,8 +132,7 @@ mod linux {
         })
     }
 
-    /// Whether an error is about a closed port, or about a host or network to which no router knows the way or that a filter keeps
-    /// apart.
+    /// Returns true if an error is about a closed port, or about a host or network that is filtered or has no route.
     const fn says_unreachable(errno: Errno) -> bool {
         matches!(
             errno,
@@ -136,7 +140,7 @@ mod linux {
         )
     }
 
-    /// Takes errors that wait, and returns the addresses at which nothing can be reached.
+    /// Takes pending reports and returns the unreachable addresses.
     pub(crate) fn read_errors(socket: &(impl AsFd + AsRawFd)) -> Reported {
         let mut reported = Reported { addresses: Vec::new(), are_all: false };
         for _ in 0..MOST {
@@ -149,9 +153,10 @@ mod linux {
         reported
     }
 
-    /// Takes an error; nothing if none waits. It has no address if it is about something else.
+    /// Takes one report, or returns `None` if none is pending. The inner value is `None` if the report is about
+    /// something else.
     fn read_error(socket: i32) -> Option<Option<SocketAddr>> {
-        // The datagram that caused the error is not read.
+        // The payload of the datagram that caused the error is not read.
         let (mut bytes, mut control) = ([0; 1], nix::cmsg_space!([u8; CONTROL]));
         let mut slices = [IoSliceMut::new(&mut bytes)];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -171,7 +176,7 @@ mod linux {
         })
     }
 
-    /// Where the datagram was to go that caused an error.
+    /// Returns the destination of the datagram that caused the error.
     fn destination(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Option<SocketAddr> {
         let address = message.address?;
         let ipv4 = address.as_sockaddr_in().map(|ipv4| SocketAddrV4::from(*ipv4).into());
@@ -188,7 +193,7 @@ mod tests {
 
     type Repeat = fn(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
-    /// How often a call is made that ends by these errors and then succeeds, and its last result.
+    /// Returns how often a call is made that fails with these errors and then succeeds, and its last result.
     fn calls(repeat: Repeat, errors: &[Errno]) -> (usize, Result<(), Option<i32>>) {
         let mut calls = 0;
         let result = repeat(&mut || {
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_itself_refuses_to_send_is_sent_a_few_times_at_most() {
+    fn refused_datagrams_are_retried_a_few_times_at_most() {
         let send: Repeat = |call| send_past_reports(call);
         for errno in [Errno::EMSGSIZE, Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES] {
             assert_eq!(calls(send, &[errno; 20]), (OWN, Err(Some(errno as i32))), "{errno}");
@@ -210,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_about_earlier_datagrams_hold_nothing_back() {
+    fn reports_about_earlier_datagrams_do_not_block_calls() {
         let send: Repeat = |call| send_past_reports(call);
         let receive: Repeat = |call| receive_past_reports(call);
         for repeat in [send, receive] {
@@ -218,7 +223,7 @@ mod tests {
             assert_eq!(calls(repeat, &[Errno::EHOSTUNREACH, Errno::EACCES, Errno::ENETUNREACH]), (4, Ok(())));
         }
         assert_eq!(calls(receive, &[Errno::EHOSTUNREACH; 8]), (9, Ok(())));
-        // Several machines that are off, whose reports another task takes meanwhile.
+        // Several unreachable machines, whose reports another task takes meanwhile.
         assert_eq!(calls(send, &[Errno::EHOSTUNREACH; 3]), (4, Ok(())));
         assert_eq!(calls(receive, &[Errno::EBADF; 8]), (1, Err(Some(Errno::EBADF as i32))));
     }

@@ -1,5 +1,5 @@
-//! Whom an endpoint lets in: what the shards of a server decide together, and what the application decides; those that wait to be
-//! accepted, and those that were refused.
+//! Admission of clients: limits shared by the shards of a server, decisions of the application, the accept queue, and
+//! refused clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use rakwire::endpoint::{Admission, Client, ConnectionId, Decision, Protocol, Sha
 
 use super::inbox::Inbox;
 
-/// Whom the shards of a server have let in.
+/// Admission state shared by the shards of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LockedAdmission(Arc<Mutex<Admission>>);
 
@@ -19,23 +19,23 @@ impl SharedAdmission for LockedAdmission {
     }
 }
 
-/// The clients for which the application has not decided.
+/// Clients that wait for a decision of the application.
 #[derive(Debug)]
 pub(crate) struct Deferred {
-    /// How many there may be.
+    /// Maximum number of waiting clients.
     limit: usize,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The last request of each, which the protocol handles again when it is decided.
+    /// The last request of each client, which the protocol handles again once a decision is made.
     waiting: HashMap<SocketAddr, Box<[u8]>>,
-    /// Those that the application has not been told of.
+    /// Clients that have not been passed to the application yet.
     untold: VecDeque<Client>,
-    /// What is decided for the client whose request the protocol handles now.
+    /// The decision about the client whose request the protocol is handling.
     decision: Option<Decision>,
-    /// The client that the protocol has just asked about.
+    /// The client that the protocol has just requested a decision for.
     asked: Option<Client>,
     overflows: u64,
 }
@@ -49,7 +49,7 @@ impl Deferred {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the protocol is told: what was decided, or nothing yet.
+    /// Returns the decision about a client, or that it is pending.
     fn ask(&self, client: &Client) -> Decision {
         let mut inner = self.lock();
         if let Some(decision) = inner.decision.take() {
@@ -63,7 +63,8 @@ impl Deferred {
         Decision::Ignore
     }
 
-    /// Keeps the request of a client that the protocol has just asked about, and returns the client if it is a new one.
+    /// Stores the request of the client that the protocol has just requested a decision for. Returns the client if it
+    /// is new.
     pub(crate) fn keep(&self, request: &[u8]) -> Option<Client> {
         let mut inner = self.lock();
         let client = inner.asked.take()?;
@@ -75,7 +76,7 @@ impl Deferred {
         Some(client)
     }
 
-    /// Takes the request of a client. The next answer to the protocol is `decision`.
+    /// Takes the request of a client. The next call by the protocol returns `decision`.
     pub(crate) fn take(&self, remote: SocketAddr, decision: Decision) -> Option<Box<[u8]>> {
         let mut inner = self.lock();
         let request = inner.waiting.remove(&remote)?;
@@ -83,12 +84,13 @@ impl Deferred {
         Some(request)
     }
 
-    /// The protocol has handled a request that was taken, and did not ask if it had become invalid.
+    /// Clears the decision after the protocol has handled the request, in case it was rejected before a decision was
+    /// needed.
     pub(crate) fn end_decision(&self) {
         self.lock().decision = None;
     }
 
-    /// The next client that the application has not been told of.
+    /// Returns the next client that has not been passed to the application.
     pub(crate) fn pop(&self) -> Option<Client> {
         self.lock().untold.pop_front()
     }
@@ -97,13 +99,13 @@ impl Deferred {
         !self.lock().untold.is_empty()
     }
 
-    /// How many clients found no place to wait.
+    /// Returns the number of clients that were dropped because too many were waiting.
     pub(crate) fn overflows(&self) -> u64 {
         self.lock().overflows
     }
 }
 
-/// Lets the application decide, after what the endpoints of a server decide together.
+/// Defers to the application after the limits shared by the endpoints of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct DeferredAdmission {
     pub(crate) all: LockedAdmission,
@@ -120,7 +122,7 @@ impl SharedAdmission for DeferredAdmission {
     }
 }
 
-/// An open connection that nobody has accepted yet.
+/// An open connection that has not been accepted yet.
 #[derive(Debug)]
 pub(crate) struct Unaccepted<P: Protocol> {
     pub(crate) id: ConnectionId,
@@ -151,7 +153,7 @@ impl<P: Protocol> AcceptQueue<P> {
         self.waiting.is_empty()
     }
 
-    /// Whether another connection may be pushed. Counts it if the queue is full.
+    /// Returns true if another connection may be pushed. Counts an overflow if the queue is full.
     pub(crate) fn admits(&mut self) -> bool {
         let has_room = self.waiting.len() < self.limit;
         self.overflows += u64::from(self.is_open && !has_room);
@@ -172,16 +174,16 @@ impl<P: Protocol> AcceptQueue<P> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// How many connections did not fit.
+    /// Returns the number of connections that did not fit.
     pub(crate) const fn overflows(&self) -> u64 {
         self.overflows
     }
 }
 
-/// The length of the queue.
+/// Maximum length of the queue.
 const MAX_QUEUED: usize = 64;
 
-/// Clients that a server has refused, and the application has not asked for. A full queue drops the oldest one.
+/// Clients refused by a server that the application has not taken yet. A full queue drops the oldest.
 #[derive(Debug)]
 pub(crate) struct RefusedClients<C> {
     waiting: VecDeque<C>,
@@ -221,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_refused_clients_are_kept() {
+    fn only_the_newest_refused_clients_are_kept() {
         let mut refused = RefusedClients::default();
         for client in 0..100 {
             refused.push(client);

@@ -1,4 +1,4 @@
-//! How the endpoints of a server that needs more than one core are bound.
+//! Binds the endpoints of a server that needs more than one core.
 
 use std::sync::Arc;
 
@@ -14,32 +14,34 @@ use super::{Endpoint, Shards};
 use crate::host::{BindError, Clock};
 use crate::socket::Socket;
 
-/// The runtime of the caller, once for each endpoint.
+/// Returns the current runtime, once for each endpoint.
 fn here(shards: usize) -> Vec<Handle> {
     vec![Handle::current(); shards.max(1)]
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
-    /// socket, tasks, locks, and memory as in `options`. The system passes all datagrams of a client to the same endpoint.
-    /// Accept connections from each of them.
+    /// Binds several endpoints to one address, for a server that needs more than one core.
     ///
-    /// They are one server to its clients. Shared are:
+    /// Each endpoint has its own socket, tasks, locks, and the memory given in `options`. The system passes all
+    /// datagrams of a client to the same endpoint. Accept connections from each of them.
+    ///
+    /// To clients they are one server. They share:
     /// - the identity and the keys of the configuration;
-    /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
-    /// - in RakNet the connect tokens that were used, where the options ask for tokens;
-    /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
-    /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
-    ///   address, and the half-open connections of a network where cookies are off.
+    /// - `max_incoming`, which counts the connections of all; in RakNet also the GUIDs, so that a client cannot connect
+    ///   twice;
+    /// - in RakNet the used connect tokens, if the options require tokens;
+    /// - in RakNet the password, the bans and the data of pongs: a change at one endpoint applies to all;
+    /// - the rate limits: pongs and challenges per second, in total and per network, the time between two connections
+    ///   of an address, and the half-open connections of a network if cookies are off.
     ///
-    /// Not shared are the memory and the queues; the statistics; connections that an endpoint opens itself, whose GUIDs it
-    /// alone knows; and the half-open connections that a full RakNet server ends for the sake of a newcomer, which must be
-    /// of the endpoint that the newcomer comes to. A place is counted until its connection has ended or its endpoint is
-    /// gone.
+    /// They do not share memory, queues and statistics, connections that an endpoint opens itself (only that endpoint
+    /// knows their GUIDs), and the half-open connections that a full RakNet server evicts for a new client, which must
+    /// belong to the endpoint that the new client reaches. A place is counted until its connection has ended or its
+    /// endpoint is dropped.
     ///
     /// # Errors
-    /// A [`BindError`] with the address. Only Linux and Android distribute datagrams by client; elsewhere this always
-    /// fails.
+    /// Returns a [`BindError`] with the address. Only Linux and Android distribute datagrams by client; on other
+    /// systems this always fails.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -74,12 +76,13 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, &here(shards), |_| BoxedHook::NONE).await
     }
 
-    /// Like [`bind_shards`](Self::bind_shards), with an endpoint for each of these runtimes, in which its tasks run. A runtime of one
-    /// thread for each core costs least: nothing of an endpoint moves between cores, and no task wakes another thread.
-    /// Accept the connections of an endpoint in its runtime.
+    /// Binds shards like [`bind_shards`](Self::bind_shards), one per runtime, in which its tasks run.
+    ///
+    /// One single-threaded runtime per core is the most efficient setup: nothing of an endpoint moves between cores,
+    /// and no task wakes another thread. Accept the connections of an endpoint in its runtime.
     ///
     /// # Errors
-    /// Those of [`bind_shards`](Self::bind_shards).
+    /// The same as for [`bind_shards`](Self::bind_shards).
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -120,15 +123,17 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, runtimes, |_| BoxedHook::NONE).await
     }
 
-    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number.
+    /// Binds shards like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` creates from
+    /// its number.
     ///
-    /// The endpoints work at the same time, and no two of them have connections of the same id. So one
-    /// [`SharedHook`](crate::endpoint::SharedHook) may serve all of them if it keeps what it knows by id, as a
-    /// [`MessageFilter`](crate::raknet::MessageFilter) does; it makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
-    /// ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do, needs an instance for each.
+    /// The endpoints run concurrently, and connection ids are unique among them. One
+    /// [`SharedHook`](crate::endpoint::SharedHook) may therefore serve all of them if it keeps its state by id, as a
+    /// [`MessageFilter`](crate::raknet::MessageFilter) does; they then contend for its lock. Slots are not unique, so a
+    /// plugin that keeps its state by slot ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do,
+    /// needs one instance per endpoint.
     ///
     /// # Errors
-    /// Those of [`bind_shards`](Self::bind_shards).
+    /// The same as for [`bind_shards`](Self::bind_shards).
     ///
     /// ```
     /// use rakwire_native::endpoint::SharedHook;
@@ -157,11 +162,11 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, &here(shards), |number| BoxedHook::new(hook(number))).await
     }
 
-    /// Like [`bind_shards_on`](Self::bind_shards_on), with a hook for each endpoint, as
-    /// [`bind_shards_with_hook`](Self::bind_shards_with_hook) has.
+    /// Binds shards like [`bind_shards_on`](Self::bind_shards_on), with a hook for each endpoint like
+    /// [`bind_shards_with_hook`](Self::bind_shards_with_hook).
     ///
     /// # Errors
-    /// Those of [`bind_shards`](Self::bind_shards).
+    /// The same as for [`bind_shards`](Self::bind_shards).
     pub async fn bind_shards_on_with_hook<H: Hook<P> + Send + 'static>(
         address: impl ToSocketAddrs,
         options: &Options<P>,
@@ -189,7 +194,7 @@ impl<P: Protocol> Endpoint<P> {
             let socket = bind(runtime, address);
             sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
         }
-        // Another socket changes the distribution, so the endpoints start when all sockets are bound.
+        // Each further socket changes the distribution, so the endpoints start once all sockets are bound.
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let mut shared = |number| {
             let shared = Shared::new(options.clone(), hook(number), clock);

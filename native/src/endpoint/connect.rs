@@ -1,6 +1,8 @@
-//! How connections come about. They are opened to one address, or to a server that has several; an attempt, and a ping, ends when
-//! the network reports that nothing can be reached at its address. Those of others are accepted, after a decision of the application
-//! if it wants to decide.
+//! Opening and accepting connections.
+//!
+//! A connection is opened to one address, or to a server that has several. Attempts and pings end when the network
+//! reports their address unreachable. Incoming connections are accepted, optionally after a decision of the
+//! application.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +18,16 @@ use super::wakes::retry;
 use crate::socket::Socket;
 
 impl<P: Protocol> Endpoint<P> {
-    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
-    /// names another protocol version, the attempt continues with that version.
+    /// Opens a connection to `address` and waits until it is open.
+    ///
+    /// Dropping the future cancels the attempt. If a RakNet server requires another protocol version, the attempt
+    /// continues with that version.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] if the server refuses or does not answer, or
-    /// [nothing can be reached](super::Options::hears_unreachable) at its address, which is known at once. By default it takes 6.5 seconds in RakNet, or 21 after
-    /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
-    /// are immediate.
+    /// Returns [`ConnectError::Failed`] if the server refuses or does not answer, or immediately if the address is
+    /// [reported unreachable](super::Options::hears_unreachable). By default, a server is considered unresponsive after
+    /// 6.5 seconds in RakNet, or 21 if it has required another version, and after 15 seconds in the Game Protocol.
+    /// Other errors are immediate.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -31,11 +35,11 @@ impl<P: Protocol> Endpoint<P> {
         self.connect_with(address, &P::ConnectOptions::default()).await
     }
 
-    /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
-    /// those of the configuration.
+    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol
+    /// version, and timeouts instead of those of the configuration.
     ///
     /// # Errors
-    /// Those of [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
+    /// The same as for [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
     ///
     /// ```
     /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
@@ -83,16 +87,18 @@ impl<P: Protocol> Endpoint<P> {
         Ok(ConnectionRef::new(Arc::clone(&self.shared), id, inbox))
     }
 
-    /// Opens a connection to the first of these addresses at which a server answers, and waits until it is open: those of a name,
-    /// as [`lookup`](crate::lookup) finds them. The next address is tried when an attempt has had no answer, which is at once if
-    /// [nothing can be reached](super::Options::hears_unreachable) there or the socket has another address family, and otherwise
-    /// after the timeouts of [`connect`](Self::connect). A server that refuses has answered.
+    /// Opens a connection to the first of these addresses at which a server answers, and waits until it is open.
     ///
-    /// A socket of this machine reaches IPv4 and IPv6 if it is bound to `[::]:0`.
+    /// The addresses are usually those of a host name, as [`lookup`](crate::lookup) returns them. The next address is
+    /// tried when an attempt gets no answer: at once if the address is [reported
+    /// unreachable](super::Options::hears_unreachable) or the socket has another address family, and otherwise after
+    /// the timeouts of [`connect`](Self::connect). A refusal counts as an answer.
+    ///
+    /// A socket bound to `[::]:0` reaches both IPv4 and IPv6.
     ///
     /// # Errors
-    /// Those of [`connect_with`](Self::connect_with), for the last address that was tried; [`ConnectError::UnassignedAddress`]
-    /// without addresses.
+    /// The same as for [`connect_with`](Self::connect_with), for the last address tried;
+    /// [`ConnectError::UnassignedAddress`] if there are no addresses.
     ///
     /// ```
     /// use rakwire_native::{ConnectOptions, Endpoint, Options, lookup};
@@ -123,7 +129,7 @@ impl<P: Protocol> Endpoint<P> {
     }
 }
 
-/// Whether no server answered at the address of an attempt, so that one may at another address.
+/// Returns true if no server answered at an address, so that another address may work.
 fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
     match error {
         ConnectError::AddressFamily => true,
@@ -151,7 +157,7 @@ impl<P: Protocol> Connection<P> {
     }
 }
 
-/// Why a connection could not be opened. `F` is the protocol's reason for a failed attempt.
+/// The reason why a connection could not be opened. `F` is the protocol's reason for a failed attempt.
 ///
 /// ```
 /// use rakwire_native::raknet::{ConnectError, ConnectFailure, Endpoint, Options, Refusal};
@@ -173,28 +179,28 @@ impl<P: Protocol> Connection<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError<F> {
-    /// This endpoint already has a connection with the address.
+    /// This endpoint already has a connection to the address.
     #[error("a connection with this address exists already")]
     AlreadyConnected,
     /// The endpoint has the maximum number of connections.
     #[error("every connection slot is taken")]
     Full,
-    /// The socket has another address family.
+    /// The socket belongs to another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
-    /// The address is that of nobody: its port or its IP address is zero.
+    /// The port or the IP address is zero.
     #[error("an address to connect to has a port and an IP address other than zero")]
     UnassignedAddress,
-    /// RakNet: the largest MTU of the configuration is not one of 576 to 1492 bytes.
+    /// RakNet: the largest MTU of the configuration is not in the range of 576 to 1492 bytes.
     #[error("the largest MTU must be 576 to 1492 bytes")]
     InvalidMtu,
     /// RakNet: the password is longer than 255 bytes.
     #[error("a password has at most 255 bytes")]
     PasswordTooLong,
-    /// RakNet: a secure connection is wanted, and the options of the endpoint have no security.
-    #[error("a secure connection needs an endpoint with security")]
+    /// RakNet: a secure connection is requested, but the options of the endpoint have no security.
+    #[error("a secure connection needs an endpoint with security enabled")]
     NoSecurity,
-    /// RakNet: the client has an identity, which only a secure connection shows, and is not told which server to trust.
+    /// RakNet: the client has an identity, which only a secure connection sends, but no server to trust.
     #[error("an identity is for secure connections: say which server to trust, or leave it out")]
     IdentityWithoutTrust,
     /// RakNet: the data of an identity is longer than 95 bytes, or there is no identity to send it with.
@@ -203,8 +209,8 @@ pub enum ConnectError<F> {
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
-    /// The server closed the connection as soon as it was open. A full server of the Game Protocol does that.
-    #[error("the server ended the connection at once; it may be full")]
+    /// The server closed the connection immediately. A full server of the Game Protocol does that.
+    #[error("the server closed the connection immediately; it may be full")]
     Disconnected,
     /// The attempt failed.
     #[error(transparent)]
@@ -221,18 +227,18 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
             endpoint::ConnectError::NoSecurity => Self::NoSecurity,
             endpoint::ConnectError::IdentityWithoutTrust => Self::IdentityWithoutTrust,
             endpoint::ConnectError::InvalidIdentityData => Self::InvalidIdentityData,
-            // The error is non-exhaustive; any other one is about missing room, too.
+            // The error is non-exhaustive; any other variant would also be about missing room.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }
     }
 }
 
-/// Has the socket hear of errors about what is sent, as long as it exists. A socket without attempts and pings does not, so that
-/// ICMP messages cost it nothing.
+/// Enables error reports on the socket while it exists. A socket without attempts and pings does not receive them, so
+/// that ICMP messages cost it nothing.
 #[derive(Debug)]
 pub(crate) struct Watch<'s, P: Protocol> {
     shared: &'s Shared<P>,
-    /// There is none if the application does not want it. After the socket was replaced, nothing is heard any more.
+    /// `None` if the application has disabled this. After the socket is replaced, no more reports arrive.
     socket: Option<Arc<Socket>>,
 }
 
@@ -245,7 +251,7 @@ impl<'s, P: Protocol> Watch<'s, P> {
         Self { shared, socket }
     }
 
-    /// Waits for a future, and handles what is heard meanwhile.
+    /// Waits for a future, and handles reports in the meantime.
     pub(crate) async fn during<T>(&self, future: impl Future<Output = T>) -> T {
         let Some(socket) = &self.socket else { return future.await };
         let mut future = std::pin::pin!(future);
@@ -278,10 +284,10 @@ impl<P: Protocol> Endpoint<P> {
         retry(&self.shared.unaccepted, accept).await
     }
 
-    /// The next incoming connection, if one is open now.
+    /// Returns the next incoming connection, if one is already open.
     ///
     /// # Errors
-    /// [`TryAcceptError::Empty`] while nobody waits to be accepted; [`TryAcceptError::Closed`] once the endpoint is closed.
+    /// [`TryAcceptError::Empty`] if no connection is waiting; [`TryAcceptError::Closed`] once the endpoint is closed.
     ///
     /// ```
     /// use rakwire_native::endpoint::TryAcceptError;
@@ -308,8 +314,10 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
-    /// Waits for the next client that asks for a connection, if the endpoint [defers](super::Options::defer_incoming) what becomes
-    /// of them; never returns one otherwise. Returns `None` once the endpoint is closed.
+    /// Waits for the next client that requests a connection, if the endpoint [defers](super::Options::defer_incoming)
+    /// admission to the application.
+    ///
+    /// Without that option the future never completes. Returns `None` once the endpoint is closed.
     pub async fn incoming(&self) -> Option<Incoming<P>> {
         let next = || {
             let state = self.shared.lock();
@@ -322,10 +330,12 @@ impl<P: Protocol> Endpoint<P> {
         retry(&self.shared.incoming, next).await
     }
 
-    /// Waits for the next client that this server refuses by its password, its identity or its connect token, and returns the
-    /// reason with it; only in RakNet. Returns `None` once the endpoint is closed. The last 64 that no task has asked for are
-    /// kept; [`EndpointStats::refused_clients`](super::EndpointStats::refused_clients) counts all. Of a server with shards each
-    /// endpoint has its own.
+    /// Waits for the next client that this server refuses for its password, identity or connect token, and returns it
+    /// with the reason.
+    ///
+    /// Only RakNet refuses such clients. Returns `None` once the endpoint is closed. The last 64 refused clients are
+    /// kept until a task takes them; [`EndpointStats::refused_clients`](super::EndpointStats::refused_clients) counts
+    /// all. Each shard of a server has its own.
     ///
     /// ```
     /// use rakwire_native::endpoint::RefuseReason;
@@ -352,7 +362,7 @@ impl<P: Protocol> Endpoint<P> {
     }
 }
 
-/// Why [`Endpoint::try_accept`](super::Endpoint::try_accept) returned no connection.
+/// The reason why [`Endpoint::try_accept`](super::Endpoint::try_accept) returned no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryAcceptError {
     /// No connection is waiting to be accepted.
@@ -363,10 +373,13 @@ pub enum TryAcceptError {
     Closed,
 }
 
-/// A client that asks for a connection, and has got none yet. [`Endpoint::incoming`](super::Endpoint::incoming) returns it
-/// if the endpoint [defers](super::Options::defer_incoming) what becomes of clients.
+/// A client that requests a connection and has not been answered yet.
 ///
-/// Nothing of a connection exists until [`accept`](Self::accept) is called. Dropping it is to [`refuse`](Self::refuse).
+/// [`Endpoint::incoming`](super::Endpoint::incoming) returns it if the endpoint
+/// [defers](super::Options::defer_incoming) admission.
+///
+/// No connection state exists until [`accept`](Self::accept) is called. Dropping it is the same as
+/// [`refuse`](Self::refuse).
 ///
 /// ```
 /// use rakwire_native::raknet::{ConnectError, ConnectFailure, Endpoint, Options, Refusal};
@@ -408,26 +421,27 @@ impl<P: Protocol> Incoming<P> {
         Self { shared, client, is_decided: false }
     }
 
-    /// The address of the client. It has proved it, unless the cookies of RakNet are off.
+    /// Returns the address of the client. It is validated, unless RakNet's cookies are off.
     #[must_use]
     pub const fn remote(&self) -> SocketAddr {
         self.client.remote
     }
 
-    /// Lets the client in. Its handshake continues, and [`accept`](super::Endpoint::accept) returns the connection once it
-    /// is open. A RakNet client without the password is still turned away, and one that is gone by
-    /// now is not returned.
+    /// Admits the client.
+    ///
+    /// Its handshake continues, and [`accept`](super::Endpoint::accept) returns the connection once it is open. A
+    /// RakNet client with a wrong password is still refused, and a client that has left by now is not returned.
     pub fn accept(self) {
         self.decide(Decision::Accept);
     }
 
-    /// Tells the client that it gets no connection: in RakNet that there are no free incoming connections (0x14), and in
-    /// the Game Protocol END, as a full server does. The client may ask again.
+    /// Refuses the client: RakNet replies that there are no free incoming connections (0x14), and the Game Protocol
+    /// sends END, as a full server does. The client may try again.
     pub fn refuse(self) {
         self.decide(Decision::Refuse);
     }
 
-    /// Says nothing to the client. It may repeat its request, and comes as another `Incoming` then.
+    /// Sends no reply. If the client repeats its request, it is returned as another `Incoming`.
     pub fn ignore(self) {
         self.decide(Decision::Ignore);
     }
@@ -444,8 +458,9 @@ impl<P: Protocol> Incoming<P> {
 }
 
 impl Incoming<RakNet> {
-    /// The GUID of the client, which it chose itself. The protocol's version is not known here: it is in the client's first
-    /// request, of which a server keeps nothing.
+    /// Returns the GUID of the client, which it chose itself.
+    ///
+    /// The protocol version is not available: it is in the client's first request, for which a server keeps no state.
     #[must_use]
     pub fn guid(&self) -> Guid {
         Guid(self.client.guid.unwrap_or_default())

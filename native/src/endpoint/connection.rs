@@ -1,4 +1,4 @@
-//! A connection, as the application sees it, and how it sends: by calls, or as a stream of what arrives and a sink of what is sent.
+//! Connections as the application sees them, and the ways to send: calls, a stream of received messages, and a sink.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ use super::shared::Shared;
 use super::state::State;
 use super::wakes::{BlockedSenders, PendingWake, WaitId, WakerId};
 
-/// An open connection with another peer.
+/// An open connection to a peer.
 ///
-/// A clone is another handle of the same connection, for example for a task that sends while another one receives. Each
-/// message goes to one of those who receive. Dropping the last handle closes the connection like
-/// [`disconnect`](Self::disconnect), without waiting; a future of a method counts as the handle that it borrows.
+/// A clone is another handle of the same connection, for example for a task that sends while another one receives. If
+/// several tasks receive, each message goes to one of them. Dropping the last handle closes the connection like
+/// [`disconnect`](Self::disconnect), without waiting; the future of a method counts as the handle that it borrows.
 ///
 /// ```
 /// use rakwire_native::{Delivery, DisconnectReason, Endpoint, Options, SendError};
@@ -64,21 +64,24 @@ impl<P: Protocol> Connection<P> {
         Self { reference: ConnectionRef::new(shared, id, inbox), identity }
     }
 
-    /// Sends a message. In RakNet its first byte is the message id; applications can use ids from
-    /// [`id::USER`](crate::id::USER), 0x86. In the Game Protocol a message has at most 129,024 bytes.
+    /// Sends a message.
     ///
-    /// Waits while the connection has no room for the message, until others have been acknowledged: its own, if the message
-    /// fits what is guaranteed to a connection ([`Options::capacity`](super::Options::capacity)), or those of other
-    /// connections, if it is larger and they have borrowed the rest. When it returns, the message is queued, but not yet
-    /// delivered. If the future is dropped earlier, nothing is sent.
+    /// In RakNet its first byte is the message id; applications can use ids from [`id::USER`](crate::id::USER), 0x86.
+    /// In the Game Protocol a message has at most 129,024 bytes.
+    ///
+    /// Waits while the connection has no room for the message. Room is freed by acknowledgements: of the connection's
+    /// own messages, if the message fits the guaranteed share of a connection
+    /// ([`Options::capacity`](super::Options::capacity)), or of other connections' messages, if it is larger and they
+    /// have borrowed the rest. When this method returns, the message is queued but not yet delivered. If the future is
+    /// dropped earlier, nothing is sent.
     ///
     /// In RakNet a reliability with receipt returns the receipt of the message;
     /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) returns the outcome.
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
-    /// [`SendError::ReservedId`] for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of
-    /// the Game Protocol; [`SendError::NeverFits`] for a message that is larger than the memory of a connection;
+    /// [`SendError::ReservedId`] for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit
+    /// of the Game Protocol; [`SendError::NeverFits`] for a message that exceeds the memory of a connection;
     /// [`SendError::Filtered`] if a hook drops it.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
@@ -89,15 +92,17 @@ impl<P: Protocol> Connection<P> {
         Box::pin(self.reference.send_when_room(Bytes::Lent(message), delivery)).await
     }
 
-    /// As [`send`](Self::send), without a copy of a large message: one of RakNet with 64 KiB or more is sent out of this vector,
-    /// which is kept until the other peer has acknowledged it. Of the blocks each part then takes one, and its bytes take none;
-    /// a message may be as long as one that is copied. A smaller one, or one of the Game Protocol, is copied.
+    /// Sends a message like [`send`](Self::send), without copying a large one.
     ///
-    /// When this call is cancelled before there was room, or returns an error, the vector is gone;
+    /// A RakNet message of 64 KiB or more is sent from this vector, which is kept until the peer has acknowledged it.
+    /// Each part then occupies one block, and its bytes none; the maximum length is the same as with a copy. A smaller
+    /// message, or one of the Game Protocol, is copied.
+    ///
+    /// If this call is cancelled before there is room, or returns an error, the vector is dropped;
     /// [`try_send_vec`](Self::try_send_vec) leaves it to the caller.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// The same as for [`send`](Self::send).
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -130,17 +135,17 @@ impl<P: Protocol> Connection<P> {
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no room
-    /// until others have been acknowledged.
+    /// The same as for [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there
+    /// is no room until earlier messages have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference.try_send(Bytes::Lent(message), delivery)
     }
 
-    /// As [`send_vec`](Self::send_vec), if there is room for the message now. It is taken out of the vector, which keeps it
-    /// otherwise.
+    /// Sends a message like [`send_vec`](Self::send_vec) if there is room for it now. It is taken from the vector on
+    /// success, and stays there otherwise.
     ///
     /// # Errors
-    /// As [`try_send`](Self::try_send).
+    /// The same as for [`try_send`](Self::try_send).
     pub fn try_send_vec(
         &self,
         message: &mut Vec<u8>,
@@ -155,8 +160,8 @@ impl<P: Protocol> Connection<P> {
         self.reference.inbox.recv().await
     }
 
-    /// The next message, if one has arrived. No datagram is handled by this call: what the tasks of the endpoint have not
-    /// delivered yet, is not there yet.
+    /// Returns the next message, if one has arrived. This call does not handle datagrams, so it returns only messages
+    /// that the tasks of the endpoint have already delivered.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] if no message is waiting; [`TryRecvError::Closed`] once the connection has ended and all
@@ -185,8 +190,8 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Waits until the connection has ended, by either side or because the other peer was lost, and returns why. Messages
-    /// that arrived before can still be received.
+    /// Waits until the connection has ended, closed by either side or because the peer was lost, and returns the
+    /// reason. Messages that arrived before can still be received.
     ///
     /// ```
     /// use rakwire_native::{DisconnectReason, Endpoint, Options};
@@ -208,28 +213,31 @@ impl<P: Protocol> Connection<P> {
         self.reference.inbox.closed().await
     }
 
-    /// Why the connection ended; `None` while it is open. [`closed`](Self::closed) waits for it.
+    /// Returns the reason why the connection ended, or `None` while it is open. [`closed`](Self::closed) waits for it.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         match self.reference.inbox.phase() {
-            // A `Connection` only exists once it was open.
+            // A `Connection` exists only after it has been open.
             Phase::Connecting | Phase::Connected | Phase::Failed(_) => None,
             Phase::Disconnected(reason) => Some(reason),
         }
     }
 
-    /// Closes the connection and waits until it has ended: reliable messages that were sent before are delivered, for at
-    /// most the `close_timeout` of the configuration, and then the other peer is notified. This continues if the future is
-    /// dropped.
+    /// Closes the connection and waits until it has ended.
+    ///
+    /// Reliable messages sent before are delivered first, for at most the `close_timeout` of the configuration, and
+    /// then the peer is notified. This continues if the future is dropped.
     pub async fn disconnect(&self) {
         let Self { reference, .. } = self;
         reference.shared.act(|state, now| state.disconnect(now, reference.id));
         reference.inbox.ended().await;
     }
 
-    /// The longest message in bytes that [`send`](Self::send) takes, and that a peer with the same configuration and memory
-    /// can receive; `None` once the connection has ended. By default 4,000,000 in RakNet and 129,024 in the Game Protocol.
-    /// [`Peer::max_message_len`](rakwire::endpoint::Peer::max_message_len) has more.
+    /// Returns the maximum message length in bytes for [`send`](Self::send), or `None` once the connection has ended.
+    ///
+    /// A peer with the same configuration and memory can receive a message of this length. By default it is 4,000,000
+    /// in RakNet and 129,024 in the Game Protocol. See
+    /// [`Peer::max_message_len`](rakwire::endpoint::Peer::max_message_len) for details.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -248,9 +256,10 @@ impl<P: Protocol> Connection<P> {
         self.reference.shared.act(|state, _| state.hooked.peer.max_message_len(self.reference.id))
     }
 
-    /// Sends a last message and closes the connection: the message, and reliable ones that were sent before, arrive before the
-    /// other peer learns of the end. Waits for the end like [`disconnect`](Self::disconnect). Without room for the message, it
-    /// waits for that first.
+    /// Sends a final message and closes the connection.
+    ///
+    /// The message, and reliable ones sent before, arrive before the peer learns of the end. Waits until there is room
+    /// for the message, and for the end like [`disconnect`](Self::disconnect).
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -269,24 +278,26 @@ impl<P: Protocol> Connection<P> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`send`](Self::send). The connection is closed all the same.
+    /// The same as for [`send`](Self::send). The connection is closed in any case.
     pub async fn disconnect_with(&self, message: &[u8], delivery: P::Delivery) -> Result<(), SendError> {
         let sent = self.send(message, delivery).await;
         self.disconnect().await;
         sent.map(|_| ())
     }
 
-    /// The counters and measurements of the connection; `None` once it has ended.
+    /// Returns the counters and measurements of the connection, or `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         let stats =
             self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id));
-        // One of the Game Protocol that has ended keeps its place for a while, to answer what comes late.
+        // A closed Game Protocol connection keeps its slot for a while to answer late datagrams.
         stats.filter(|_| self.closed_reason().is_none())
     }
 
-    /// The span of this connection (feature `tracing`), with the protocol, the address of the other peer, the side that this
-    /// program is, and in RakNet the GUID of the other peer. An application enters it to have its own events stand there.
+    /// Returns the span of this connection (feature `tracing`).
+    ///
+    /// Its fields are the protocol, the peer's address, the local side, and in RakNet the peer's GUID. Enter it to
+    /// record an application's own events inside it.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -312,23 +323,23 @@ impl<P: Protocol> Connection<P> {
         &self.reference.inbox.span.0
     }
 
-    /// The connection as hooks know it.
+    /// Returns the id by which hooks know the connection.
     #[must_use]
     pub fn id(&self) -> ConnectionId {
         self.reference.id
     }
 
-    /// The address of the other peer.
+    /// Returns the address of the peer.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.reference.inbox.remote
     }
 }
 
-/// Why [`Connection::try_recv`](super::Connection::try_recv) returned no message.
+/// The reason why [`Connection::try_recv`](super::Connection::try_recv) returned no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryRecvError {
-    /// No message has arrived that was not received yet.
+    /// No unread message is available.
     #[error("no message is waiting")]
     Empty,
     /// The connection has ended and all messages have been received.
@@ -336,7 +347,7 @@ pub enum TryRecvError {
     Closed,
 }
 
-/// A reference of the application to a connection. Dropping the last one closes the connection.
+/// The application's reference to a connection. Dropping the last one closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
@@ -350,7 +361,7 @@ impl<P: Protocol> ConnectionRef<P> {
         Self { shared, id, inbox }
     }
 
-    /// Who the other peer is; `None` once the connection has ended.
+    /// Returns the identity of the peer, or `None` once the connection has ended.
     pub(crate) fn identity(&self) -> Option<P::Identity> {
         self.shared.lock().hooked.peer.connection(self.id).map(|connection| connection.identity)
     }
@@ -360,9 +371,9 @@ impl<P: Protocol> ConnectionRef<P> {
         self.try_send_or(&mut message, delivery, |_| {})
     }
 
-    /// Sends a message if there is room for it; if there is none now, does `otherwise` before anything can change. The
-    /// driver is woken only if the message was taken: a refused sender waits for the driver, and the two would wake each
-    /// other for ever.
+    /// Sends a message if there is room for it; otherwise calls `otherwise` before the lock is released. The driver is
+    /// woken only if the message was accepted: a refused sender waits for the driver, so the two would wake each other
+    /// forever.
     fn try_send_or(
         &self,
         message: &mut Bytes<'_>,
@@ -393,8 +404,8 @@ impl<P: Protocol> ConnectionRef<P> {
         sent
     }
 
-    /// Sends a message if there is room for it; has the task woken when there is, if there is none. `wait` is the name under
-    /// which it waits; who polls no more must [stop waiting](Self::stop_waiting).
+    /// Sends a message if there is room for it, or registers the task to be woken when there is. `wait` identifies the
+    /// registration; a caller that stops polling must [remove it](Self::stop_waiting).
     pub(crate) fn poll_send(
         &self,
         cx: &Context<'_>,
@@ -409,7 +420,7 @@ impl<P: Protocol> ConnectionRef<P> {
         if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
     }
 
-    /// Takes a task out of those that wait.
+    /// Removes a task from those that wait.
     pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
         let Some(wait) = wait.take() else { return };
         let id = self.id;
@@ -418,7 +429,7 @@ impl<P: Protocol> ConnectionRef<P> {
             return;
         }
         let removed = self.shared.lock().dispatcher.blocked_senders.remove(id, wait);
-        // A waker may own its task, which needs the lock when it is dropped.
+        // A waker may own its task, whose drop needs the lock.
         drop(removed);
     }
 
@@ -446,9 +457,9 @@ impl<P: Protocol> Drop for ConnectionRef<P> {
 /// The bytes of a message to send.
 #[derive(Debug)]
 pub(crate) enum Bytes<'m> {
-    /// They stay with the application, and are copied.
+    /// Borrowed from the application, and copied.
     Lent(&'m [u8]),
-    /// They are taken out of the vector if the message is accepted.
+    /// Taken out of the vector if the message is accepted.
     HandedOver(&'m mut Vec<u8>),
 }
 
@@ -471,13 +482,13 @@ const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
     matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted))
 }
 
-/// Sends a message as soon as there is room for it. The task is woken when its connection has room, and not before.
+/// Sends a message as soon as there is room for it. The task is woken only when its connection has room.
 #[derive(Debug)]
 struct SendWhenRoom<'c, 'm, P: Protocol> {
     reference: &'c ConnectionRef<P>,
     message: Bytes<'m>,
     delivery: P::Delivery,
-    /// The name under which the task waits, unless it is certain that it does not.
+    /// The registration of the waiting task; `None` only if it is not registered.
     wait: Option<WaitId>,
 }
 
@@ -498,21 +509,21 @@ impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
     }
 }
 
-/// The messages of a connection as a [`Stream`]; [`Connection::messages`] makes it. It ends with the connection.
+/// The messages of a connection as a [`Stream`], created by [`Connection::messages`]. It ends with the connection.
 #[derive(Debug)]
 pub struct Messages<P: Protocol> {
     connection: Connection<P>,
     waker: Option<WakerId>,
 }
 
-/// Sends messages on a connection as a [`Sink`]; [`Connection::message_sink`] makes it.
+/// A [`Sink`] for the messages of a connection, created by [`Connection::message_sink`].
 ///
 /// An item is the bytes of a message and its delivery. A message for which there is no room waits in the sink; flushing
-/// waits until it was taken over by the endpoint, not until it was delivered. Closing ends the connection like
-/// [`Connection::disconnect`], and waits for that.
+/// waits until the endpoint has accepted it, not until it was delivered. Closing ends the connection like
+/// [`Connection::disconnect`], and waits for the end.
 pub struct MessageSink<P: Protocol, B> {
     connection: Connection<P>,
-    /// The message for which there was no room.
+    /// The message that there was no room for.
     unsent: Option<(B, P::Delivery)>,
     wait: Option<WaitId>,
     waker: Option<WakerId>,
@@ -520,7 +531,7 @@ pub struct MessageSink<P: Protocol, B> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// The messages of this connection as a [`Stream`], which is another handle of it.
+    /// Returns the messages of this connection as a [`Stream`], which counts as another handle.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -552,8 +563,8 @@ impl<P: Protocol> Connection<P> {
         Messages { connection: self.clone(), waker: None }
     }
 
-    /// A [`Sink`] of messages for this connection, which is another handle of it. [`messages`](Self::messages) has an
-    /// example.
+    /// Returns a [`Sink`] of messages for this connection, which counts as another handle. [`messages`](Self::messages)
+    /// has an example.
     #[must_use]
     pub fn message_sink<B: AsRef<[u8]>>(&self) -> MessageSink<P, B> {
         MessageSink { connection: self.clone(), unsent: None, wait: None, waker: None, is_closing: false }
@@ -661,12 +672,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_send_of_raknet_does_not_wake_the_driver() {
+    async fn a_failed_raknet_send_does_not_wake_the_driver() {
         a_failed_send_does_not_wake_the_driver::<RakNet>().await;
     }
 
     #[tokio::test]
-    async fn a_failed_send_of_the_game_protocol_does_not_wake_the_driver() {
+    async fn a_failed_game_protocol_send_does_not_wake_the_driver() {
         a_failed_send_does_not_wake_the_driver::<GameProtocol>().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The two tasks of an endpoint: one receives, one drives the protocol and sends.
+//! The two tasks of an endpoint: one receives, the other drives the protocol and sends.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use crate::simulation::{Direction, NetworkEmulator, Simulation};
 use crate::socket::{RecvBatch, Socket};
 use crate::unreachable::has_no_route;
 
-/// How long to wait after a failed receive call.
+/// Pause after a failed receive call.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Drives the endpoint until it has ended, over a simulated network if there is one.
@@ -57,7 +57,7 @@ pub(crate) async fn run<P: Protocol>(
         match next {
             Next::Again => tokio::task::yield_now().await,
             Next::Sleep(until) => {
-                // A driver that is always woken immediately must still let other tasks run.
+                // A driver that is always woken immediately must still yield to other tasks.
                 tokio::task::coop::consume_budget().await;
                 let arrival = network.as_ref().and_then(NetworkEmulator::next);
                 let until = [until, arrival, io.arrival_queue.next()].into_iter().flatten().min();
@@ -74,17 +74,17 @@ pub(crate) async fn run<P: Protocol>(
     }
     stop(receiver).await;
     io.reader().use_socket(None);
-    // The socket is closed before `ended` is set, so that the address is free by then.
+    // Closing the socket before `ended` is set ensures that the address is free by then.
     drop(socket);
     io.span.closed();
     io.ended.send_replace(true);
     io.idle.notify_waiters();
 }
 
-/// Stops a task and waits until it has given its socket back.
+/// Stops a task and waits until it has released its socket.
 async fn stop(task: JoinHandle<()>) {
     task.abort();
-    // The result is the error of an aborted task.
+    // The result is the cancellation error of an aborted task.
     let _ = task.await;
 }
 
@@ -100,9 +100,9 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
 /// Datagrams that the system did not send.
 #[derive(Debug, Default, PartialEq)]
 struct RefusedDatagrams {
-    /// Where those were to go that are too large for the path, and their lengths.
+    /// Destinations and lengths of datagrams that exceed the path MTU.
     too_large: Vec<(SocketAddr, usize)>,
-    /// Where those were to go to which no route leads.
+    /// Destinations without a route.
     unreachable: Vec<SocketAddr>,
 }
 
@@ -115,7 +115,7 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> RefusedData
         match socket.send_with(&first, &unsent).await {
             Ok(sent) => unsent.skip_first(sent),
             Err(_) if first.count > 1 => {
-                // A network that takes no segments shows that by the first ones.
+                // A network without segmentation support rejects the first segments.
                 unsent.set_segments(socket.max_segments());
                 for bytes in first.bytes.chunks(first.size) {
                     let (to, size) = (first.to, bytes.len());
@@ -143,7 +143,7 @@ async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
     }
 }
 
-/// The protocol treats this as a loss.
+/// Counts and logs a failed send, which the protocol treats as a loss.
 fn send_failed(io: &Io, transmit: &Transmit<'_>, error: &std::io::Error) {
     io.span.send_failed(io.clock.now(), transmit.to, error);
     Counters::add(&io.counters.send_failures, transmit.count as u64);
@@ -158,7 +158,7 @@ fn enter_network(io: &Io, network: &mut NetworkEmulator, outgoing: &mut Outgoing
     outgoing.clear();
 }
 
-/// Sends the datagrams that have passed a simulated network.
+/// Sends the datagrams that have left a simulated network.
 async fn deliver(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     for datagram in network.receive(io.clock.now()) {
         let (to, bytes) = (datagram.address, &*datagram.bytes);
@@ -176,11 +176,11 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     }
 }
 
-/// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
+/// Receives datagrams with their arrival times. It never waits for the protocol's lock.
 ///
-/// On a runtime of one thread tasks run in the order in which they are woken. There datagrams are handled here, so that the
-/// application runs before the driver, and the first message that it sends leaves at once. They are handled where the system
-/// has put them, without a place in the queue.
+/// On a single-threaded runtime, tasks run in the order in which they are woken. Datagrams are then handled here, so
+/// that the application runs before the driver, and its first message is sent at once. They are handled in the receive
+/// buffer, without being queued.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let is_current_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
@@ -193,10 +193,10 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
             Ok(None) => {}
             Ok(Some(is_full)) => {
                 io.wake.notify();
-                // Where a call takes one datagram, nothing else lets other tasks run while more arrive.
+                // If each call receives one datagram, nothing else yields to other tasks while more arrive.
                 tokio::task::coop::consume_budget().await;
                 if is_full && is_current_thread {
-                    // Acknowledgements leave before more is handled.
+                    // Acknowledgements must be sent before more datagrams are handled.
                     tokio::task::yield_now().await;
                 }
             }
@@ -208,8 +208,8 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     }
 }
 
-/// Reads the socket once, and handles or queues what has arrived before anybody else reads it. True if more may have arrived;
-/// nothing if nothing has.
+/// Reads the socket once, and handles or queues the datagrams before the socket can be read again. Returns true if more
+/// may have arrived, and `None` if nothing has.
 fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Result<Option<bool>> {
     let io = &shared.io;
     let mut reader = io.reader();
@@ -222,22 +222,22 @@ fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Re
     Ok(Some(received.is_full()))
 }
 
-/// Wakes a driver at a time, or earlier.
+/// Wakes the driver at a given time, or earlier.
 ///
-/// Most deadlines of a connection move on before they are reached: each acknowledgement is due 10 ms after what it
-/// acknowledges, and each resend a timeout after what was sent last. A timer that was set for an earlier time stays set, and
-/// wakes the driver once for nothing. Setting it anew for each datagram costs more, and for a time that is earlier than all
+/// Most deadlines of a connection move before they are reached: each acknowledgement is due 10 ms after the datagram
+/// that it acknowledges, and each resend a timeout after the last transmission. A timer set for an earlier time is
+/// kept, at the cost of one spurious wake. Resetting it for each datagram is more expensive, and for a time before all
 /// others tokio makes a system call.
 #[derive(Debug, Default)]
 struct Timer {
     /// Allocated once. `None` before the first deadline.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// When it fires; `None` if it has fired.
+    /// The time at which it fires; `None` if it has fired.
     set_for: Option<tokio::time::Instant>,
 }
 
 impl Timer {
-    /// Waits until a time, or a shorter time; without one forever.
+    /// Waits until `until` or an earlier time; without a time, forever.
     async fn wait(&mut self, until: Option<tokio::time::Instant>) {
         let Some(until) = until else { return std::future::pending().await };
         let is_early_enough = self.set_for.is_some_and(|set_for| set_for <= until);
@@ -264,13 +264,13 @@ mod tests {
     use crate::host::Clock;
 
     #[tokio::test]
-    async fn what_waits_for_the_system_counts_as_composed() {
+    async fn datagrams_waiting_for_the_system_count_as_composed() {
         let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
         let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
         let mut outgoing = Outgoing::new(8);
         outgoing.push_copy(socket.local_addr(), &[1, 2, 3]);
         let mut flush = pin!(flush(&io, &socket, &mut outgoing));
-        // The runtime has yet to learn that the system has room.
+        // The runtime has not yet learned that the system has room.
         let polled = flush.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!((polled, io.is_sending.load(Ordering::Acquire)), (Poll::Pending, true));
         flush.await;
@@ -279,7 +279,7 @@ mod tests {
 
     async fn one_that_cannot_be_sent_keeps_no_other(local: &str) {
         let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
-        // A machine may have no IPv6.
+        // IPv6 may be unavailable.
         let Ok(socket) = Socket::open(local).await else { return };
         let receivers = [1, 2, 3].map(|number| {
             let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -302,12 +302,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_datagram_that_cannot_be_sent_keeps_no_other() {
+    async fn an_unsendable_datagram_does_not_block_others() {
         one_that_cannot_be_sent_keeps_no_other("127.0.0.1:0").await;
     }
 
     #[tokio::test]
-    async fn one_datagram_that_cannot_be_sent_by_ipv6_keeps_no_other() {
+    async fn an_unsendable_ipv6_datagram_does_not_block_others() {
         one_that_cannot_be_sent_keeps_no_other("[::]:0").await;
     }
 
@@ -315,23 +315,23 @@ mod tests {
     /// Longer than any test takes.
     const LATE: Duration = Duration::from_secs(100_000);
 
-    /// Waits for a time that is so far away. True if it has come, false if it is still to come.
+    /// Waits until a time this far ahead. Returns false if it is still to come.
     async fn waits(timer: &mut Timer, time: Duration) -> bool {
         let until = Instant::now() + time;
         timer.wait(Some(until)).await;
         Instant::now() >= until
     }
 
-    /// Gives up waiting for a time that is so far away.
+    /// Starts to wait until a time this far ahead, and stops.
     async fn set(timer: &mut Timer, time: Duration) {
         let mut wait = pin!(timer.wait(Some(Instant::now() + time)));
-        // Timers of tokio fire where tasks wait, which this one does not.
+        // Tokio's timers fire when tasks wait, which this one does not.
         let is_pending = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx).is_pending())).await;
         assert!(is_pending);
     }
 
     #[tokio::test]
-    async fn a_timer_is_early_once_where_it_was_set_for_less() {
+    async fn a_timer_fires_early_once_if_it_was_set_earlier() {
         let mut timer = Timer::default();
         assert!(waits(&mut timer, SOON).await);
         set(&mut timer, LATE).await;
@@ -343,14 +343,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_time_nobody_is_woken() {
+    async fn without_a_time_the_timer_never_fires() {
         let mut timer = Timer::default();
         set(&mut timer, SOON).await;
         assert!(tokio::time::timeout(2 * SOON, timer.wait(None)).await.is_err());
     }
 }
 
-/// Times of arrival while the protocol is stalled. Holding the lock of the endpoint is the only way to stall it.
+/// Arrival times while the protocol is stalled. Holding the lock of the endpoint is the only way to stall it.
 #[cfg(test)]
 mod stall_tests {
     use std::net::{SocketAddr, UdpSocket};
@@ -367,11 +367,11 @@ mod stall_tests {
 
     use crate::raknet::{Connection, Endpoint, Options};
 
-    /// The duration of a stall. A time that includes the stall is at least this long, always.
+    /// The duration of a stall. A measurement that includes it is always at least this long.
     const STALL: Duration = Duration::from_millis(600);
-    /// Longer than anything here takes on the slowest machine.
+    /// Longer than any step here takes on the slowest machine.
     const LIMIT: Duration = Duration::from_secs(60);
-    /// Tries: on a busy machine a time may be that long without the stall, but not again and again.
+    /// Number of tries: on a busy machine a measurement may be that long without the stall, but not every time.
     const TRIES: usize = 30;
 
     async fn client(ping_interval: Option<Duration>) -> Endpoint {
@@ -434,7 +434,7 @@ mod stall_tests {
         pong.latency
     }
 
-    /// Whether a datagram carries a connected ping.
+    /// Returns true if a datagram carries a connected ping.
     fn has_ping(datagram: &[u8]) -> bool {
         let mut reader = Reader::new(datagram);
         if !matches!(DatagramHeader::read(&mut reader), Ok(DatagramHeader::Data { .. })) {
@@ -508,7 +508,7 @@ mod stall_tests {
         panic!("each of the times has the stall in it: {measured:?}");
     }
 
-    /// The ping that was answered during a stall, and the round trip that was measured with it.
+    /// Returns the ping that was answered during a stall, and the round-trip time measured with it.
     async fn round_trip_with_a_stall() -> (Duration, Duration) {
         let server =
             Endpoint::bind("127.0.0.1:0", Options::server(1).expect("entropy")).await.expect("a free port");

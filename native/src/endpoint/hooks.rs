@@ -1,9 +1,9 @@
-//! The hook of an endpoint, one that an application can reach while its endpoint runs, and the hooks and shared plugins that run in
-//! this thread.
+//! The hook of an endpoint, hooks shared with the application, and detection of deadlocks between the two.
 //!
-//! A hook runs while its endpoint is locked, and [`SharedHook::with`](crate::endpoint::SharedHook::with) locks a hook that the
-//! endpoint needs. Code in either that used the endpoint would wait for itself, or for a thread that waits for it, so that
-//! the process would stop without a word. Such a use panics here instead, each time and not only when the threads meet.
+//! A hook runs while its endpoint is locked, and [`SharedHook::with`](crate::endpoint::SharedHook::with) locks a hook
+//! that the endpoint needs. Code in either that used the endpoint would deadlock, on itself or on a thread that waits
+//! for it, and the process would hang silently. Such a use panics here instead, every time and not only if the threads
+//! happen to meet.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -24,16 +24,16 @@ use super::wakes::retry;
 
 /// A hook that is chosen at run time, or none.
 ///
-/// A method that panics ends neither the task that runs it nor the endpoint, whose other players would wait for ever: the panic is
-/// counted, and what the method was asked about is dropped, as a filter that cannot decide should.
+/// A method that panics ends neither its task nor the endpoint, whose other players would be cut off: the panic is
+/// counted, and the item that the method was called for is dropped, as by a filter that cannot decide.
 pub(crate) struct BoxedHook<P>(Option<Chosen<P>>);
 
 struct Chosen<P> {
     id: HookId,
     hook: Box<dyn Hook<P> + Send>,
     panics: Cell<u64>,
-    /// The last `update` panicked. The next one is not before something else happens, so that the driver does not repeat it
-    /// without a pause.
+    /// The last `update` panicked. The next call waits for another event, so that the driver does not repeat it in a
+    /// busy loop.
     is_update_faulty: bool,
 }
 
@@ -44,7 +44,7 @@ impl<P> Chosen<P> {
         drop(scope);
         match result {
             Ok(result) => Some(result),
-            // The application has this call inside of its closure, and has to learn that it must not.
+            // The application's own closure contains this call, and must learn that it is not allowed.
             Err(panic) if is_inside_with() => resume_unwind(panic),
             Err(_) => {
                 self.panics.update(|panics| panics + 1);
@@ -53,7 +53,7 @@ impl<P> Chosen<P> {
         }
     }
 
-    /// A method that changes nothing.
+    /// Calls a method that changes nothing.
     fn read<R>(&self, method: impl FnOnce(&dyn Hook<P>) -> R) -> Option<R> {
         let _scope = HookScope::of_method(self.id);
         let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref())));
@@ -70,7 +70,7 @@ impl<P: Protocol> BoxedHook<P> {
         Self(Some(Chosen { id, hook, panics: Cell::new(0), is_update_faulty: false }))
     }
 
-    /// The name by which a use of its endpoint inside of it is noticed.
+    /// Returns the id by which a use of the endpoint inside its hook is detected.
     pub(crate) fn id(&self) -> Option<HookId> {
         self.0.as_ref().map(|running| running.id)
     }
@@ -79,7 +79,7 @@ impl<P: Protocol> BoxedHook<P> {
         self.0.is_none()
     }
 
-    /// Methods that panicked.
+    /// Returns the number of methods that panicked.
     pub(crate) fn panics(&self) -> u64 {
         self.0.as_ref().map_or(0, |running| running.panics.get())
     }
@@ -113,7 +113,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         if let Some(running) = &mut self.0 {
-            // `take` runs inside of the hook, and uses no endpoint.
+            // `take` runs inside the hook, and uses no endpoint.
             running.call(|hook| hook.inject(of, take));
         }
     }
@@ -139,7 +139,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
     }
 }
 
-/// A hook or a plugin that the endpoint and the application share. Clones refer to the same one.
+/// A hook or a plugin shared by the endpoint and the application. Clones refer to the same one.
 ///
 /// ```
 /// use rakwire_native::endpoint::SharedHook;
@@ -172,7 +172,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 #[derive(Debug, Default)]
 pub struct SharedHook<H>(Arc<Inner<H>>);
 
-/// What the clones share.
+/// The state that the clones share.
 #[derive(Debug, Default)]
 struct Inner<H> {
     hook: Mutex<H>,
@@ -181,18 +181,20 @@ struct Inner<H> {
 }
 
 impl<H> SharedHook<H> {
-    /// Makes a hook shared.
+    /// Creates a shared hook.
     #[must_use]
     pub fn new(hook: H) -> Self {
         Self(Arc::new(Inner { hook: Mutex::new(hook), changed: Notify::new() }))
     }
 
-    /// Reads or changes the hook or plugin; [`Endpoint::wake`](crate::endpoint::Endpoint::wake) has the endpoint send at once
-    /// what that made it want to send. The endpoint waits meanwhile, so the closure must be short. Handles of endpoints and
-    /// connections may be dropped in it, but not used.
+    /// Reads or changes the hook or plugin.
+    ///
+    /// [`Endpoint::wake`](crate::endpoint::Endpoint::wake) makes the endpoint send messages that the change has queued.
+    /// The endpoint waits meanwhile, so the closure must be short. Handles of endpoints and connections may be dropped
+    /// in it, but not used.
     ///
     /// # Panics
-    /// When the closure uses an endpoint, a connection or this hook: they would wait for the closure, and the closure for them.
+    /// If the closure uses an endpoint, a connection or this hook: that would deadlock.
     #[track_caller]
     pub fn with<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
         let mut hook = self.lock();
@@ -203,9 +205,10 @@ impl<H> SharedHook<H> {
         result
     }
 
-    /// Waits until `poll` returns something, such as the next event of a plugin. It is asked at once and whenever the endpoint or
-    /// [`with`](Self::with) may have changed the hook, so that a program needs no timer to look for news. If the future is dropped,
-    /// nothing is taken.
+    /// Waits until `poll` returns a value, such as the next event of a plugin.
+    ///
+    /// It is polled immediately, and whenever the endpoint or [`with`](Self::with) may have changed the hook, so that a
+    /// program needs no timer. If the future is dropped, nothing is taken.
     ///
     /// ```
     /// use rakwire_native::Instant;
@@ -244,7 +247,7 @@ impl<H> SharedHook<H> {
         retry(&self.0.changed, attempt).await
     }
 
-    /// Lets the endpoint use the hook, after which tasks that wait for it look again.
+    /// Lets the endpoint use the hook, and then notifies the tasks that wait for it.
     fn used<R>(&self, act: impl FnOnce(&mut H) -> R) -> R {
         let mut hook = self.lock();
         let scope = HookScope::of_shared_method(&*self.0);
@@ -254,14 +257,14 @@ impl<H> SharedHook<H> {
         result
     }
 
-    /// Lets the endpoint look at the hook.
+    /// Lets the endpoint read the hook.
     fn seen<R>(&self, look: impl FnOnce(&H) -> R) -> R {
         let hook = self.lock();
         let _scope = HookScope::of_shared_method(&*self.0);
         look(&hook)
     }
 
-    /// A hook that panicked is used on: what it decides is no worse than before.
+    /// A hook that panicked stays in use: its decisions are no worse than before.
     #[track_caller]
     fn lock(&self) -> MutexGuard<'_, H> {
         check_with(&*self.0);
@@ -375,16 +378,16 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
 }
 
 thread_local! {
-    /// Empty in a thread that runs no hook, so that a lock costs one look at it.
+    /// Empty in a thread that runs no hook, so that a lock costs one check.
     static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Names the hook of one endpoint.
+/// Identifies the hook of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HookId(usize);
 
 impl HookId {
-    /// Returns a name that no other hook of the process has.
+    /// Returns an id that is unique in the process.
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -412,17 +415,17 @@ impl HookScope {
         Self(())
     }
 
-    /// Begins the closure of `SharedHook::with` on `lock`.
+    /// Enters the closure of `SharedHook::with` on `lock`.
     fn of_with<T>(lock: &T) -> Self {
         Self::enter(Running::With(address(lock)))
     }
 
-    /// Begins a method of the shared hook behind `lock`.
+    /// Enters a method of the shared hook behind `lock`.
     fn of_shared_method<T>(lock: &T) -> Self {
         Self::enter(Running::SharedMethod(address(lock)))
     }
 
-    /// Begins a method of the hook of an endpoint.
+    /// Enters a method of the hook of an endpoint.
     fn of_method(hook: HookId) -> Self {
         Self::enter(Running::Method(hook))
     }
@@ -438,7 +441,7 @@ fn address<T>(lock: &T) -> usize {
     ptr::from_ref(lock).addr()
 }
 
-/// A thread that ends may drop handles after its list is gone; it runs no hook then.
+/// Changes the list. A thread that ends may drop handles after its list is gone; it runs no hook then.
 fn change(change: impl FnOnce(&mut Vec<Running>)) {
     let _ = RUNNING.try_with(|all| change(&mut all.borrow_mut()));
 }
@@ -447,22 +450,22 @@ fn is_running(is_meant: impl FnMut(&Running) -> bool) -> bool {
     RUNNING.try_with(|all| all.borrow().iter().any(is_meant)).unwrap_or(false)
 }
 
-/// True where the lock of the endpoint with this hook must not be waited for.
+/// Returns true where waiting for the lock of the endpoint with this hook would deadlock.
 pub(crate) fn forbids(hook: Option<HookId>) -> bool {
     is_running(|running| match running {
         Running::With(_) => true,
         Running::Method(of) => Some(*of) == hook,
-        // It runs inside of `Method`, or for an endpoint that needs no lock.
+        // It runs inside `Method`, or for an endpoint that needs no lock.
         Running::SharedMethod(_) => false,
     })
 }
 
-/// True inside the closure of a `SharedHook::with`.
+/// Returns true inside the closure of a `SharedHook::with`.
 fn is_inside_with() -> bool {
     is_running(|running| matches!(running, Running::With(_)))
 }
 
-/// Panics where the lock of the endpoint with this hook must not be waited for.
+/// Panics where waiting for the lock of the endpoint with this hook would deadlock.
 #[track_caller]
 pub(crate) fn check(hook: Option<HookId>) {
     assert!(

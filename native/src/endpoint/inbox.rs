@@ -1,4 +1,4 @@
-//! What a connection has received for its application, and its phase; and the inboxes of an endpoint, by the slots of its connections.
+//! The inbox of a connection, with its phase and received messages; and the inboxes of an endpoint, by connection slot.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,24 +11,25 @@ use rakwire::endpoint::{ConnectionId, Outcome, Progress, Protocol, Receipt};
 use super::telemetry::ConnectionSpan;
 use super::wakes::{WakerId, Wakers};
 
-/// The bytes that each message is charged in addition to its own.
+/// Bytes that each message is charged in addition to its payload.
 const OVERHEAD: usize = 64;
-/// For how many large messages unread progress is kept; a further one replaces the oldest.
+/// Maximum number of large messages for which unread progress is kept; a further one replaces the oldest.
 const MAX_PROGRESS: usize = 64;
 
 /// A received message. `D` is its delivery: in RakNet a reliability and a channel, in the Game Protocol a reliability.
 /// [`Connection`](super::Connection) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<D> {
-    /// The bytes; in RakNet the first one is the message id. They were copied once, out of the memory of the connection; those
-    /// of a message of RakNet with 64 KiB or more were put together here.
-    /// `Bytes::from(message)` of the crate `bytes` takes them over without another copy (feature `bytes`).
+    /// The bytes; in RakNet the first one is the message id.
+    ///
+    /// They are copied once, from the memory of the connection; RakNet messages of 64 KiB or more are assembled in this
+    /// vector. `Bytes::from(message)` of the crate `bytes` takes them without another copy (feature `bytes`).
     pub bytes: Vec<u8>,
-    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
+    /// The delivery it was sent with. RakNet's priority is not transmitted, so it has its default value here.
     pub delivery: D,
 }
 
-/// Takes the bytes over without a copy (feature `bytes`).
+/// Takes the bytes without a copy (feature `bytes`).
 ///
 /// ```
 /// use bytes::Bytes;
@@ -55,8 +56,8 @@ pub(crate) enum Phase<P: Protocol> {
     Disconnected(P::DisconnectReason),
 }
 
-/// Passes what one connection receives from the driver to the application. Most connections of a large server are idle, and
-/// this is all that the driver allocates for one of them.
+/// Passes data received by one connection from the driver to the application. Most connections of a large server are
+/// idle, and this is all that the driver allocates for one of them.
 #[derive(Debug)]
 pub(crate) struct Inbox<P: Protocol> {
     pub(crate) remote: SocketAddr,
@@ -66,20 +67,20 @@ pub(crate) struct Inbox<P: Protocol> {
 
 #[derive(Debug)]
 struct Inner<P: Protocol> {
-    /// Allocated when something arrives, or the other peer has addresses.
+    /// Allocated when a message arrives, or if the peer announced addresses.
     arrived: Option<Box<Arrived<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
-    /// How many handles of the connection the application has. Here it takes no memory, which an atomic number beside the lock would.
+    /// Number of handles that the application has. Here it takes no extra memory, unlike an atomic beside the lock.
     handles: u32,
 }
 
-/// What an idle connection most often has not.
+/// State that an idle connection rarely needs.
 #[derive(Debug)]
 struct Arrived<P: Protocol> {
-    /// The addresses that the other peer says are its own.
+    /// The addresses that the peer has announced as its own.
     internal_addresses: Box<[SocketAddr]>,
-    /// Allocated when something arrives.
+    /// Allocated when a message arrives.
     queue: Option<Box<ReceiveQueue<P>>>,
 }
 
@@ -89,7 +90,7 @@ impl<P: Protocol> Default for Arrived<P> {
     }
 }
 
-/// What the application has not read yet.
+/// Items that the application has not read yet.
 #[derive(Debug)]
 struct ReceiveQueue<P: Protocol> {
     messages: VecDeque<Message<P::Delivery>>,
@@ -98,7 +99,7 @@ struct ReceiveQueue<P: Protocol> {
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
-    /// The MTU, if it has changed since it was read.
+    /// The MTU, if it has changed since it was last read.
     new_mtu: Option<u16>,
 }
 
@@ -117,9 +118,9 @@ impl<P: Protocol> ReceiveQueue<P> {
     }
 }
 
-/// The bytes that a message takes.
+/// Returns the bytes that a message is charged.
 const fn size<D>(message: &Message<D>) -> usize {
-    // A large message keeps the vector that it was put together in, which may be a little longer.
+    // A large message keeps the vector in which it was assembled, which may be slightly longer.
     message.bytes.capacity() + OVERHEAD
 }
 
@@ -140,12 +141,12 @@ impl<P: Protocol> Inbox<P> {
         Self { remote, span, inner: Mutex::new(inner) }
     }
 
-    /// The application has one handle more. It cannot have 2^32 of them, which take 128 GiB.
+    /// Counts another handle. There cannot be 2^32 of them, which would take 128 GiB.
     pub(crate) fn add_handle(&self) {
         self.lock().handles += 1;
     }
 
-    /// The application has one handle less; true if it was the last one.
+    /// Counts one handle less. Returns true if it was the last one.
     pub(crate) fn drop_handle(&self) -> bool {
         let mut inner = self.lock();
         inner.handles -= 1;
@@ -156,7 +157,7 @@ impl<P: Protocol> Inbox<P> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message. True if the queue is full now: its messages take more than `limit` bytes.
+    /// Adds a message. Returns true if the queue is now full: its messages take more than `limit` bytes.
     pub(crate) fn push(&self, message: Message<P::Delivery>, limit: usize) -> bool {
         self.update_queue(|queue| {
             queue.bytes += size(&message);
@@ -179,7 +180,7 @@ impl<P: Protocol> Inbox<P> {
         result
     }
 
-    /// Whether a full queue has been read down to half of `limit`, so that the other peer may send again.
+    /// Returns true if a full queue has been read down to half of `limit`, so that the peer may send again.
     pub(crate) fn has_room(&self, limit: usize) -> bool {
         let inner = self.lock();
         let queue = inner.arrived.as_ref().and_then(|arrived| arrived.queue.as_ref());
@@ -195,8 +196,8 @@ impl<P: Protocol> Inbox<P> {
         self.update(|inner| inner.phase = phase);
     }
 
-    /// Polls for the next message; `None` once the connection has ended and all messages have been read. `waker` is what
-    /// the last poll registered; who polls no more must [forget](Self::forget) it.
+    /// Polls for the next message; `None` once the connection has ended and all messages have been read. `waker` is the
+    /// registration of the last poll; a caller that stops polling must [forget](Self::forget) it.
     pub(crate) fn poll_recv(
         &self,
         cx: &Context<'_>,
@@ -229,14 +230,14 @@ impl<P: Protocol> Inbox<P> {
         found.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Removes the waker of who polls no more.
+    /// Removes the waker of a caller that stops polling.
     pub(crate) fn forget(&self, waker: &mut Option<WakerId>) {
         let Some(id) = waker.take() else { return };
         let removed = self.lock().wakers.remove(id);
         drop(removed);
     }
 
-    /// The connection is open, and the other peer says that `addresses` are its own.
+    /// Marks the connection as open; `addresses` are those that the peer announced as its own.
     pub(crate) fn set_connected(&self, addresses: Box<[SocketAddr]>) {
         self.update(|inner| {
             inner.phase = Phase::Connected;
@@ -246,7 +247,7 @@ impl<P: Protocol> Inbox<P> {
         });
     }
 
-    /// The addresses that the other peer says are its own.
+    /// Returns the addresses that the peer announced as its own.
     pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.lock().arrived.as_ref().map_or_else(Vec::new, |arrived| arrived.internal_addresses.to_vec())
     }
@@ -256,7 +257,8 @@ impl<P: Protocol> Inbox<P> {
         self.wait_for(|inner| inner.pop(ReceiveQueue::pop_message))
     }
 
-    /// The next message, if there is one now; `Some(None)` once the connection has ended and all messages have been read.
+    /// Returns the next message, if there is one; `Some(None)` once the connection has ended and all messages have been
+    /// read.
     pub(crate) fn try_recv(&self) -> Option<Option<Message<P::Delivery>>> {
         self.lock().pop(ReceiveQueue::pop_message)
     }
@@ -297,7 +299,7 @@ impl<P: Protocol> Inbox<P> {
         self.wait_for(|inner| inner.pop(|queue| queue.new_mtu.take()))
     }
 
-    /// Waits until the connection is open. The error is `None` if it was open and ended before this could tell.
+    /// Waits until the connection is open. The error is `None` if it was open and ended before this was observed.
     pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Option<P::ConnectFailure>>> {
         self.wait_for(|inner| match inner.phase {
             Phase::Connecting => None,
@@ -312,7 +314,7 @@ impl<P: Protocol> Inbox<P> {
         self.wait_for(|inner| has_ended(inner.phase).then_some(()))
     }
 
-    /// Waits until a connection that was open has ended, and returns why.
+    /// Waits until a connection that was open has ended, and returns the reason.
     pub(crate) fn closed(&self) -> impl Future<Output = P::DisconnectReason> {
         self.wait_for(|inner| match inner.phase {
             Phase::Connecting | Phase::Connected | Phase::Failed(_) => None,
@@ -334,7 +336,7 @@ const fn has_ended<P: Protocol>(phase: Phase<P>) -> bool {
 struct Wait<'i, P: Protocol, F> {
     inbox: &'i Inbox<P>,
     poll: F,
-    /// The waker that the last poll registered. It may have been taken since.
+    /// The registration of the last poll. It may have been taken since.
     waker: Option<WakerId>,
 }
 
@@ -353,8 +355,8 @@ impl<P: Protocol, F> Drop for Wait<'_, P, F> {
     }
 }
 
-/// The inboxes of the connections that the application refers to. The table reaches to the highest slot that was used: a
-/// look-up costs the same whatever their number.
+/// The inboxes of the connections that the application refers to. The table extends to the highest slot ever used, so
+/// that a look-up has constant cost.
 #[derive(Debug)]
 pub(crate) struct Inboxes<P: Protocol>(Vec<Option<(ConnectionId, Arc<Inbox<P>>)>>);
 
@@ -363,7 +365,7 @@ impl<P: Protocol> Inboxes<P> {
         Self(Vec::new())
     }
 
-    /// Keeps the inbox of a connection, in the place of an earlier connection of the same slot.
+    /// Stores the inbox of a connection, in place of that of an earlier connection in the same slot.
     pub(crate) fn insert(&mut self, id: ConnectionId, inbox: Arc<Inbox<P>>) {
         let slot = usize::from(id.slot());
         if slot >= self.0.len() {
@@ -391,16 +393,16 @@ mod tests {
 
     use super::*;
 
-    /// Tokio aligns a task to 128 bytes. With glibc a task of 256 bytes and an inbox of at most 104, with its counters, together
-    /// take 384 bytes of a server that has a task for each connection; with more they take 512.
+    /// Tokio aligns a task to 128 bytes. With glibc a task of 256 bytes and an inbox of at most 104, with its counters,
+    /// together take 384 bytes of a server with one task per connection; a larger inbox makes that 512.
     #[cfg(all(target_pointer_width = "64", not(feature = "tracing")))]
     #[test]
-    fn an_inbox_is_no_larger_than_it_was() {
+    fn an_inbox_stays_within_its_size() {
         assert!(size_of::<Inbox<RakNet>>() + 2 * size_of::<usize>() <= 104);
     }
 
     #[tokio::test]
-    async fn a_message_wakes_all_that_wait_and_goes_to_one() {
+    async fn a_message_wakes_all_waiting_tasks_and_goes_to_one() {
         let inbox =
             Inbox::<RakNet>::new(([127, 0, 0, 1], 1).into(), Phase::Connected, ConnectionSpan::default());
         let message = Message { bytes: vec![0x86], delivery: Default::default() };
@@ -418,10 +420,10 @@ mod tests {
         assert!(inbox.has_room(0));
     }
 
-    /// A late reader gets the latest progress of each message. The memory is bounded even if the other peer starts many
+    /// A late reader gets the latest progress of each message. The memory is bounded even if the peer starts many
     /// messages and completes none.
     #[tokio::test]
-    async fn progress_that_nobody_reads_is_the_last_of_each_message_and_bounded() {
+    async fn unread_progress_is_the_latest_of_each_message_and_bounded() {
         let inbox =
             Inbox::<RakNet>::new(([127, 0, 0, 1], 1).into(), Phase::Connected, ConnectionSpan::default());
         let progress = |direction, message, done| Progress { direction, message, done, parts: 9 };
@@ -441,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_is_that_of_its_connection_and_of_no_later_one() {
+    fn an_inbox_is_not_returned_for_a_later_connection() {
         let id = |number| {
             let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
             peer.partition_ids(number, 2).expect("a peer without connections");

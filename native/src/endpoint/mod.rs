@@ -1,4 +1,4 @@
-//! One endpoint for both protocols: a UDP socket and its connections.
+//! A single endpoint type for both protocols: a UDP socket and its connections.
 //!
 //! The types are generic over the [`Protocol`]. [`raknet`](crate::raknet) and [`game_protocol`](crate::game_protocol) have
 //! aliases for them: `raknet::Endpoint` is `Endpoint<RakNet>`.
@@ -82,12 +82,12 @@ pub(crate) use self::shared::Shared;
 pub(crate) use self::state::State;
 pub(crate) use self::wakes::retry;
 
-/// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
-/// with peers without a connection.
+/// A UDP socket with a protocol, which opens and accepts connections. With RakNet it also pings servers, and exchanges
+/// messages with peers without a connection.
 ///
 /// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
-/// ones; the socket is closed with the last connection. [`close`](Self::close) closes everything in order, whatever
-/// handles there are.
+/// ones; the socket is closed with the last connection. [`close`](Self::close) shuts everything down in order, even if
+/// other handles exist.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};
@@ -107,30 +107,31 @@ pub(crate) use self::wakes::retry;
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
     handles: Arc<Handles<P>>,
-    /// All endpoints of the same server, of which this is one.
+    /// All endpoints of the server that this one belongs to.
     pub(crate) shards: Arc<Shards<P>>,
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds a socket to the first address that works; port 0 picks a free one. The tasks of the endpoint run in the
-    /// current tokio runtime, which needs its IO and time drivers.
+    /// Binds a socket to the first address that works; port 0 picks a free port.
+    ///
+    /// The tasks of the endpoint run in the current tokio runtime, which needs its IO and time drivers.
     ///
     /// # Errors
-    /// A [`BindError`] with the address.
+    /// Returns a [`BindError`] with the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
         Ok(Self::start(socket, options, BoxedHook::NONE))
     }
 
-    /// Uses a socket that is bound already, for example one with options of its own or one that a service manager has
-    /// passed on. It becomes non-blocking, and gets larger buffers and the permission to broadcast if the system allows
-    /// it.
+    /// Uses a socket that is already bound, for example with custom socket options or inherited from a service manager.
+    ///
+    /// It becomes non-blocking, and gets larger buffers and permission to broadcast if the system allows it.
     ///
     /// # Errors
-    /// If the system refuses to make it non-blocking, or cannot tell its address.
+    /// Returns an error if the system refuses to make it non-blocking, or cannot return its address.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     ///
     /// ```
     /// use std::net::UdpSocket;
@@ -149,12 +150,13 @@ impl<P: Protocol> Endpoint<P> {
         Ok(Self::start(Socket::over(socket)?, options, BoxedHook::NONE))
     }
 
-    /// Like [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events. `hook` makes it
-    /// from the address of the socket. It runs in the tasks of the endpoint and must not block. A simulated network is
-    /// between the hook and the socket.
+    /// Binds like [`bind`](Self::bind), with a hook that observes, filters and injects datagrams, messages and events.
+    ///
+    /// `hook` creates it from the address of the socket. It runs in the tasks of the endpoint and must not block. A
+    /// simulated network is between the hook and the socket.
     ///
     /// # Errors
-    /// A [`BindError`] with the address.
+    /// Returns a [`BindError`] with the address.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -187,7 +189,7 @@ impl<P: Protocol> Endpoint<P> {
         Ok(Self::start(socket, options, hook))
     }
 
-    /// Has the driver run now: after a [`SharedHook`] or a plugin was changed from outside and may have something to send.
+    /// Wakes the driver. Call it after changing a [`SharedHook`] or a plugin that may have queued messages.
     pub fn wake(&self) {
         self.shared.io.wake.notify();
     }
@@ -215,19 +217,19 @@ impl<P: Protocol> Endpoint<P> {
         Self { shared, handles, shards: Arc::clone(shards) }
     }
 
-    /// Whether the socket can reach this address.
+    /// Returns true if the socket can reach this address.
     pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
         self.local_addr().is_ipv6() || address.is_ipv4()
     }
 
-    /// The address of the socket, with its actual port.
+    /// Returns the address of the socket, with its actual port.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where others in the same network reach the endpoint: the address of the socket, or if that is none of an interface, those
-    /// from which the system sends elsewhere.
+    /// Returns the addresses at which other machines on the network reach the endpoint: that of the socket, or if it is
+    /// bound to all interfaces, the source addresses that the system uses for outgoing datagrams.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -244,21 +246,23 @@ impl<P: Protocol> Endpoint<P> {
         own_addresses(self.local_addr())
     }
 
-    /// Replaces the socket, for example after a mobile device has changed its network, or has closed the sockets of a
-    /// program that was in the background. What the old socket has received and this endpoint has not is lost, and
-    /// the other peers resend what is reliable. The old socket is closed soon after.
+    /// Replaces the socket, for example after a mobile device has changed networks or closed the sockets of a suspended
+    /// app.
     ///
-    /// Both protocols know a peer by its address. A connection therefore survives only if the other peer still sees the
-    /// same address and port: a server that is bound to its old port again, a client whose address translator keeps
-    /// the port. Otherwise the other peer hears nothing any more, the connection ends as lost on both sides after the
-    /// `timeout` of the configuration, and the application has to connect again. In RakNet the endpoint says the addresses
-    /// of the new socket to whomever it connects with from now on, as if it was bound to it.
+    /// Datagrams that the old socket has received but this endpoint has not read are lost, and peers resend reliable
+    /// messages. The old socket is closed soon after.
+    ///
+    /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still sees the
+    /// same address and port, as with a server that is bound to its old port again, or a client whose NAT keeps the
+    /// mapping. Otherwise the peer receives nothing any more, the connection is lost on both sides after the `timeout`
+    /// of the configuration, and the application has to connect again. In RakNet the endpoint announces the addresses
+    /// of the new socket in further connections, as if it was bound to it.
     ///
     /// # Errors
-    /// If the system refuses to make the socket non-blocking, or the endpoint has ended.
+    /// Returns an error if the system refuses to make the socket non-blocking, or the endpoint has ended.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     ///
     /// ```
     /// use std::net::UdpSocket;
@@ -287,7 +291,7 @@ impl<P: Protocol> Endpoint<P> {
         Ok(())
     }
 
-    /// The time of the endpoint's clock, which its hooks and plugins are told.
+    /// Returns the time of the endpoint's clock, which its hooks and plugins receive.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -305,14 +309,14 @@ impl<P: Protocol> Endpoint<P> {
         self.shared.io.clock.now()
     }
 
-    /// The counters of the endpoint.
+    /// Returns the counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> EndpointStats<P> {
         self.shared.stats(&self.shared.lock())
     }
 
-    /// Waits until everything that can be sent now has been passed to the socket. Messages that wait for acknowledgements or
-    /// for pacing are not included.
+    /// Waits until everything that can be sent now has been passed to the socket. Messages that wait for
+    /// acknowledgements or for pacing are not included.
     pub async fn flush(&self) {
         self.shared.io.flush().await;
     }
@@ -331,12 +335,12 @@ impl<P: Protocol> Endpoint<P> {
     /// Waits until the endpoint has ended, after [`close`](Self::close) by any of its handles.
     pub async fn closed(&self) {
         let mut ended = self.shared.io.ended.subscribe();
-        // It cannot fail: the sender lives as long as this endpoint.
+        // This cannot fail: the sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }
 
-/// What all handles of an endpoint share. It is dropped with the last of them.
+/// State shared by all handles of an endpoint, and dropped with the last of them.
 #[derive(Debug)]
 struct Handles<P: Protocol> {
     shared: Arc<Shared<P>>,
@@ -351,8 +355,8 @@ impl<P: Protocol> Drop for Handles<P> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Sends a message to every open connection of this endpoint, as [`try_send`](Connection::try_send) does: those
-    /// without room do not get it. Of a server with shards each endpoint has its own connections.
+    /// Sends a message to every open connection of this endpoint like [`try_send`](Connection::try_send), and skips
+    /// those without room. Each shard of a server has its own connections.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -373,7 +377,7 @@ impl<P: Protocol> Endpoint<P> {
         self.send_to_all(None, message, delivery)
     }
 
-    /// As [`broadcast`](Self::broadcast), to all connections but one: whose message it was, for example.
+    /// Broadcasts like [`broadcast`](Self::broadcast), to all connections but one, such as the sender of the message.
     pub fn broadcast_except(&self, except: ConnectionId, message: &[u8], delivery: P::Delivery) -> Broadcast {
         self.send_to_all(Some(except), message, delivery)
     }
@@ -388,13 +392,13 @@ impl<P: Protocol> Endpoint<P> {
     }
 }
 
-/// The connections that a message was sent to, and those that did not take it.
+/// The result of a broadcast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// How many connections the message was sent to.
+    /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// The connections that did not take it, most often because they have no room ([`SendError::QuotaExceeded`]).
+    /// Connections that did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(ConnectionId, SendError)>,
 }
 
@@ -402,7 +406,7 @@ pub struct Broadcast {
 #[derive(Debug)]
 pub(crate) struct Shards<P: Protocol> {
     all: Vec<Weak<Shared<P>>>,
-    /// Held while something changes at all of them, so that changes come in the same order everywhere.
+    /// Held during a change, so that changes apply in the same order at all shards.
     changes: Mutex<()>,
 }
 
@@ -415,14 +419,14 @@ impl<P: Protocol> Shards<P> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the same at each endpoint of the server, and returns what came of it at the last one: they have the same
-    /// configuration and history, so it is the same at each.
+    /// Applies a change at each endpoint of the server, and returns the result of the last: with the same configuration
+    /// and history, it is the same at each.
     pub(crate) fn act<R>(&self, mut act: impl FnMut(&mut State<P>, Instant) -> R) -> Option<R> {
         let _change = self.begin_change();
         self.all.iter().filter_map(Weak::upgrade).map(|shared| shared.act(&mut act)).last()
     }
 }
 
-// Behind the methods above, so that the page of `Endpoint` begins with `bind`.
+// Declared after the methods above, so that the documentation of `Endpoint` begins with `bind`.
 mod bind_shards;
 mod connect;

@@ -31,50 +31,55 @@ use crate::simulation::Simulation;
 pub struct Options<P: Protocol> {
     /// The configuration of the protocol.
     pub config: P::Config,
-    /// How many connections there may be, and the memory for messages that are on their way.
+    /// Maximum number of connections, and the memory for messages in flight.
     ///
-    /// Half of the blocks are guaranteed to the connections in equal parts, one half of each for what it sends and one for
-    /// what it receives; within that nobody waits for anybody else, however many others take all they can. What a
-    /// connection needs beyond, it borrows from the other half of the blocks, in each direction as long as it leaves as
-    /// much free as it has borrowed. So a message that is larger than the guaranteed part may have to wait for others,
-    /// and one larger than that and a quarter of all blocks never fits. An endpoint for a single connection may use half
-    /// of all blocks in each direction.
+    /// Half of the blocks are guaranteed to the connections in equal shares, one half of each share for sending and one
+    /// for receiving; a connection can always use its share, whatever the others do. It borrows further blocks from the
+    /// other half, in each direction as long as it leaves as many free as it has borrowed. A message that exceeds the
+    /// guaranteed share may therefore have to wait for other connections, and one that exceeds the share and a quarter
+    /// of all blocks never fits. An endpoint with a single connection may use half of all blocks in each direction.
     ///
-    /// Default: 64 connections with 65,536 blocks of 512 bytes: 128 KB are guaranteed to each in each direction, and a
-    /// message may have 4,000,000 bytes. [`server`](Self::server) has more for more connections. Memory of the machine is taken only
-    /// as far as blocks are used, and large messages of RakNet that arrive may take as much again in vectors of their own, which
-    /// [`recv`](super::Connection::recv) returns. Blocks are taken by pages, and on Linux beyond the first 2 MiB by huge pages of 2 MiB, where
-    /// `/sys/kernel/mm/transparent_hugepage/enabled` lets a program ask for them.
+    /// Default: 64 connections with 65,536 blocks of 512 bytes. Each is guaranteed 128 KB in each direction, and a
+    /// message may have 4,000,000 bytes. [`server`](Self::server) provides more for more connections. The system's
+    /// memory is used only as blocks are used, and large RakNet messages that arrive may use as much again in vectors
+    /// of their own, which [`recv`](super::Connection::recv) returns. Blocks use regular pages, and on Linux huge pages
+    /// of 2 MiB beyond the first 2 MiB if `/sys/kernel/mm/transparent_hugepage/enabled` permits it.
     pub capacity: Capacity,
-    /// The size of the receive queue of each connection in bytes; every message is charged 64 bytes more. The default is
-    /// 8 MiB.
+    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more. The default is 8
+    /// MiB.
     ///
-    /// A full queue pauses its connection: datagrams with messages are dropped until the application has read half of the
-    /// queue. The other peer resends reliable messages; unreliable ones are lost. Other connections are not affected. One
-    /// datagram can complete several messages, so a queue can exceed its size by up to half of the memory in `capacity`.
+    /// A full queue pauses its connection: datagrams with messages are dropped until the application has read half of
+    /// the queue. The peer resends reliable messages; unreliable ones are lost. Other connections are not affected. One
+    /// datagram can complete several messages, so a queue can exceed its size by up to half of the memory in
+    /// `capacity`.
     pub receive_queue: usize,
-    /// How many connections can wait for [`accept`](super::Endpoint::accept); further ones are closed at once. The default
-    /// is 1,024.
+    /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept); further ones are closed at
+    /// once. The default is 1,024.
     pub backlog: usize,
-    /// Whether the application decides about each client that asks for a connection: then
-    /// [`incoming`](super::Endpoint::incoming) returns it as an [`Incoming`](super::Incoming), and nobody is let in
-    /// otherwise. As many clients as `backlog` says can wait for that; requests of others are dropped. A client of the
-    /// Game Protocol counts its connection as open while it waits: what it sends reliably is resent, and the rest is
-    /// lost. The default is false.
+    /// True if the application decides about each client that requests a connection.
+    ///
+    /// [`incoming`](super::Endpoint::incoming) then returns it as an [`Incoming`](super::Incoming), and no client is
+    /// admitted otherwise. Up to `backlog` clients can wait for a decision; requests of others are dropped. A Game
+    /// Protocol client considers its connection open while it waits: its reliable messages are resent, and the others
+    /// are lost. The default is false.
     pub defer_incoming: bool,
-    /// The size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
+    /// Size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
     /// Further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
-    /// Whether an attempt to connect and a ping end at once when the system or a router reports that nothing can be reached at the
-    /// address: with [`ConnectFailure::Unreachable`](crate::raknet::ConnectFailure::Unreachable), before the server has answered.
-    /// Routers' reports (ICMP) are heard on Linux and Android only; on other systems an attempt at a closed port ends by its timeout.
-    /// The default is true. NAT traversal and meshes need false: the router of the other peer may refuse what arrives before that
-    /// peer has sent something.
+    /// True if a connection attempt or a ping ends as soon as the system or a router reports the address unreachable.
+    ///
+    /// The attempt fails with [`ConnectFailure::Unreachable`](crate::raknet::ConnectFailure::Unreachable), unless the
+    /// server has answered. Reports of routers (ICMP) are received on Linux and Android only; on other systems an
+    /// attempt at a closed port ends by its timeout. The default is true. NAT traversal and meshes need false: the
+    /// peer's router may reject datagrams until that peer has sent one.
     pub hears_unreachable: bool,
-    /// Proxies, such as a [relay](https://docs.rs/rakwire-relay) with `proxy_protocol` for its target, that name the address of each
-    /// client by a header of the PROXY protocol, version 2, before the client's first datagrams. Connections, limits and bans have that
-    /// address then, and what is sent to it leaves by the proxy. Headers of other senders count for nothing: they are payload that neither
-    /// protocol knows. Let only the proxies reach the port, or the addresses of proxies that others cannot forge. The default is none.
+    /// Proxies that announce the address of each client by a header of the PROXY protocol, version 2, before its first
+    /// datagrams.
+    ///
+    /// An example is a [relay](https://docs.rs/rakwire-relay) with `proxy_protocol` for its target. Connections, limits
+    /// and bans then use the client's address, and replies are sent through the proxy. Headers from other senders are
+    /// treated as payload, which neither protocol accepts. Allow only the proxies to reach the port, or list only proxy
+    /// addresses that cannot be forged. The default is none.
     ///
     /// ```
     /// let mut options = rakwire_native::Options::server(8)?;
@@ -82,14 +87,14 @@ pub struct Options<P: Protocol> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub trusted_proxies: Vec<IpNet>,
-    /// A bad network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
-    /// memory without a limit. With the feature `sim`.
+    /// A lossy network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
+    /// unbounded memory. Requires the feature `sim`.
     #[cfg(feature = "sim")]
     pub simulate: Option<Simulation>,
 }
 
 impl<P: Protocol> Options<P> {
-    /// The defaults with this configuration.
+    /// Creates the default options with this configuration.
     #[must_use]
     pub fn new(config: P::Config) -> Self {
         Self {
@@ -106,32 +111,34 @@ impl<P: Protocol> Options<P> {
         }
     }
 
-    /// The network to simulate, if there is one.
+    /// Returns the network to simulate, if there is one.
     #[cfg(feature = "sim")]
     pub(crate) const fn simulation(&self) -> Option<Simulation> {
         self.simulate
     }
 
-    /// None, without the feature `sim`.
+    /// Returns `None` without the feature `sim`.
     #[cfg(not(feature = "sim"))]
     pub(crate) const fn simulation(&self) -> Option<Simulation> {
         None
     }
 
-    /// The defaults for an endpoint that accepts no connections.
+    /// Creates the default options for an endpoint that accepts no connections.
     ///
     /// # Errors
-    /// If the system provides no random bytes.
+    /// Returns an error if the system provides no random bytes.
     pub fn client() -> io::Result<Self> {
         Ok(Self::new(P::config(entropy()?)))
     }
 
-    /// Options of an endpoint that accepts up to `max_incoming` connections and can open as many as it has room for.
-    /// There is [memory](Capacity::for_connections) for `max_incoming` connections or the default, whichever is more: with
-    /// 512 to 16,384 connections each is sure of 16 KB in each direction, whatever the others do.
+    /// Creates options for an endpoint that accepts up to `max_incoming` connections and can open as many as it has
+    /// room for.
+    ///
+    /// There is [memory](Capacity::for_connections) for `max_incoming` connections or the default, whichever is more:
+    /// with 512 to 16,384 connections each is guaranteed 16 KB in each direction.
     ///
     /// # Errors
-    /// If the system provides no random bytes.
+    /// Returns an error if the system provides no random bytes.
     ///
     /// ```
     /// let options = rakwire_native::Options::server(500)?;
@@ -148,18 +155,18 @@ impl<P: Protocol> Options<P> {
     }
 }
 
-/// Returns random bytes of the system for the keys of a configuration.
+/// Returns random bytes from the system for the keys of a configuration.
 pub(crate) fn entropy() -> io::Result<[u8; 32]> {
     let mut entropy = [0; 32];
     getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(entropy)
 }
 
-/// How many endpoints this program has had.
+/// Number of endpoints that this program has created.
 static ENDPOINTS: AtomicU64 = AtomicU64::new(0);
 
-/// The configuration of one endpoint: others from the same options, as the shards of a server, do not draw the same random
-/// bytes, and whoever reads the options later does not compute them.
+/// Returns the configuration of one endpoint. Endpoints from the same options, such as the shards of a server, then use
+/// different random bytes, and code that reads the options later cannot compute them.
 pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
     // The number alone makes them differ, should the system provide nothing.
     let mut with = entropy().unwrap_or_default();
@@ -180,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// The second request of a client, whose ephemeral key is new.
+    /// Returns the second request of a client, which has a new ephemeral key.
     fn challenge(config: rakwire::raknet::Config) -> Vec<u8> {
         let server = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
         let address = ([192, 0, 2, 1], 19_132).into();
@@ -200,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_from_the_same_options_draw_other_random_bytes() {
+    fn endpoints_from_the_same_options_use_different_random_bytes() {
         let mut options = Options::<RakNet>::client().expect("entropy");
         options.secure().expect("entropy");
         let [first, second] = [(); 2].map(|()| challenge(config_of_one::<RakNet>(options.config.clone())));

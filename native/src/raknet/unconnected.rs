@@ -9,26 +9,26 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::endpoint::{Endpoint, Pong, Shared, State, Unconnected, Watch, retry};
 
-/// The interval of broadcast pings.
+/// Interval between broadcast pings.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
-/// The maximum number of servers that one discovery finds.
+/// Maximum number of servers that one discovery finds.
 const MAX_FOUND: usize = 1_024;
 
-/// Why a ping had no pong.
+/// The reason why a ping got no pong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PingError {
     /// There was no pong in time.
     #[error("the server does not answer")]
     NoAnswer,
-    /// The system or a router reports that nothing can be reached at the address
+    /// The system or a router reports the address unreachable
     /// ([`Options::hears_unreachable`](crate::endpoint::Options::hears_unreachable)).
     #[error("nothing listens at this address, or no route leads there")]
     Unreachable,
     /// Pings to eight other addresses are outstanding.
     #[error("too many pings wait for their pongs")]
     TooMany,
-    /// The socket has another address family.
+    /// The socket belongs to another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
     /// The endpoint is closed.
@@ -37,11 +37,12 @@ pub enum PingError {
 }
 
 impl Endpoint<RakNet> {
-    /// Pings the server at `address` once, and waits for its pong for at most `timeout`. Up to eight addresses can be pinged
-    /// at the same time.
+    /// Pings the server at `address` once, and waits for its pong for at most `timeout`. Up to eight addresses can be
+    /// pinged at the same time.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::Unreachable`] as soon as that is known. Other errors are immediate.
+    /// Returns [`PingError::NoAnswer`] after `timeout`, and [`PingError::Unreachable`] as soon as that is reported.
+    /// Other errors are immediate.
     ///
     /// ```
     /// use std::time::Duration;
@@ -76,7 +77,7 @@ impl Endpoint<RakNet> {
             Ok(Ok(pong)) => pong.ok_or(PingError::Unreachable),
             Ok(Err(_)) => Err(PingError::EndpointClosed),
             Err(_) => {
-                // After a pause of the process the pong may wait in the socket.
+                // After a pause of the process, the pong may be waiting in the socket.
                 self.shared.receive_waiting();
                 let waiting = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok());
                 waiting.flatten().ok_or(PingError::NoAnswer)
@@ -88,8 +89,8 @@ impl Endpoint<RakNet> {
     /// server.
     ///
     /// # Errors
-    /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]. Without a pong the result is
-    /// empty.
+    /// Returns [`PingError::TooMany`], [`PingError::AddressFamily`] or [`PingError::EndpointClosed`]. Without a pong
+    /// the result is empty.
     ///
     /// ```
     /// use std::time::Duration;
@@ -179,7 +180,7 @@ impl State<RakNet> {
         if self.is_open() { Ok(()) } else { Err(PingError::EndpointClosed) }
     }
 
-    /// Forgets the pings to `to` if no task waits for their pongs.
+    /// Removes the pings to `to` if no task waits for their pongs.
     fn forget_pings(&mut self, to: SocketAddr) {
         self.dispatcher.pings.remove_abandoned();
         if !self.dispatcher.pings.is_pinging(to) && !self.dispatcher.pings.is_discovering(to) {
@@ -188,7 +189,7 @@ impl State<RakNet> {
     }
 }
 
-/// Forgets the ping when the task that waits for the pong ends or is cancelled.
+/// Removes the ping when the task that waits for the pong ends or is cancelled.
 struct PendingPing<'e, R> {
     shared: &'e Shared<RakNet>,
     address: SocketAddr,
@@ -204,14 +205,14 @@ impl<R> Drop for PendingPing<'_, R> {
     }
 }
 
-/// Why a message could not be sent to a peer without a connection.
+/// The reason why a message could not be sent to a peer without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfBandError {
-    /// It is empty or too long.
-    #[error("such a message has 1 to 399 bytes, an advertisement 0 to 398")]
+    /// The message is empty or too long.
+    #[error("an out-of-band message must have 1 to 399 bytes, an advertisement 0 to 398")]
     BadLength,
-    /// The socket has another address family.
+    /// The socket belongs to another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
     /// The endpoint is closed.
@@ -220,11 +221,13 @@ pub enum OutOfBandError {
 }
 
 impl Endpoint<RakNet> {
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which ignores it unless it is configured to
-    /// [accept](rakwire::raknet::OutOfBand::Accept) such messages. Waits while the send queue is full.
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection.
+    ///
+    /// The peer ignores it unless it is configured to [accept](rakwire::raknet::OutOfBand::Accept) such messages. Waits
+    /// while the send queue is full.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing is sent then.
+    /// Returns an [`OutOfBandError`]; nothing is sent then.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, OutOfBand, OutOfBandError, UnconnectedKind};
@@ -253,7 +256,7 @@ impl Endpoint<RakNet> {
     /// queue is full.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing is sent then.
+    /// Returns an [`OutOfBandError`]; nothing is sent then.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, OutOfBand, UnconnectedKind};
@@ -291,16 +294,17 @@ impl Endpoint<RakNet> {
             match send(state, now, to) {
                 Ok(()) => Some(Ok(())),
                 Err(raknet::OutOfBandError::TooMany) => None,
-                // The error is non-exhaustive; any other one is about the message, too.
+                // The error is non-exhaustive; any other variant would also be about the message.
                 Err(raknet::OutOfBandError::BadLength | _) => Some(Err(OutOfBandError::BadLength)),
             }
         };
         retry(&self.shared.unconnected_room, || self.shared.act(attempt)).await
     }
 
-    /// Waits for the next message from a peer without a connection. There is none unless the configuration
-    /// [accepts](rakwire::raknet::OutOfBand::Accept) them. Returns `None` once the endpoint is closed. If the future is
-    /// dropped earlier, no message is lost.
+    /// Waits for the next message from a peer without a connection.
+    ///
+    /// None arrives unless the configuration [accepts](rakwire::raknet::OutOfBand::Accept) them. Returns `None` once
+    /// the endpoint is closed. If the future is dropped earlier, no message is lost.
     pub async fn recv_unconnected(&self) -> Option<Unconnected<Guid>> {
         let take = || {
             let mut state = self.shared.lock();

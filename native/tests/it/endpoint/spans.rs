@@ -164,7 +164,7 @@ async fn what_becomes_of_clients_is_told() {
     let connection = format!("connection{{protocol=\"RakNet\" remote={at_server} side=\"client\"}}");
     for line in [
         format!("{server_span}: bound local={at_server}"),
-        format!("{server_span}: a client asks for a connection remote={at_client} guid={guid}"),
+        format!("{server_span}: a client requests a connection remote={at_client} guid={guid}"),
         format!("{server_span}: decided about a client remote={at_client} decision=Refuse"),
         format!(
             "endpoint{{protocol=\"RakNet\" local={at_client}}}:{connection}: not connected reason={reason}"
