@@ -1,5 +1,4 @@
-//! A client without a runtime: says something to the server of `polled_server`, shows the first message that comes back,
-//! and leaves.
+//! A client without a runtime: sends a message to the server of `polled_server`, prints the first reply, and leaves.
 //!
 //! `cargo run -p rakwire-native --example polled_client -- 127.0.0.1:19132`
 

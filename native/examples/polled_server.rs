@@ -1,4 +1,4 @@
-//! A server without a runtime: sixty frames a second, in each of which it passes what its clients say to all of them.
+//! A server without a runtime: at 60 frames per second, it sends the messages of each client to all of them.
 //!
 //! `cargo run -p rakwire-native --example polled_server -- 127.0.0.1:19132`
 
@@ -15,7 +15,7 @@ const FRAME: Duration = Duration::from_micros(16_667);
 fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:19132".into());
     let mut server = Endpoint::<RakNet>::bind(address, Options::server(64)?)?;
-    println!("listening at {}", server.local_addr());
+    println!("listening on {}", server.local_addr());
     let mut clients = Vec::new();
     loop {
         server.update();
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for message in &said {
             for client in &clients {
                 if let Err(error) = server.send(*client, message, Delivery::RELIABLE_ORDERED) {
-                    println!("{client} was not told: {error}");
+                    println!("message to {client} not sent: {error}");
                 }
             }
         }

@@ -209,7 +209,7 @@ pub(crate) struct Proxies {
 #[derive(Clone, Copy, Debug)]
 struct Client {
     address: SocketAddr,
-    heard: Instant,
+    last_seen: Instant,
 }
 
 impl Proxies {
@@ -235,7 +235,7 @@ impl Proxies {
             return Some((from, datagram));
         }
         if !datagram.starts_with(&SIGNATURE) {
-            return Some((self.heard(at, from), datagram));
+            return Some((self.touch(at, from), datagram));
         }
         let header = ProxyHeader::read(datagram).ok().flatten();
         let Some((header, payload)) = header.and_then(|it| Some((it, datagram.get(it.length..)?))) else {
@@ -264,9 +264,9 @@ impl Proxies {
         self.clients.get(&path).map_or(path, |client| client.address)
     }
 
-    fn heard(&mut self, at: Instant, path: SocketAddr) -> SocketAddr {
+    fn touch(&mut self, at: Instant, path: SocketAddr) -> SocketAddr {
         let Some(client) = self.clients.get_mut(&path) else { return path };
-        client.heard = at;
+        client.last_seen = at;
         client.address
     }
 
@@ -279,7 +279,7 @@ impl Proxies {
                 return false;
             }
         }
-        let before = self.clients.insert(path, Client { address, heard: at });
+        let before = self.clients.insert(path, Client { address, last_seen: at });
         if let Some(before) = before.filter(|before| before.address != address) {
             self.forget_path(before.address, path);
         }
@@ -288,7 +288,7 @@ impl Proxies {
     }
 
     fn sweep(&mut self, at: Instant) {
-        let is_silent = |client: &Client| at.saturating_since(client.heard) >= KEPT;
+        let is_silent = |client: &Client| at.saturating_since(client.last_seen) >= KEPT;
         let silent: Vec<_> = self.clients.extract_if(|_, client| is_silent(client)).collect();
         for (path, client) in silent {
             self.forget_path(client.address, path);
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(proxies.receive(NOW, path(MOST), &one_more), None);
         assert_eq!(proxies.refused(), 1);
         let later = NOW + KEPT;
-        proxies.heard(later, path(0));
+        proxies.touch(later, path(0));
         assert!(proxies.receive(later, path(MOST), &one_more).is_some());
         assert_eq!((proxies.clients.len(), proxies.paths.len()), (2, 2));
     }

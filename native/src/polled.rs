@@ -58,7 +58,9 @@ use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one
 use crate::host::{BindError, Clock, own_addresses, unix_time};
 use crate::huge_pages;
 use crate::socket::bound;
-use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
+use crate::unreachable::{
+    has_no_route, read_errors, receive_past_reports, send_past_reports, set_error_reports,
+};
 
 /// Number of datagrams handled before replies are sent: fewer than the replies that the protocol can queue.
 const BATCH: usize = 16;
@@ -260,7 +262,7 @@ impl<P: Protocol> Endpoint<P> {
         };
         self.attempts.retain(is_connecting);
         if self.attempts.is_empty() {
-            hear_errors(&self.socket, false);
+            set_error_reports(&self.socket, false);
         }
     }
 
@@ -382,7 +384,7 @@ impl<P: Protocol> Endpoint<P> {
         let id = self.hooked.peer.connect_with(self.clock.now(), address, options)?;
         if self.hears_unreachable {
             if self.attempts.is_empty() {
-                hear_errors(&self.socket, true);
+                set_error_reports(&self.socket, true);
             }
             self.attempts.push(id);
         }

@@ -21,7 +21,7 @@ use crate::host::{BindError, Clock};
 #[cfg(target_os = "linux")]
 use crate::outgoing::send_many;
 use crate::outgoing::{Outgoing, Transmit, Transmits};
-use crate::unreachable::{Reported, hear_errors, read_errors, receive_past_reports, send_past_reports};
+use crate::unreachable::{Reported, read_errors, receive_past_reports, send_past_reports, set_error_reports};
 
 /// Size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
@@ -113,7 +113,7 @@ impl Socket {
         let mut watches = self.watches();
         *watches += 1;
         if *watches == 1 {
-            hear_errors(&self.io, true);
+            set_error_reports(&self.io, true);
         }
     }
 
@@ -121,7 +121,7 @@ impl Socket {
         let mut watches = self.watches();
         *watches = watches.saturating_sub(1);
         if *watches == 0 {
-            hear_errors(&self.io, false);
+            set_error_reports(&self.io, false);
         }
     }
 

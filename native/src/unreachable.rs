@@ -64,7 +64,7 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use self::linux::is_report;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use self::linux::{hear_errors, read_errors};
+pub(crate) use self::linux::{read_errors, set_error_reports};
 
 /// Unreachable addresses.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn is_report(error: &io::Error) -> bool {
 
 /// Does nothing: other systems do not notify a socket without a peer.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) const fn hear_errors<S>(_socket: &S, _hears: bool) {}
+pub(crate) const fn set_error_reports<S>(_socket: &S, _enabled: bool) {}
 
 /// Returns no addresses: other systems do not report them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -111,11 +111,11 @@ mod linux {
     const CONTROL: usize = 128;
 
     /// Enables or disables error reports. Disabling them discards those that are pending.
-    pub(crate) fn hear_errors(socket: &impl AsFd, hears: bool) {
+    pub(crate) fn set_error_reports(socket: &impl AsFd, enabled: bool) {
         // A socket supports only the options of its family. If they are missing, an attempt ends by its timeout.
-        let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &hears);
-        let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &hears);
-        if !hears {
+        let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &enabled);
+        let _ = setsockopt(socket, sockopt::Ipv6RecvErr, &enabled);
+        if !enabled {
             let _ = SockRef::from(socket).take_error();
         }
     }

@@ -1,4 +1,4 @@
-//! A server with a console: who is there, what it costs, who has to leave and who may not come back.
+//! A server with a console that lists, measures, disconnects and bans players.
 //!
 //! ```sh
 //! cargo run -p rakwire-native --example console -- 127.0.0.1:19132
@@ -16,10 +16,10 @@ use server::Server;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:19132".to_owned());
     let endpoint = Endpoint::bind(address, Options::server(64)?).await?;
-    println!("listening on {}; help lists the commands", endpoint.local_addr());
+    println!("listening on {}; type help for a list of commands", endpoint.local_addr());
     let server = Arc::new(Server::new(endpoint));
     let playing = tokio::spawn(Arc::clone(&server).run());
-    // Reading lines blocks, so that it has a thread of its own.
+    // Reading lines blocks, so it has its own thread.
     let (sender, mut lines) = tokio::sync::mpsc::channel(1);
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

@@ -1,4 +1,4 @@
-//! A server that passes the messages of each player to all others, and the commands of its console.
+//! A server that forwards the messages of each player to all others, and its console commands.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +9,16 @@ use rakwire_native::{AddressPattern, Connection, Delivery, Endpoint, Message, id
 const HELP: &str = "list               the players
 stats              the counters of the server
 kick NUMBER        disconnects a player
-ban PATTERN [S]    for S seconds or forever: 192.0.2.1, 192.0.2.* or 2001:db8::/32; disconnects whom it matches
+ban PATTERN [S]    for S seconds or forever: 192.0.2.1, 192.0.2.* or 2001:db8::/32; disconnects matching players
 unban PATTERN      lifts the ban of exactly this pattern
-bans               what is banned
-say TEXT           tells all players
-quit               disconnects everybody and ends";
+bans               lists the bans
+say TEXT           sends TEXT to all players
+quit               disconnects all players and exits";
 
-/// The first byte of what the console says.
+/// The first byte of messages from the console.
 const SAY: u8 = id::USER;
 
-/// Shared by the task that accepts, those of the players and the console.
+/// State shared by the accept task, the tasks of the players and the console.
 pub(crate) struct Server {
     endpoint: Endpoint,
     players: Mutex<BTreeMap<u32, Connection>>,
@@ -49,7 +49,7 @@ impl Server {
         self.endpoint.close().await;
     }
 
-    /// Nobody holds the lock while they wait.
+    /// Calls `change` with the players. The lock is never held across an await.
     fn with_players<R>(&self, change: impl FnOnce(&mut BTreeMap<u32, Connection>) -> R) -> R {
         change(&mut self.players.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -60,7 +60,7 @@ impl Server {
         })
     }
 
-    /// A player whose queue is full misses what others say.
+    /// Forwards a message. A player whose queue is full does not get it.
     fn pass_on(&self, from: u32, message: &Message) {
         for (number, connection) in self.players() {
             if number != from {
@@ -69,7 +69,7 @@ impl Server {
         }
     }
 
-    /// Carries out a line of the console; `None` ends the server.
+    /// Executes a console command; `None` ends the server.
     pub(crate) async fn command(&self, line: &str) -> Option<String> {
         let line = line.trim();
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -83,7 +83,7 @@ impl Server {
             "bans" => self.bans(),
             "say" => self.say(rest),
             "" | "help" => HELP.to_owned(),
-            _ => format!("there is no command {name:?}\n{HELP}"),
+            _ => format!("unknown command {name:?}\n{HELP}"),
         };
         Some(answer)
     }
@@ -122,7 +122,7 @@ impl Server {
                 player.disconnect().await;
                 format!("{number} has left")
             }
-            None => format!("there is no player {number:?}; list has their numbers"),
+            None => format!("no player {number:?}; use list to see their numbers"),
         }
     }
 
@@ -130,16 +130,16 @@ impl Server {
         let (pattern, seconds) =
             rest.split_once(' ').map_or((rest, None), |(pattern, time)| (pattern, Some(time)));
         let Ok(pattern) = pattern.parse::<AddressPattern>() else {
-            return format!("{pattern:?} is no pattern of addresses");
+            return format!("{pattern:?} is not an address pattern");
         };
         let time = match seconds.map(|seconds| seconds.trim().parse().map(Duration::from_secs)).transpose() {
             Ok(time) => time,
-            Err(error) => return format!("the time is a number of seconds: {error}"),
+            Err(error) => return format!("the time must be a number of seconds: {error}"),
         };
         if let Err(error) = self.endpoint.ban(pattern, time) {
             return error.to_string();
         }
-        // A ban keeps out; who is there has to be disconnected.
+        // A ban affects new connections only, so the players who are connected must be disconnected.
         let mut left = 0;
         for (_, connection) in self.players() {
             if pattern.matches(connection.remote().ip()) {
@@ -147,12 +147,12 @@ impl Server {
                 left += 1;
             }
         }
-        format!("{pattern} is banned; {left} players have left")
+        format!("{pattern} is banned; {left} players disconnected")
     }
 
     fn unban(&self, pattern: &str) -> String {
         let lifted = pattern.parse().is_ok_and(|pattern| self.endpoint.unban(pattern));
-        if lifted { format!("{pattern} may come back") } else { format!("{pattern:?} was not banned") }
+        if lifted { format!("{pattern} is no longer banned") } else { format!("{pattern:?} was not banned") }
     }
 
     fn bans(&self) -> String {
@@ -167,10 +167,10 @@ impl Server {
     fn say(&self, text: &str) -> String {
         let message = [&[SAY], text.as_bytes()].concat();
         let players = self.players();
-        let told = players
+        let sent = players
             .iter()
             .filter(|(_, player)| player.try_send(&message, Delivery::RELIABLE_ORDERED).is_ok());
-        format!("{} of {} players hear it", told.count(), players.len())
+        format!("sent to {} of {} players", sent.count(), players.len())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server that echoes over UDP and over TCP, and a client that takes TCP where UDP does not pass.
+//! A server that echoes over UDP and TCP, and a client that falls back to TCP if UDP does not get through.
 //!
 //! ```sh
 //! cargo run -p rakwire-extras --features tcp --example either -- server 127.0.0.1:19132
@@ -12,7 +12,7 @@ use rakwire_extras::tcp;
 use rakwire_native::endpoint::Message;
 use rakwire_native::{Delivery, SendError, raknet};
 
-/// A connection by which the rest of the program sends and receives, whatever carries it.
+/// A connection with which the rest of the program sends and receives, over either transport.
 pub(crate) enum Connection {
     Udp(raknet::Connection),
     Tcp(tcp::Connection),
@@ -43,12 +43,12 @@ impl Connection {
 
 async fn echo(connection: Connection) {
     while let Some(message) = connection.recv().await {
-        // A client that has gone needs no echo.
+        // A client that has left needs no echo.
         let _ = connection.send(&message.bytes, message.delivery).await;
     }
 }
 
-/// Listens on the same port for both.
+/// Listens on the same port with both.
 async fn listen(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let over_udp = raknet::Endpoint::bind(address, raknet::Options::server(100)?).await?;
     let over_tcp = tcp::Endpoint::bind(over_udp.local_addr(), tcp::Options::server(100)).await?;
@@ -66,14 +66,14 @@ pub(crate) async fn serve(over_udp: raknet::Endpoint, over_tcp: tcp::Endpoint) -
     }
 }
 
-/// Connects over UDP, or over TCP if nothing answers there.
+/// Connects over UDP, or over TCP if there is no answer.
 pub(crate) async fn connect(server: SocketAddr) -> Result<Connection, Box<dyn Error>> {
     let any = SocketAddr::new(if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() }, 0);
     let over_udp = raknet::Endpoint::bind(any, raknet::Options::client()?).await?;
     match over_udp.connect(server).await {
         Ok(connection) => Ok(Connection::Udp(connection)),
         Err(error) => {
-            println!("not over UDP: {error}");
+            println!("UDP failed, trying TCP: {error}");
             let over_tcp = tcp::Endpoint::bind(any, tcp::Options::client()).await?;
             Ok(Connection::Tcp(over_tcp.connect(server).await?))
         }
@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ["client", server] => {
             let connection = connect(server.parse()?).await?;
             connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED).await?;
-            let echo = connection.recv().await.ok_or("the server is gone")?;
+            let echo = connection.recv().await.ok_or("the server closed the connection")?;
             println!("echo of {} bytes", echo.bytes.len());
             connection.disconnect().await;
             Ok(())

@@ -1,12 +1,13 @@
-//! Beside [`rakwire-native`](https://docs.rs/rakwire-native): parts of servers and desktop programs that need no driver for UDP.
+//! Companion to [`rakwire-native`](https://docs.rs/rakwire-native): parts of servers and desktop programs that do not
+//! need the UDP driver.
 //!
-//! Each subject is a feature, and none is on by default.
+//! Each part is a feature, and none is enabled by default.
 //!
-//! - `tcp`, `tls`: `tcp`, messages over TCP, with the verbs of connections over UDP, and over TLS by rustls.
-//! - `port-mapping`: `port_mapping`, ports that routers are asked to open, by PCP, NAT-PMP and UPnP.
+//! - `tcp`, `tls`: `tcp`, messages over TCP with the same methods as connections over UDP, and over TLS with rustls.
+//! - `port-mapping`: `port_mapping`, opens ports on routers with PCP, NAT-PMP and UPnP.
 //! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.
-//! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, and email of it.
-//! - `tracing`: endpoints and connections over TCP have spans, and events for what becomes of them.
+//! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, optionally sent by email.
+//! - `tracing`: endpoints and connections over TCP have spans, and events for their outcome.
 //!
 //! ```
 //! use rakwire_extras::tcp::{Endpoint, Options};

@@ -32,7 +32,7 @@ struct Inner {
     /// The last request of each client, which the protocol handles again once a decision is made.
     waiting: HashMap<SocketAddr, Box<[u8]>>,
     /// Clients that have not been passed to the application yet.
-    untold: VecDeque<Client>,
+    undelivered: VecDeque<Client>,
     /// The decision about the client whose request the protocol is handling.
     decision: Option<Decision>,
     /// The client that the protocol has just requested a decision for.
@@ -72,7 +72,7 @@ impl Deferred {
         if before.is_some() {
             return None;
         }
-        inner.untold.push_back(client);
+        inner.undelivered.push_back(client);
         Some(client)
     }
 
@@ -92,11 +92,11 @@ impl Deferred {
 
     /// Returns the next client that has not been passed to the application.
     pub(crate) fn pop(&self) -> Option<Client> {
-        self.lock().untold.pop_front()
+        self.lock().undelivered.pop_front()
     }
 
-    pub(crate) fn has_untold(&self) -> bool {
-        !self.lock().untold.is_empty()
+    pub(crate) fn has_undelivered(&self) -> bool {
+        !self.lock().undelivered.is_empty()
     }
 
     /// Returns the number of clients that were dropped because too many were waiting.

@@ -242,7 +242,8 @@ impl<P: Protocol> Shared<P> {
         };
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
-        let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
+        let has_incoming =
+            has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_undelivered());
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
@@ -280,7 +281,7 @@ impl<P: Protocol> Shared<P> {
         let due = state.dispatcher.meters.due(now);
         if due.is_some_and(|due| due <= now || next == Next::End) {
             let stats = self.stats(state);
-            state.dispatcher.meters.tell(now, &stats);
+            state.dispatcher.meters.report(now, &stats);
             if next == Next::End {
                 state.dispatcher.meters.end();
             }
@@ -592,7 +593,7 @@ mod tests {
             }
         };
         assert_eq!(sleep(1_000), None);
-        assert_eq!(sleep(1_040), Some(1_100), "what has changed since is told later");
+        assert_eq!(sleep(1_040), Some(1_100), "what has changed since is reported later");
         assert_eq!(sleep(1_100), None, "the driver sleeps until something happens");
         assert_eq!(sleep(5_000), None);
     }

@@ -120,7 +120,7 @@ mod meters {
     #[derive(Debug)]
     pub(crate) struct Meters {
         protocol: &'static str,
-        told_at: Option<Instant>,
+        reported_at: Option<Instant>,
         plain: [Total; PLAIN.len()],
         dropped: Vec<Total>,
         queue_full: [Total; QUEUES.len()],
@@ -138,7 +138,7 @@ mod meters {
                 .map(|reason| Total::of(counter!(DROPPED, "protocol" => protocol, "reason" => name(reason))));
             Self {
                 protocol,
-                told_at: None,
+                reported_at: None,
                 plain: PLAIN.map(|(name, ..)| Total::of(counter!(name, "protocol" => protocol))),
                 dropped: dropped.collect(),
                 queue_full: QUEUES
@@ -164,15 +164,15 @@ mod meters {
             counter!(ENDED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
         }
 
-        /// Returns when to [report](Self::tell) changes to the recorder: later than `now` if the last report was a
+        /// Returns when to [report](Self::report) changes to the recorder: later than `now` if the last report was a
         /// moment ago. Only a turn of the driver calls this; without one nothing changes, and nothing is reported.
         pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
-            Some(self.told_at.map_or(now, |at| at + INTERVAL))
+            Some(self.reported_at.map_or(now, |at| at + INTERVAL))
         }
 
         /// Reports changes to the recorder.
-        pub(crate) fn tell<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
-            self.told_at = Some(now);
+        pub(crate) fn report<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
+            self.reported_at = Some(now);
             // A new counter does not compile until it is recorded, or listed as one that is not.
             let EndpointStats {
                 peer,
@@ -230,18 +230,18 @@ mod meters {
     #[derive(Debug)]
     struct Total {
         counter: Counter,
-        told: u64,
+        reported: u64,
     }
 
     impl Total {
         const fn of(counter: Counter) -> Self {
-            Self { counter, told: 0 }
+            Self { counter, reported: 0 }
         }
 
         fn reach(&mut self, value: u64) {
-            if value > self.told {
-                self.counter.increment(value - self.told);
-                self.told = value;
+            if value > self.reported {
+                self.counter.increment(value - self.reported);
+                self.reported = value;
             }
         }
     }
@@ -250,21 +250,21 @@ mod meters {
     #[derive(Debug)]
     struct Level {
         gauge: Gauge,
-        told: usize,
+        reported: usize,
     }
 
     impl Level {
         const fn of(gauge: Gauge) -> Self {
-            Self { gauge, told: 0 }
+            Self { gauge, reported: 0 }
         }
 
         fn set(&mut self, value: usize) {
-            if value > self.told {
-                self.gauge.increment(number(value - self.told));
-            } else if value < self.told {
-                self.gauge.decrement(number(self.told - value));
+            if value > self.reported {
+                self.gauge.increment(number(value - self.reported));
+            } else if value < self.reported {
+                self.gauge.decrement(number(self.reported - value));
             }
-            self.told = value;
+            self.reported = value;
         }
     }
 
@@ -344,7 +344,7 @@ mod meters {
 
         pub(crate) const fn end(&self) {}
 
-        pub(crate) const fn tell<P: Protocol>(&self, _: Instant, _: &EndpointStats<P>) {}
+        pub(crate) const fn report<P: Protocol>(&self, _: Instant, _: &EndpointStats<P>) {}
     }
 }
 

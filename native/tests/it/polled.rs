@@ -18,7 +18,7 @@ use crate::support::closed_port;
 
 const LOCAL: &str = "127.0.0.1:0";
 
-/// What an endpoint was told.
+/// The events that an endpoint has reported.
 #[derive(Debug)]
 struct Events<P: Subject> {
     connected: Option<ConnectionId>,
@@ -34,15 +34,17 @@ impl<P: Subject> Default for Events<P> {
     }
 }
 
-/// One frame of an endpoint.
-fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
+/// Runs one frame of an endpoint.
+fn frame<P: Subject>(endpoint: &mut Endpoint<P>, events: &mut Events<P>) {
     endpoint.update();
     while let Some(event) = endpoint.poll_event() {
         match event {
-            Event::Connected { id, remote, .. } => (told.connected, told.remote) = (Some(id), Some(remote)),
-            Event::ConnectFailed { reason, .. } => told.failed = Some(reason),
-            Event::Disconnected { reason, .. } => told.ended = Some(reason),
-            Event::Message { .. } => told.messages.push(endpoint.take_lent()),
+            Event::Connected { id, remote, .. } => {
+                (events.connected, events.remote) = (Some(id), Some(remote))
+            }
+            Event::ConnectFailed { reason, .. } => events.failed = Some(reason),
+            Event::Disconnected { reason, .. } => events.ended = Some(reason),
+            Event::Message { .. } => events.messages.push(endpoint.take_lent()),
             Event::Receipt { .. }
             | Event::Progress { .. }
             | Event::MtuChanged { .. }
@@ -55,7 +57,7 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
     endpoint.flush();
 }
 
-/// Two endpoints and what they were told.
+/// Two endpoints and their events.
 struct Pair<P: Subject> {
     server: Endpoint<P>,
     client: Endpoint<P>,
@@ -82,7 +84,7 @@ impl<P: Subject> Pair<P> {
     }
 }
 
-fn messages_go_both_ways_and_the_end_is_told<P: Subject>() {
+fn messages_go_both_ways_and_the_end_is_reported<P: Subject>() {
     let mut pair = Pair::<P>::new();
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     let again = pair.client.connect(pair.server.local_addr());
@@ -104,9 +106,9 @@ fn messages_go_both_ways_and_the_end_is_told<P: Subject>() {
     assert_eq!((stats.send_failures, stats.receive_failures, stats.too_long), (0, 0, 0));
 }
 
-/// Those that are behind many others in the socket are no more silent than these.
-fn players_outlast_a_frame_that_takes_longer_than_the_timeout<P: Subject>() {
-    /// Their datagrams do not fit what is handled at once.
+/// Datagrams far back in the socket's queue count as activity, too.
+fn players_outlast_a_frame_longer_than_the_timeout<P: Subject>() {
+    /// Their datagrams exceed the number handled at once.
     const PLAYERS: usize = 24;
     let mut options = Options::<P>::server(PLAYERS as u16).expect("entropy");
     P::set_timeout(&mut options.config, Duration::from_millis(400));
@@ -121,10 +123,10 @@ fn players_outlast_a_frame_that_takes_longer_than_the_timeout<P: Subject>() {
     }
     let mut there = Events::default();
     let mut turn = |server: &mut Endpoint<P>, is_paused: bool| {
-        for (player, told) in &mut players {
-            frame(player, told);
-            if let Some(id) = told.connected {
-                // A message that finds no room is one of many.
+        for (player, events) in &mut players {
+            frame(player, events);
+            if let Some(id) = events.connected {
+                // Messages that find no room can be skipped; there are many.
                 let _ = player.send(id, &[0x90], P::UNRELIABLE);
                 player.flush();
             }
@@ -133,7 +135,7 @@ fn players_outlast_a_frame_that_takes_longer_than_the_timeout<P: Subject>() {
             frame(server, &mut there);
         }
         std::thread::sleep(Duration::from_millis(5));
-        (players.iter().all(|(_, told)| told.connected.is_some()), there.ended)
+        (players.iter().all(|(_, events)| events.connected.is_some()), there.ended)
     };
     let begin = Instant::now();
     while !turn(&mut server, false).0 {
@@ -148,7 +150,7 @@ fn players_outlast_a_frame_that_takes_longer_than_the_timeout<P: Subject>() {
     }
 }
 
-fn a_server_that_does_not_answer_is_told<P: Subject>() {
+fn an_unresponsive_server_is_reported<P: Subject>() {
     let (_socket, silent) = silent_socket();
     let mut options = Options::<P>::client().expect("entropy");
     P::set_timeout(&mut options.config, Duration::from_millis(300));
@@ -157,31 +159,31 @@ fn a_server_that_does_not_answer_is_told<P: Subject>() {
     assert_eq!(client.connect(v6), Err(ConnectError::AddressFamily));
     client.connect(silent).expect("a free slot");
     assert!(client.timeout().is_some_and(|timeout| timeout.is_zero()), "the request is to be sent");
-    let (mut told, begin) = (Events::default(), Instant::now());
-    while told.failed.is_none() {
+    let (mut events, begin) = (Events::default(), Instant::now());
+    while events.failed.is_none() {
         assert!(begin.elapsed() < DEADLINE, "the attempt never failed");
-        frame(&mut client, &mut told);
+        frame(&mut client, &mut events);
         std::thread::sleep(client.timeout().unwrap_or_default().min(Duration::from_millis(10)));
     }
-    assert_eq!(told.failed, Some(P::NO_ANSWER));
+    assert_eq!(events.failed, Some(P::NO_ANSWER));
 }
 
-fn what_no_peer_sends_is_counted<P: Subject>() {
+fn unknown_datagrams_are_counted<P: Subject>() {
     let mut server = Endpoint::<P>::bind(LOCAL, Options::server(8).expect("entropy")).expect("a free port");
     let taken = Endpoint::<P>::bind(server.local_addr(), Options::client().expect("entropy"));
     assert!(matches!(taken, Err(BindError::Socket { .. })));
     let (socket, _) = silent_socket();
     socket.send_to(&[0x84; 2_049], server.local_addr()).expect("room");
-    let (mut told, begin) = (Events::default(), Instant::now());
+    let (mut events, begin) = (Events::default(), Instant::now());
     while server.stats().too_long == 0 {
         assert!(begin.elapsed() < DEADLINE, "it never arrived");
-        frame(&mut server, &mut told);
+        frame(&mut server, &mut events);
     }
     assert_eq!(server.stats().peer.datagrams_received, 0);
 }
 
-/// As by the endpoint with tasks.
-fn a_trusted_proxy_names_clients<P: Subject>() {
+/// The same as for the endpoint with tasks.
+fn a_trusted_proxy_announces_client_addresses<P: Subject>() {
     const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
     let mut pair = Pair::<P>::new();
     let mut options = Options::server(8).expect("entropy");
@@ -203,7 +205,7 @@ fn a_trusted_proxy_names_clients<P: Subject>() {
     assert_eq!(pair.server.stats().proxy_headers_refused, 0);
 }
 
-/// Passes on what has arrived at a socket, behind a header. True if there was something.
+/// Forwards the datagrams that have arrived at a socket, behind a header. Returns true if there were any.
 fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bool {
     socket.set_nonblocking(true).expect("a socket of this system");
     let (mut buffer, mut has_passed) = ([0; 2_048], false);
@@ -214,7 +216,7 @@ fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bo
     has_passed
 }
 
-/// An attempt at an address at which nothing listens, and then one at the server.
+/// Tries an address at which nothing listens, and then the server.
 #[cfg(target_os = "linux")]
 fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
     let (_reserved, closed) = closed_port();
@@ -233,13 +235,13 @@ fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_attempt_of_raknet_at_a_closed_port_ends_at_once() {
+fn a_raknet_attempt_at_a_closed_port_ends_at_once() {
     an_attempt_at_a_closed_port_ends_at_once::<RakNet>();
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_attempt_of_the_game_protocol_at_a_closed_port_ends_at_once() {
+fn a_game_protocol_attempt_at_a_closed_port_ends_at_once() {
     an_attempt_at_a_closed_port_ends_at_once::<GameProtocol>();
 }
 
@@ -262,15 +264,15 @@ macro_rules! by_both_protocols {
 }
 
 by_both_protocols!(
-    messages_go_both_ways_and_the_end_is_told,
-    players_outlast_a_frame_that_takes_longer_than_the_timeout,
-    a_server_that_does_not_answer_is_told,
-    what_no_peer_sends_is_counted,
-    a_trusted_proxy_names_clients,
+    messages_go_both_ways_and_the_end_is_reported,
+    players_outlast_a_frame_longer_than_the_timeout,
+    an_unresponsive_server_is_reported,
+    unknown_datagrams_are_counted,
+    a_trusted_proxy_announces_client_addresses,
 );
 
-/// A frame loop has the same plugins as a server with tasks.
-fn a_plugin_speaks_with_its_like<P: Subject>() {
+/// A frame loop runs the same plugins as a server with tasks.
+fn a_plugin_talks_to_its_counterpart<P: Subject>() {
     let greeter = SharedHook::new(Greeter::default());
     let hook = greeter.clone();
     let bind = |address| {
@@ -288,20 +290,20 @@ fn a_plugin_speaks_with_its_like<P: Subject>() {
     let used = std::panic::AssertUnwindSafe(|| {
         greeter.with(|_| pair.server.broadcast(b"\x90all", P::RELIABLE));
     });
-    assert!(std::panic::catch_unwind(used).is_err(), "it says so, and does not wait for itself");
+    assert!(std::panic::catch_unwind(used).is_err(), "it panics instead of waiting for itself");
 }
 
 #[test]
-fn a_plugin_of_raknet_speaks_with_its_like() {
-    a_plugin_speaks_with_its_like::<RakNet>();
+fn a_raknet_plugin_talks_to_its_counterpart() {
+    a_plugin_talks_to_its_counterpart::<RakNet>();
 }
 
 #[test]
-fn a_plugin_of_the_game_protocol_speaks_with_its_like() {
-    a_plugin_speaks_with_its_like::<GameProtocol>();
+fn a_game_protocol_plugin_talks_to_its_counterpart() {
+    a_plugin_talks_to_its_counterpart::<GameProtocol>();
 }
 
-fn a_broadcast_reaches_all_but_one_and_a_last_message_arrives<P: Subject>() {
+fn a_broadcast_and_a_final_message_arrive<P: Subject>() {
     let mut pair = Pair::<P>::new();
     let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
     assert_eq!(pair.server.broadcast(b"\x90nobody", P::RELIABLE).sent, 0);
@@ -318,11 +320,11 @@ fn a_broadcast_reaches_all_but_one_and_a_last_message_arrives<P: Subject>() {
 }
 
 #[test]
-fn a_broadcast_of_raknet_reaches_all_but_one() {
-    a_broadcast_reaches_all_but_one_and_a_last_message_arrives::<RakNet>();
+fn a_raknet_broadcast_reaches_all_but_one() {
+    a_broadcast_and_a_final_message_arrive::<RakNet>();
 }
 
 #[test]
-fn a_broadcast_of_the_game_protocol_reaches_all_but_one() {
-    a_broadcast_reaches_all_but_one_and_a_last_message_arrives::<GameProtocol>();
+fn a_game_protocol_broadcast_reaches_all_but_one() {
+    a_broadcast_and_a_final_message_arrive::<GameProtocol>();
 }

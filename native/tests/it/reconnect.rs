@@ -1,4 +1,4 @@
-//! Connections one after the other.
+//! Successive connections.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const SHORT: Pauses =
     Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(4), attempts: Some(5) };
 
 #[tokio::test]
-async fn attempts_that_may_succeed_are_repeated_and_others_are_not() {
+async fn only_attempts_that_may_succeed_are_repeated() {
     let (server, client) = (server::<RakNet>(|_| {}).await, client::<RakNet>(|_| {}).await);
     let address = server.local_addr();
     for (failure, expected) in [

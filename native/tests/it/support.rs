@@ -1,13 +1,13 @@
-//! What the tests of all kinds need.
+//! Helpers for all tests.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any step here takes on the slowest machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A UDP port that is closed for all others, and is no other program's as long as the socket exists: it takes datagrams of itself
-/// alone.
+/// Returns a UDP port that is closed to all other senders. No other program can take it while the socket exists: it is
+/// connected to itself.
 pub(crate) fn closed_port() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("it is bound");

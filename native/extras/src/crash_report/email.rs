@@ -1,4 +1,4 @@
-//! Reports by email.
+//! Crash reports by email.
 
 use std::fmt;
 use std::fs;
@@ -11,28 +11,28 @@ use lettre::{Message, SmtpTransport, Transport};
 
 use super::{CrashReports, MAX_EMAIL, cut};
 
-/// How long a server may take for each step.
+/// Time limit of a server for each step.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The wait before the first repetition, and the longest: it doubles every time.
+/// The pause before the first retry, and the longest one: it doubles every time.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// Why reports cannot be sent.
+/// The reason why reports cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrashEmailError {
-    /// The server is no URL as in `smtps://user:password@example.com`.
-    #[error("the email server is not a URL as in smtps://user:password@example.com")]
+    /// The server is not a URL such as `smtps://user:password@example.com`.
+    #[error("the email server must be a URL such as smtps://user:password@example.com")]
     Server,
-    /// An address is none.
-    #[error("{0:?} is not an email address, as in Server <server@example.com>")]
+    /// An address is invalid.
+    #[error("{0:?} is not an email address such as Server <server@example.com>")]
     Address(String),
     /// The report cannot be read, sent or marked as sent.
-    #[error("a crash report is not sent: {0}")]
+    #[error("a crash report could not be sent: {0}")]
     Failed(String),
 }
 
-/// Where reports go to.
+/// The destination of reports.
 ///
 /// ```
 /// use rakwire_extras::crash_report::CrashEmail;
@@ -48,7 +48,7 @@ pub struct CrashEmail {
     to: Mailbox,
 }
 
-/// Without the server, whose URL has the password.
+/// Leaves out the server, whose URL contains the password.
 impl fmt::Debug for CrashEmail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, transport: _ } = self;
@@ -57,11 +57,13 @@ impl fmt::Debug for CrashEmail {
 }
 
 impl CrashEmail {
-    /// By the SMTP server at a URL: `smtps://user:password@host` with TLS, `smtp://host?tls=required` with STARTTLS, or
-    /// `smtp://host` in the clear, for a server on the same machine.
+    /// Creates a destination with the SMTP server at a URL.
+    ///
+    /// The URL is `smtps://user:password@host` with TLS, `smtp://host?tls=required` with STARTTLS, or `smtp://host`
+    /// without encryption, for a server on the same machine.
     ///
     /// # Errors
-    /// If the URL or an address is none.
+    /// Returns an error if the URL or an address is invalid.
     pub fn new(server: &str, from: &str, to: &str) -> Result<Self, CrashEmailError> {
         let transport = SmtpTransport::from_url(server).map_err(|_| CrashEmailError::Server)?;
         let mailbox = |text: &str| text.parse().map_err(|_| CrashEmailError::Address(text.to_owned()));
@@ -72,10 +74,10 @@ impl CrashEmail {
         })
     }
 
-    /// Sends a report. It blocks the thread until the server has taken it.
+    /// Sends a report. Blocks the thread until the server has accepted it.
     ///
     /// # Errors
-    /// If the file cannot be read, or the server does not take it.
+    /// Returns an error if the file cannot be read, or the server does not accept it.
     pub fn send(&self, report: &Path) -> Result<(), CrashEmailError> {
         let failed = |reason: &dyn fmt::Display| CrashEmailError::Failed(reason.to_string());
         let text = fs::read_to_string(report).map_err(|error| failed(&error))?;
@@ -90,47 +92,49 @@ impl CrashEmail {
 }
 
 impl CrashReports {
-    /// Sends what is not sent yet, and every new report, in a thread that lives as long as the program. What fails is told to
-    /// `on_failure` and tried again after a minute, then ever later up to an hour, and at the next start.
+    /// Sends all unsent reports, and every new one, from a thread that lives as long as the program.
+    ///
+    /// Failures are passed to `on_failure`. Sending is retried after a minute, then at growing intervals of up to an
+    /// hour, and at the next start.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn send_by(
         &self,
         email: CrashEmail,
         on_failure: impl Fn(&CrashEmailError) + Send + 'static,
     ) -> std::io::Result<()> {
-        let (listener, told) = sync_channel(1);
+        let (listener, wake) = sync_channel(1);
         self.0.listen(listener);
         let reports = self.clone();
-        let send = move || send_all(&reports, &email, &told, &on_failure);
+        let send = move || send_all(&reports, &email, &wake, &on_failure);
         std::thread::Builder::new().name("crash-email".to_owned()).spawn(send)?;
         Ok(())
     }
 }
 
-/// Until the reports have another listener.
+/// Runs until the reports get another listener.
 fn send_all(
     reports: &CrashReports,
     email: &CrashEmail,
-    told: &Receiver<()>,
+    wake: &Receiver<()>,
     on_failure: &dyn Fn(&CrashEmailError),
 ) {
     let mut wait = FIRST_WAIT;
     loop {
-        let heard = match send_unsent(reports, email) {
+        let woken = match send_unsent(reports, email) {
             Ok(()) => {
                 wait = FIRST_WAIT;
-                told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                wake.recv().map_err(|_| RecvTimeoutError::Disconnected)
             }
             Err(error) => {
                 on_failure(&error);
-                let heard = told.recv_timeout(wait);
+                let woken = wake.recv_timeout(wait);
                 wait = (2 * wait).min(LONGEST_WAIT);
-                heard
+                woken
             }
         };
-        if heard == Err(RecvTimeoutError::Disconnected) {
+        if woken == Err(RecvTimeoutError::Disconnected) {
             return;
         }
     }

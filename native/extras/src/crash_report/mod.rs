@@ -1,8 +1,8 @@
-//! Reports of panics: a file for each, and email if somebody is to be told (feature `crash-report`, for email `crash-email`).
+//! Reports of panics: one file each, optionally sent by email (feature `crash-report`, for email `crash-email`).
 //!
-//! A report has the program and its version, the time, the thread, the message and place of the panic, a backtrace and the last
-//! [notes](CrashReports::note). On Unix only its owner may read it. A run writes at most [`MAX_REPORTS`]; panics after that
-//! are counted, so that a fault which players can repeat does not fill the disk.
+//! A report contains the program and its version, the time, the thread, the message and location of the panic, a
+//! backtrace and the latest [notes](CrashReports::note). On Unix only its owner may read it. A run writes at most
+//! [`MAX_REPORTS`]; further panics are only counted, so that a fault that players can repeat does not fill the disk.
 //!
 //! ```
 //! use rakwire_extras::crash_report::CrashReports;
@@ -41,10 +41,10 @@ use rakwire_udp::{printable, private_file};
 #[cfg(feature = "crash-email")]
 pub use email::{CrashEmail, CrashEmailError};
 
-/// How many reports a run of a program writes.
+/// Maximum number of reports that a run of a program writes.
 pub const MAX_REPORTS: u32 = 20;
 
-/// A report by email is cut at this length in bytes; the file is whole.
+/// Maximum length of a report sent by email, in bytes; the file is complete.
 #[cfg(feature = "crash-email")]
 pub const MAX_EMAIL: usize = 200_000;
 
@@ -59,7 +59,7 @@ struct Shared {
     notes: Notes,
     written: AtomicU32,
     suppressed: AtomicU64,
-    /// Told of new reports.
+    /// Notified of new reports.
     listener: Mutex<Option<SyncSender<()>>>,
 }
 
@@ -70,11 +70,13 @@ impl fmt::Debug for Shared {
 }
 
 impl CrashReports {
-    /// From now on every panic of this process writes a report into `folder`, which is made if need be, and is then handled as
-    /// before. `program` is the beginning of the names of the files: letters, digits, `-` and `_`.
+    /// Makes every further panic of this process write a report into `folder`, before it is handled as usual.
+    ///
+    /// The folder is created if necessary. `program` is the prefix of the file names: letters, digits, `-` and `_`.
     ///
     /// # Errors
-    /// If the folder cannot be made or no file can be written into it, or `program` has another character or none.
+    /// Returns an error if the folder cannot be created or written to, or `program` is empty or contains another
+    /// character.
     pub fn install(folder: impl AsRef<Path>, program: &str, version: &str) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             folder: Folder::open(folder.as_ref(), program)?,
@@ -93,16 +95,18 @@ impl CrashReports {
         Ok(Self(shared))
     }
 
-    /// Keeps a line for the next reports, which have the last 64: what a server did, or its statistics. Lines are cut at 1,000
-    /// bytes. No secrets: reports are read by others, and may travel by email.
+    /// Adds a line to the notes of later reports, which contain the last 64.
+    ///
+    /// Typical notes are actions of a server, or its statistics. Lines are cut at 1,000 bytes. Do not include secrets:
+    /// reports are read by other people, and may be sent by email.
     pub fn note(&self, line: impl AsRef<str>) {
         self.0.notes.push(SystemTime::now(), line.as_ref());
     }
 
-    /// The reports that nobody has sent, also those of earlier runs, the oldest first.
+    /// Returns the reports that have not been sent, including those of earlier runs, oldest first.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn unsent(&self) -> io::Result<Vec<PathBuf>> {
         self.0.folder.unsent()
     }
@@ -110,12 +114,12 @@ impl CrashReports {
     /// Marks a report as sent: renames it from `NAME.crash.txt` to `NAME.sent.txt`.
     ///
     /// # Errors
-    /// If the file cannot be renamed.
+    /// Returns an error if the file cannot be renamed.
     pub fn mark_as_sent(&self, report: &Path) -> io::Result<()> {
         self.0.folder.mark_as_sent(report)
     }
 
-    /// The panics without a report: above [`MAX_REPORTS`], or the file could not be written.
+    /// Returns the number of panics without a report: beyond [`MAX_REPORTS`], or because the file could not be written.
     #[must_use]
     pub fn suppressed(&self) -> u64 {
         self.0.suppressed.load(Ordering::Relaxed)
@@ -123,7 +127,7 @@ impl CrashReports {
 }
 
 impl Shared {
-    /// Must not panic, and takes no lock that the thread which panicked may hold.
+    /// Must not panic, and takes no lock that the panicking thread may hold.
     fn report(&self, panic: &PanicHookInfo<'_>) {
         let number = self.written.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |written| {
             (written < MAX_REPORTS).then_some(written + 1)
@@ -135,7 +139,7 @@ impl Shared {
             return;
         }
         if let Ok(listener) = self.listener.try_lock() {
-            // Who listens reads the folder, so that one word is enough for several reports.
+            // The listener reads the folder, so one notification is enough for several reports.
             let _ = listener.as_ref().map(|listener| listener.try_send(()));
         }
     }
@@ -146,7 +150,7 @@ impl Shared {
     }
 }
 
-/// In bytes: a message may contain all that a player sent.
+/// In bytes: a message may contain everything that a player sent.
 const LONGEST_MESSAGE: usize = 10_000;
 
 struct Report<'a> {
@@ -181,7 +185,7 @@ impl fmt::Display for Report<'_> {
             Some(place) => writeln!(f, "place:    {place}")?,
             None => writeln!(f, "place:    unknown")?,
         }
-        // Its lines are told from those of the report by the space before them, whatever players put into it.
+        // The indentation separates its lines from those of the report, whatever players put into it.
         let lines = cut(message(self.panic), LONGEST_MESSAGE).lines().map(printable);
         writeln!(f, "message:  {}", lines.collect::<Vec<_>>().join("\n          "))?;
         writeln!(f, "\nlast notes:")?;
@@ -195,7 +199,7 @@ impl fmt::Display for Report<'_> {
 fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("not text")
 }
 
 const NOTES: usize = 64;
@@ -205,7 +209,7 @@ const LONGEST: usize = 1_000;
 struct Notes(Mutex<VecDeque<(SystemTime, String)>>);
 
 impl Notes {
-    /// A line stays one, whatever players put into it.
+    /// Escapes line breaks, so that a note stays on one line, whatever players put into it.
     fn push(&self, at: SystemTime, line: &str) {
         let line = printable(cut(line, LONGEST));
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +219,7 @@ impl Notes {
         notes.push_back((at, line));
     }
 
-    /// The oldest first; none if the lock is held, perhaps by the thread that panics.
+    /// Copies the notes, oldest first; returns none if the lock is held, perhaps by the panicking thread.
     fn copy(&self) -> Vec<(SystemTime, String)> {
         match self.0.try_lock() {
             Ok(notes) => notes.iter().cloned().collect(),
@@ -234,11 +238,12 @@ struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if need be, and sees whether it takes files.
+    /// Opens the folder, creates it if necessary, and checks that it is writable.
     fn open(path: &Path, program: &str) -> io::Result<Self> {
         let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
         if program.is_empty() || !program.chars().all(fits) {
-            let reason = format!("the program {program:?} cannot begin a file; use letters, digits, - and _");
+            let reason =
+                format!("the program name {program:?} cannot be a file name; use letters, digits, - and _");
             return Err(io::Error::new(ErrorKind::InvalidInput, reason));
         }
         fs::create_dir_all(path)?;
@@ -250,7 +255,7 @@ impl Folder {
     }
 
     fn write(&self, number: u32, report: &Report<'_>) -> io::Result<()> {
-        // Windows allows no colon in a name.
+        // Windows does not allow colons in file names.
         let time = format_rfc3339_seconds(report.at()).to_string().replace(':', "");
         let name = format!("{}-{time}-{}-{number:02}{UNSENT}", self.program, std::process::id());
         let mut file = private_file::create_new(self.path.join(name))?;
@@ -258,7 +263,7 @@ impl Folder {
         file.sync_all()
     }
 
-    /// By their names, which begin with the time.
+    /// Sorts them by name, which begins with the time.
     fn unsent(&self) -> io::Result<Vec<PathBuf>> {
         let begin = format!("{}-", self.program);
         let mut found = Vec::new();
@@ -281,7 +286,7 @@ impl Folder {
     }
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// Returns the beginning of a text, at most `most` bytes.
 fn cut(text: &str, most: usize) -> &str {
     let end = (0..=most).rev().find_map(|end| text.get(..end));
     if text.len() <= most { text } else { end.unwrap_or("") }

@@ -1,7 +1,7 @@
-//! A port of the router that leads to a socket (feature `port-mapping`), by PCP, NAT-PMP or UPnP.
+//! Port mappings on a router that lead to a socket (feature `port-mapping`), with PCP, NAT-PMP or UPnP.
 //!
-//! A task of its own asks the router, renews the mapping, and removes it in the end, so that an endpoint never waits for
-//! it. [`PortMapping::granted`] waits for the router's first answer, which comes within [`PortMappingOptions::timeout`].
+//! A separate task requests the mapping, renews it, and removes it in the end, so that an endpoint never waits for it.
+//! [`PortMapping::granted`] waits for the router's first answer, for at most [`PortMappingOptions::timeout`].
 //!
 //! ```no_run
 //! use rakwire_extras::port_mapping::{PortMapping, PortMappingOptions};
@@ -34,17 +34,17 @@ use router::{Granted, ask};
 
 pub use router::{MappedPort, MappingProtocol, PortMappingError, PortMappingOptions};
 
-/// What became of the requests of a [`PortMapping`].
+/// Counts of the requests of a [`PortMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortMappingStats {
-    /// The router was asked, or asked to renew.
+    /// Requests, including renewals.
     pub asked: u64,
-    /// It has granted a port.
+    /// Requests that were granted.
     pub granted: u64,
-    /// It has not.
+    /// Requests that failed.
     pub failed: u64,
-    /// It has removed the mapping when the handle was closed or dropped.
+    /// Mappings removed when the handle was closed or dropped.
     pub removed: u64,
 }
 
@@ -60,18 +60,18 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What the router has said last.
+/// The last answer of the router.
 type State = Option<Result<MappedPort, PortMappingError>>;
 
-/// A port of the router that leads to a socket, as long as this handle is kept.
+/// A router port that leads to a socket, for as long as this handle is kept.
 ///
-/// Dropping it has the mapping removed in the background; [`close`](Self::close) waits for that. A program that ends
-/// before leaves it to the router, which forgets it after the lease.
+/// Dropping the handle removes the mapping in the background; [`close`](Self::close) waits for that. If the program
+/// exits before, the mapping stays until its lease expires.
 #[derive(Debug)]
 pub struct PortMapping {
     state: watch::Receiver<State>,
     counters: Arc<Counters>,
-    /// Dropped, it ends the task.
+    /// Dropping it ends the task.
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -94,50 +94,51 @@ impl Counters {
 }
 
 impl PortMapping {
-    /// Begins to ask the router for a UDP port by which others reach the socket that is bound to `local`.
+    /// Starts to request a UDP port at which other machines reach the socket bound to `local`.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     #[must_use]
     pub fn start(local: SocketAddr, options: PortMappingOptions) -> Self {
-        let (told, state) = watch::channel(None);
+        let (results, state) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
         let counters = Arc::new(Counters::default());
-        let task = tokio::spawn(keep(local, options, told, Arc::clone(&counters), stopped));
+        let task = tokio::spawn(keep(local, options, results, Arc::clone(&counters), stopped));
         Self { state, counters, stop, task }
     }
 
-    /// The port that the router has opened, unless it has not, or not yet.
+    /// Returns the port that the router has opened, or `None` if it has not, or not yet.
     #[must_use]
     pub fn mapped(&self) -> Option<MappedPort> {
         self.state.borrow().as_ref().and_then(|said| said.as_ref().ok().copied())
     }
 
-    /// Waits for the first answer of the router, and returns the last one.
+    /// Waits for the first answer of the router, and returns the latest one.
     ///
     /// # Errors
-    /// [`PortMappingError`]. The router is asked again after [`PortMappingOptions::retry`].
+    /// Returns a [`PortMappingError`]. The request is repeated after [`PortMappingOptions::retry`].
     pub async fn granted(&mut self) -> Result<MappedPort, PortMappingError> {
         let said = self.state.wait_for(Option::is_some).await;
         said.ok().and_then(|said| said.clone()).unwrap_or(Err(PortMappingError::Closed))
     }
 
-    /// Waits until something else is so than when this was called last: another port, one after none, none after one.
+    /// Waits until the result differs from that at the last call: another port, a port after a failure, or a failure
+    /// after a port.
     ///
     /// # Errors
-    /// [`PortMappingError`].
+    /// Returns a [`PortMappingError`].
     pub async fn changed(&mut self) -> Result<MappedPort, PortMappingError> {
         self.state.changed().await.map_err(|_| PortMappingError::Closed)?;
         self.state.borrow_and_update().clone().unwrap_or(Err(PortMappingError::Closed))
     }
 
-    /// What became of the requests.
+    /// Returns the counts of requests.
     #[must_use]
     pub fn stats(&self) -> PortMappingStats {
         self.counters.read()
     }
 
-    /// Has the mapping removed, and waits for the router as long as twice [`PortMappingOptions::timeout`].
+    /// Removes the mapping, and waits for the router for at most twice [`PortMappingOptions::timeout`].
     pub async fn close(self) -> PortMappingStats {
         drop(self.stop);
         // A task that ended otherwise has nothing to remove.
@@ -146,11 +147,11 @@ impl PortMapping {
     }
 }
 
-/// Asks, renews and asks again until the handle is gone.
+/// Requests, renews and retries until the handle is dropped.
 async fn keep(
     local: SocketAddr,
     options: PortMappingOptions,
-    told: watch::Sender<State>,
+    results: watch::Sender<State>,
     counters: Arc<Counters>,
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -162,7 +163,7 @@ async fn keep(
             None => ask(local, &options).await,
         };
         let said = answer.as_ref().map(|granted| granted.port).map_err(Clone::clone);
-        told.send_if_modified(|last| {
+        results.send_if_modified(|last| {
             let is_other = last.as_ref() != Some(&said);
             *last = Some(said);
             is_other

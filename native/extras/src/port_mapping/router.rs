@@ -1,4 +1,4 @@
-//! A router: how it is asked for a port, by the crates that speak its protocols, and what it grants.
+//! Requests to a router with the crates that implement its protocols, and the mappings that it grants.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -10,35 +10,35 @@ use igd_next::aio::tokio::{Tokio, search_gateway};
 use igd_next::{AddPortError, PortMappingProtocol, SearchOptions};
 use rakwire_udp::{own_address_towards, printable};
 
-/// What the list of mappings in a router's settings says of ours.
+/// The description of our mappings in a router's settings.
 const DESCRIPTION: &str = "rakwire";
 
-/// The most characters of a reason that are kept.
+/// Maximum length of an error text in characters.
 const LONGEST_REASON: usize = 160;
 
-/// How long a search for a router by UPnP takes at most.
+/// Maximum duration of a UPnP search for a router.
 const DISCOVERY_TIME: Duration = Duration::from_secs(4);
 
-/// The port at which UPnP looks for devices, and the address that all of them hear.
+/// The port and multicast address with which UPnP searches for devices.
 const DISCOVERY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 255, 250), 1_900);
 
-/// Which router is asked for a port, and how often.
+/// The router that is asked for a port, and the intervals of requests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PortMappingOptions {
-    /// The router; without it the one of the system's default route.
+    /// The router; `None` for that of the system's default route.
     pub gateway: Option<Ipv4Addr>,
-    /// Where UPnP looks for the router: by default at the address that all devices of the network hear, or with
-    /// [`gateway`](Self::gateway) at port 1900 of that router.
+    /// The address of UPnP searches: by default the multicast address of all devices, or with
+    /// [`gateway`](Self::gateway) port 1900 of that router.
     pub discovery: Option<SocketAddr>,
-    /// How long the router is asked to keep the port open: 2 hours by default. It is renewed after half the time that the
-    /// router grants.
+    /// The requested lifetime of the mapping: 2 hours by default. It is renewed after half the time that the router
+    /// grants.
     pub lease: Duration,
-    /// The shortest time between two renewals, whatever the router grants: 1 minute by default.
+    /// The shortest interval between two renewals, whatever the router grants: 1 minute by default.
     pub shortest_renewal: Duration,
-    /// How long the router may take for an answer by all protocols together: 15 s by default.
+    /// Time limit for an answer of the router by all protocols together: 15 s by default.
     pub timeout: Duration,
-    /// The time until a router that has opened no port is asked again: 5 minutes by default.
+    /// The time until a failed request is repeated: 5 minutes by default.
     pub retry: Duration,
 }
 
@@ -61,28 +61,28 @@ impl PortMappingOptions {
         self.discovery.unwrap_or_else(|| unicast.unwrap_or(DISCOVERY).into())
     }
 
-    /// In whole seconds, and not 0, which asks for the mapping to be removed, or for one without an end.
+    /// Returns whole seconds, and never 0, which would remove the mapping or make it permanent.
     fn lease_seconds(&self) -> u32 {
         u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX).max(1)
     }
 }
 
-/// A port of the router.
+/// A mapped port of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MappedPort {
-    /// Where others send to. Behind a second router its IP address is not one of the internet.
+    /// The address at which other machines reach the socket. Behind a second router its IP address is not a public one.
     pub external: SocketAddr,
-    /// By which protocol the router was asked.
+    /// The protocol by which the port was mapped.
     pub protocol: MappingProtocol,
 }
 
-/// The protocols by which routers are asked, in the order in which they are tried.
+/// The protocols for port mappings, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingProtocol {
     /// RFC 6887.
     Pcp,
-    /// RFC 6886, if the router says that it knows no PCP.
+    /// RFC 6886, if the router reports that it does not support PCP.
     NatPmp,
     /// The service `WANIPConnection` or `WANPPPConnection`.
     Upnp,
@@ -98,42 +98,42 @@ impl std::fmt::Display for MappingProtocol {
     }
 }
 
-/// No port of the router leads to the socket.
+/// The reason why no port of the router leads to the socket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortMappingError {
-    /// Routers translate addresses of IPv4 alone, and the socket has another one, or no port.
+    /// Routers translate IPv4 addresses only, and the socket has another one, or no port.
     #[error(
-        "the socket is bound to {0}, which no router maps; bind it to a port of an IPv4 address, or of all of them"
+        "the socket is bound to {0}, which routers cannot map; bind it to a port of an IPv4 address, or of all addresses"
     )]
     Local(SocketAddr),
-    /// The system names no router.
-    #[error("the address of the router is unknown: {0}; name it by PortMappingOptions::gateway")]
+    /// The system reports no router.
+    #[error("the address of the router is unknown: {0}; set PortMappingOptions::gateway")]
     NoGateway(String),
-    /// The router did neither what PCP or NAT-PMP ask, nor what UPnP does.
+    /// The router granted no port, neither by PCP or NAT-PMP nor by UPnP.
     #[error(
-        "the router maps no port: by PCP and NAT-PMP {pcp}, by UPnP {upnp}; allow one of them in its settings, or open the port there"
+        "the router granted no port (PCP and NAT-PMP: {pcp}; UPnP: {upnp}); enable one of them in its settings, or open the port there"
     )]
     Refused {
-        /// What became of PCP and NAT-PMP.
+        /// The failure of PCP and NAT-PMP.
         pcp: String,
-        /// What became of UPnP.
+        /// The failure of UPnP.
         upnp: String,
     },
-    /// The router took too long.
+    /// The router did not answer in time.
     #[error(
-        "the router did not answer in time; allow more by PortMappingOptions::timeout, or open the port in its settings"
+        "the router did not answer in time; increase PortMappingOptions::timeout, or open the port in its settings"
     )]
     Timeout,
     /// The handle was closed before the router had answered.
-    #[error("the mapping is closed; start another one")]
+    #[error("the mapping was closed; start another one")]
     Closed,
 }
 
 /// A mapping that a router has granted.
 pub(super) struct Granted {
     pub(super) port: MappedPort,
-    /// How long the router keeps it.
+    /// The lifetime that the router granted.
     pub(super) lease: Duration,
     handle: Held,
 }
@@ -143,7 +143,7 @@ enum Held {
     Upnp { gateway: Box<Gateway<Tokio>>, local: SocketAddr },
 }
 
-/// Asks the router for a port by which others reach `local`.
+/// Requests a port at which other machines reach `local`.
 pub(super) async fn ask(
     local: SocketAddr,
     options: &PortMappingOptions,
@@ -168,7 +168,7 @@ pub(super) async fn ask(
 }
 
 impl Granted {
-    /// Has the router keep the port open. Whatever it says that cannot be used has it asked anew.
+    /// Renews the mapping, or requests a new one if the router's answer cannot be used.
     pub(super) async fn renewed(
         self,
         local: SocketAddr,
@@ -194,7 +194,7 @@ impl Granted {
         }
     }
 
-    /// Has the router close the port again, and returns whether it has.
+    /// Removes the mapping. Returns true if the router has confirmed it.
     pub(super) async fn remove(self, options: &PortMappingOptions) -> bool {
         let removal = async {
             match self.handle {
@@ -209,7 +209,7 @@ impl Granted {
     }
 }
 
-/// The router of the system's default route. Looking it up may wait for the system.
+/// Returns the router of the system's default route. The look-up may block on the system.
 async fn default_gateway() -> Result<Ipv4Addr, PortMappingError> {
     let found = tokio::task::spawn_blocking(netdev::get_default_gateway).await;
     let found = found.map_err(|error| PortMappingError::NoGateway(error.to_string()))?;
@@ -246,7 +246,7 @@ async fn by_pcp(
     granted_by_pcp(mapping, ip)
 }
 
-/// PCP says the address outside with the mapping, and NAT-PMP if asked.
+/// Returns the external address, which PCP sends with the mapping, and NAT-PMP on request.
 async fn external_ip(mapping: &crab_nat::PortMapping) -> Result<IpAddr, String> {
     match mapping.mapping_type() {
         PortMappingType::Pcp { external_ip, .. } => Ok(external_ip.to_canonical()),
@@ -264,7 +264,7 @@ fn granted_by_pcp(mapping: crab_nat::PortMapping, ip: IpAddr) -> Result<Granted,
     };
     let external = usable(ip, mapping.external_port().get())?;
     if mapping.lifetime() == 0 {
-        return Err("the router opens the port for no time".to_owned());
+        return Err("the router granted a lifetime of zero".to_owned());
     }
     let lease = Duration::from_secs(mapping.lifetime().into());
     Ok(Granted { port: MappedPort { external, protocol }, lease, handle: Held::Pcp(Box::new(mapping)) })
@@ -282,13 +282,13 @@ async fn by_upnp(
     search.allowed_gateway_ips = vec![gateway.into()];
     let found = search_gateway(search).await.map_err(|error| brief(&error))?;
     if found.addr.ip() != gateway {
-        return Err(format!("another machine than the router answers, {}", found.addr));
+        return Err(format!("the answer came from another machine than the router: {}", found.addr));
     }
     let ip = found.get_external_ip().await.map_err(|error| brief(&error))?;
     let external = usable(ip, local.port())?;
     let lease = match add_port(&found, local.port(), local, options).await {
         Ok(lease) => return Ok(granted_by_upnp(found, external, lease, local)),
-        // Somebody else behind the router has it, so that any other one must do.
+        // Another machine behind the router uses it, so request any other port.
         Err(AddPortError::PortInUse) => options.lease_seconds(),
         Err(error) => return Err(brief(&error)),
     };
@@ -307,7 +307,7 @@ fn granted_by_upnp(
     Granted { port, lease, handle: Held::Upnp { gateway: Box::new(gateway), local } }
 }
 
-/// Maps one port for the time that is wanted, or without an end if the router knows no other mappings.
+/// Maps one port for the requested time, or permanently if the router supports only that.
 async fn add_port(
     gateway: &Gateway<Tokio>,
     port: u16,
@@ -324,7 +324,7 @@ async fn add_port(
     Ok(options.lease)
 }
 
-/// An address outside is one that somebody else can send to.
+/// Returns the external address if it is one that other machines can send to.
 fn usable(ip: IpAddr, port: u16) -> Result<SocketAddr, String> {
     let is_usable = match ip {
         IpAddr::V4(ip) => {
@@ -333,10 +333,12 @@ fn usable(ip: IpAddr, port: u16) -> Result<SocketAddr, String> {
         IpAddr::V6(_) => false,
     };
     let is_usable = is_usable && port != 0;
-    is_usable.then(|| SocketAddr::new(ip, port)).ok_or_else(|| format!("the router says {ip}, port {port}"))
+    is_usable
+        .then(|| SocketAddr::new(ip, port))
+        .ok_or_else(|| format!("the router returned an unusable address: {ip}, port {port}"))
 }
 
-/// Errors may repeat whatever the router said.
+/// Shortens and escapes an error, which may repeat arbitrary bytes of the router.
 fn brief(error: &dyn std::fmt::Display) -> String {
     printable(&error.to_string().chars().take(LONGEST_REASON).collect::<String>())
 }

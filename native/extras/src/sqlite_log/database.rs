@@ -1,4 +1,4 @@
-//! The file: its tables, the rows that are written into it, and the ready queries, which are views of the file too:
+//! The database file: its tables, the rows written to it, and the built-in queries, which are also views of the file:
 //! `SELECT * FROM kinds`.
 
 use std::fmt::Display;
@@ -14,10 +14,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, params};
 use super::record::{Datagram, Samples};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// Another program may hold the file so long while it reads.
+/// Maximum time that another program may lock the file while it reads.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// A file could not be opened, read or written as a log.
+/// The error when a file cannot be opened, read or written as a log.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the log {} cannot be used: {reason}", .path.display())]
 pub struct SqliteLogError {
@@ -37,9 +37,9 @@ impl SqliteLogError {
     }
 }
 
-/// Opens a log to write, or makes it.
+/// Opens a log for writing, or creates it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
-    // SQLite gives the files that it makes beside it the same permissions.
+    // SQLite gives the same permissions to the files that it creates beside it.
     let whole = prepare(path).map_err(|error| SqliteLogError::new(path, &error))?;
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -47,7 +47,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let database = Connection::open_with_flags(&whole, flags)?;
         database.busy_timeout(BUSY)?;
-        // Readers do not hold up the writer, and the disk is asked for once a checkpoint instead of once a transaction.
+        // Readers do not block the writer, and the disk is synced once per checkpoint instead of once per transaction.
         database.pragma_update(None, "journal_mode", "WAL")?;
         database.pragma_update(None, "synchronous", "NORMAL")?;
         database.execute_batch(SCHEMA)?;
@@ -56,11 +56,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
     open().map_err(|error: rusqlite::Error| SqliteLogError::new(path, &error))
 }
 
-/// Makes the file, or has one that is there read by its owner alone. SQLite, which gives the files that it makes beside it the same
-/// permissions, then gets its path without links.
+/// Creates the file, or restricts an existing one to its owner. Returns its path without links, so that SQLite gives
+/// the same permissions to the files that it creates beside it.
 fn prepare(path: &Path) -> io::Result<PathBuf> {
     match private_file::create_new(path) {
-        // It is not opened: where it was closed, the locks of another log of this process would be lost.
+        // The file is not opened, because closing it would release the locks of another log in this process.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => private_file::keep_private(path)?,
         made => drop(made?),
     }
@@ -69,7 +69,7 @@ fn prepare(path: &Path) -> io::Result<PathBuf> {
     Ok(folder.unwrap_or_else(|| Path::new(".")).canonicalize()?.join(name))
 }
 
-/// Opens a log to read.
+/// Opens a log for reading.
 fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     database.busy_timeout(BUSY)?;
@@ -111,7 +111,7 @@ pub(super) fn insert_samples(transaction: &Transaction<'_>, samples: &Samples) -
 
 pub(super) fn insert_gap(transaction: &Transaction<'_>, at: Duration, records: u64) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare_cached("INSERT INTO gaps (at, records) VALUES (?1, ?2)")?;
-    // No log misses as many as a signed number does not hold.
+    // The number of missed records always fits a signed integer.
     statement.execute(params![at.as_secs_f64(), i64::try_from(records).unwrap_or(i64::MAX)])?;
     Ok(())
 }
@@ -129,30 +129,30 @@ pub(super) fn delete_oldest(transaction: &Transaction<'_>, max_rows: u64) -> rus
     Ok(())
 }
 
-/// A ready query.
+/// A built-in query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Query {
-    /// Datagrams and bytes of every second.
+    /// Datagrams and bytes per second.
     Traffic,
-    /// What the datagrams are, the most bytes first.
+    /// Kinds of datagrams, largest total size first.
     Kinds,
-    /// The other peers: since when, how much, and the latest round trip and losses of their connections.
+    /// The peers: first seen, traffic, and the latest round-trip time and losses of their connections.
     Remotes,
 }
 
-/// The answer to a [`Query`].
+/// The result of a [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Table {
-    /// The names of the columns.
+    /// The column names.
     pub columns: Vec<String>,
-    /// The values as text, empty where there is none.
+    /// The values as text, empty if there is none.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Query {
-    /// The name of the view in the file.
+    /// Returns the name of the view in the file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,10 +162,10 @@ impl Query {
         }
     }
 
-    /// Asks a log, which may be written at the same time.
+    /// Queries a log, which may be written at the same time.
     ///
     /// # Errors
-    /// If the file cannot be read or is no log.
+    /// Returns an error if the file cannot be read or is not a log.
     pub fn run(self, path: impl AsRef<Path>) -> Result<Table, SqliteLogError> {
         let path = path.as_ref();
         self.select(path).map_err(|error| SqliteLogError::new(path, &error))

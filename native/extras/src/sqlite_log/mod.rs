@@ -1,8 +1,9 @@
-//! A log of datagrams and statistics in an SQLite file (feature `sqlite`), and three ready queries.
+//! A log of datagrams and statistics in an SQLite file (feature `sqlite`), and three built-in queries.
 //!
-//! A thread of its own writes, many records in a transaction, so that an endpoint never waits for the disk. What it cannot
-//! write in time is counted instead, here and in the file. The log keeps the newest rows up to
-//! [`max_rows`](SqliteOptions::max_rows), and no bytes of datagrams unless it is told to.
+//! A separate thread writes many records per transaction, so that an endpoint never waits for the disk. Records that it
+//! cannot write in time are counted instead, here and in the file. The log keeps the newest rows, up to
+//! [`max_rows`](SqliteOptions::max_rows), and no bytes of datagrams unless [`keep_bytes`](SqliteOptions::keep_bytes) is
+//! set.
 //!
 //! ```
 //! use rakwire_native::endpoint::{Endpoint, Options};
@@ -56,16 +57,16 @@ use writer::{Progress, Writer};
 pub use database::{Query, SqliteLogError, Table};
 pub use record::Sample;
 
-/// What a log keeps.
+/// The limits and contents of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
-    /// The rows that each table keeps; older ones are deleted. Default: 1,000,000, about 150 MB of datagrams.
+    /// Maximum number of rows in each table; older ones are deleted. Default: 1,000,000, about 150 MB of datagrams.
     pub max_rows: u64,
-    /// The records that may wait to be written. Default: 16,384.
+    /// Maximum number of records that wait to be written. Default: 16,384.
     pub queue: usize,
-    /// Whether the bytes of datagrams are kept. They contain what players say and, on connections that are not secure, passwords.
-    /// Default: no.
+    /// True to keep the bytes of datagrams. They contain messages of players and, on connections that are not secure,
+    /// passwords. Default: false.
     pub keep_bytes: bool,
 }
 
@@ -75,8 +76,10 @@ impl Default for SqliteOptions {
     }
 }
 
-/// A log in an SQLite file. A clone is another handle of the same log; the thread that writes ends with the last of them.
-/// What waits then is still written if the program lives on, so [`flush`](Self::flush) before it ends.
+/// A log in an SQLite file.
+///
+/// A clone is another handle of the same log; the thread that writes ends with the last of them. Pending records are
+/// then still written if the program keeps running, so call [`flush`](Self::flush) before it exits.
 #[derive(Clone, Debug)]
 pub struct SqliteLog {
     queue: SyncSender<Record>,
@@ -85,10 +88,10 @@ pub struct SqliteLog {
 }
 
 impl SqliteLog {
-    /// Opens a file, to write behind what it has, or makes it.
+    /// Opens a file to append to, or creates it.
     ///
     /// # Errors
-    /// If the file cannot be written, is none of SQLite, or no thread can be started.
+    /// Returns an error if the file cannot be written, is not an SQLite file, or no thread can be started.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, SqliteLogError> {
         let path = path.as_ref();
         let database = database::open(path)?;
@@ -100,31 +103,32 @@ impl SqliteLog {
         Ok(Self { queue, progress, keep_bytes: options.keep_bytes })
     }
 
-    /// A sink for the datagrams of an endpoint at `local`, for a [`PacketLogger`](rakwire::endpoint::PacketLogger).
+    /// Returns a sink for the datagrams of an endpoint at `local`, for a
+    /// [`PacketLogger`](rakwire::endpoint::PacketLogger).
     #[must_use]
     pub fn datagrams<P: Protocol>(&self, local: SocketAddr) -> DatagramLog<P> {
         DatagramLog { log: self.clone(), local, clock: WallClock::default(), protocol: PhantomData }
     }
 
-    /// Writes counters and measurements as they are now: those of a connection with `remote`, or without one those of the
-    /// endpoint at `local`.
+    /// Records the current counters and measurements: of the connection to `remote`, or without one of the endpoint at
+    /// `local`.
     pub fn sample(&self, local: SocketAddr, remote: Option<SocketAddr>, stats: &impl Sample) {
         self.write(Record::Samples(Samples { at: since_1970(), local, remote, values: stats.values() }));
     }
 
-    /// The records that were not written: the queue was full, or the log has failed.
+    /// Returns the number of records that were not written because the queue was full or the log has failed.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.progress.missed()
     }
 
-    /// Waits until everything is in the file that was recorded before. It blocks the thread.
+    /// Waits until everything recorded before is in the file. Blocks the thread.
     ///
     /// # Errors
-    /// Why the log has failed, if it has: no record after that is written.
+    /// Returns the reason if the log has failed: no later record is written.
     pub fn flush(&self) -> Result<(), SqliteLogError> {
         let (done, flushed) = sync_channel(1);
-        // The thread ends only with the last sender, or after a panic, of which its failure would tell.
+        // The thread ends only with the last sender, or after a panic, which its failure reports.
         if self.queue.send(Record::Flush(done)).is_ok() {
             let _ = flushed.recv();
         }

@@ -1,4 +1,4 @@
-//! What waits to be written: datagrams, and counters and measurements as numbers with names.
+//! Records that wait to be written: datagrams, and counters and measurements as named numbers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,13 +14,13 @@ use rakwire_native::{game_protocol, raknet};
 pub(super) enum Record {
     Datagram(Datagram),
     Samples(Samples),
-    /// Told when everything before it is in the file.
+    /// Notified when everything before it is in the file.
     Flush(SyncSender<()>),
 }
 
 #[derive(Debug)]
 pub(super) struct Datagram {
-    /// Since 1970, as everywhere here.
+    /// Since 1970, like all times here.
     pub(super) at: Duration,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
@@ -31,7 +31,7 @@ pub(super) struct Datagram {
     pub(super) bytes: Option<Box<[u8]>>,
 }
 
-/// What a datagram is, with the most important numbers.
+/// Describes a datagram with its most important numbers.
 pub(super) fn describe<P: Protocol>(datagram: &[u8]) -> String {
     struct Description<'d, P>(&'d [u8], PhantomData<P>);
 
@@ -44,7 +44,7 @@ pub(super) fn describe<P: Protocol>(datagram: &[u8]) -> String {
     Description::<P>(datagram, PhantomData).to_string()
 }
 
-/// Returns the time of day.
+/// Returns the wall-clock time.
 pub(super) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -57,7 +57,7 @@ pub(super) struct Samples {
     pub(super) values: Vec<(String, f64)>,
 }
 
-/// What a log can write as a sample. An application may implement it for numbers of its own.
+/// Values that a log can write as a sample. Applications can implement it for their own.
 ///
 /// ```
 /// use rakwire_extras::sqlite_log::Sample;
@@ -73,7 +73,7 @@ pub(super) struct Samples {
 /// assert_eq!(Players(7).values()[0].1, 7.0);
 /// ```
 pub trait Sample {
-    /// The numbers with their names. Times are in seconds.
+    /// Returns the numbers with their names. Times are in seconds.
     fn values(&self) -> Vec<(String, f64)>;
 }
 
@@ -81,7 +81,7 @@ fn named<const N: usize>(values: [(&str, f64); N]) -> Vec<(String, f64)> {
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// With the reasons to drop something that have occurred, as `dropped_TooShort`.
+/// Includes the drop reasons that have occurred, as `dropped_TooShort`.
 impl<P: Protocol> Sample for EndpointStats<P> {
     fn values(&self) -> Vec<(String, f64)> {
         let peer = &self.peer;

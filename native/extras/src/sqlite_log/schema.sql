@@ -5,29 +5,29 @@ CREATE TABLE IF NOT EXISTS datagrams (
     local TEXT NOT NULL,        -- the address of the endpoint
     remote TEXT NOT NULL,
     direction TEXT NOT NULL,    -- 'in' or 'out'
-    kind TEXT NOT NULL,         -- what it is, without numbers
-    description TEXT NOT NULL,  -- what it is, with the most important numbers
+    kind TEXT NOT NULL,         -- the kind, without numbers
+    description TEXT NOT NULL,  -- the kind, with the most important numbers
     length INTEGER NOT NULL,    -- bytes, without IP and UDP headers
-    bytes BLOB                  -- if they are kept
+    bytes BLOB                  -- NULL unless they are kept
 );
 
--- Counters and measurements, one a row.
+-- Counters and measurements, one per row.
 CREATE TABLE IF NOT EXISTS samples (
     id INTEGER PRIMARY KEY,
     at REAL NOT NULL,
     local TEXT NOT NULL,
-    remote TEXT,                -- of a connection; NULL is the whole endpoint
+    remote TEXT,                -- the peer of a connection; NULL for the whole endpoint
     name TEXT NOT NULL,
     value REAL NOT NULL
 );
 
--- What could not be written because the log was behind.
+-- Records that could not be written in time.
 CREATE TABLE IF NOT EXISTS gaps (
     at REAL NOT NULL,
     records INTEGER NOT NULL
 );
 
--- Datagrams and bytes of every second.
+-- Datagrams and bytes per second.
 CREATE VIEW IF NOT EXISTS traffic AS
 SELECT datetime(CAST(at AS INTEGER), 'unixepoch') AS second,
        sum(direction = 'in') AS datagrams_in,
@@ -36,14 +36,14 @@ SELECT datetime(CAST(at AS INTEGER), 'unixepoch') AS second,
        sum(CASE direction WHEN 'out' THEN length ELSE 0 END) AS bytes_out
 FROM datagrams GROUP BY CAST(at AS INTEGER) ORDER BY CAST(at AS INTEGER);
 
--- What the datagrams are, the most bytes first.
+-- Kinds of datagrams, largest total size first.
 CREATE VIEW IF NOT EXISTS kinds AS
 SELECT kind, direction, count(*) AS datagrams, sum(length) AS bytes,
        round(avg(length), 1) AS mean_length,
        round(100.0 * sum(length) / (SELECT max(sum(length), 1) FROM datagrams), 1) AS percent
 FROM datagrams GROUP BY kind, direction ORDER BY bytes DESC, kind, direction;
 
--- The other peers: since when, how much, and the latest samples of their connections.
+-- Peers: first seen, traffic, and the latest samples of their connections.
 CREATE VIEW IF NOT EXISTS remotes AS
 SELECT remote,
        datetime(CAST(min(at) AS INTEGER), 'unixepoch') AS first_seen,

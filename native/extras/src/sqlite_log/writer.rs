@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The thread that writes to the database.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use rusqlite::Connection;
 use super::database::{self, SqliteLogError};
 use super::record::{Record, since_1970};
 
-/// The records of a transaction: enough that its cost is small beside theirs.
+/// Number of records per transaction: enough that its own cost is negligible.
 const BATCH: usize = 4_096;
 
-/// What the handles of a log know of its thread.
+/// State of the thread that the handles of a log can read.
 #[derive(Debug)]
 pub(super) struct Progress {
     path: PathBuf,
@@ -50,16 +50,16 @@ pub(super) struct Writer {
     database: Option<Connection>,
     progress: Arc<Progress>,
     max_rows: u64,
-    /// The missed records that the file tells of.
-    told: u64,
+    /// The number of missed records that the file contains.
+    reported: u64,
 }
 
 impl Writer {
     pub(super) const fn new(database: Connection, progress: Arc<Progress>, max_rows: u64) -> Self {
-        Self { database: Some(database), progress, max_rows, told: 0 }
+        Self { database: Some(database), progress, max_rows, reported: 0 }
     }
 
-    /// Until the last sender is gone.
+    /// Runs until the last sender is dropped.
     pub(super) fn run(mut self, records: Receiver<Record>) {
         while let Ok(first) = records.recv() {
             let (mut batch, mut flushes) = (Vec::new(), Vec::new());
@@ -76,10 +76,12 @@ impl Writer {
 
     fn write(&mut self, batch: &[Record]) {
         let missed = self.progress.missed();
-        let result =
-            self.database.as_mut().map(|database| commit(database, batch, missed - self.told, self.max_rows));
+        let result = self
+            .database
+            .as_mut()
+            .map(|database| commit(database, batch, missed - self.reported, self.max_rows));
         match result {
-            Some(Ok(())) => self.told = missed,
+            Some(Ok(())) => self.reported = missed,
             Some(Err(error)) => {
                 self.progress.fail(&error);
                 self.database = None;
@@ -106,7 +108,7 @@ fn commit(database: &mut Connection, batch: &[Record], missed: u64, max_rows: u6
     transaction.commit()
 }
 
-/// Nobody waits any more if it fails.
+/// Ignores a failure: the task no longer waits then.
 fn answer(done: &SyncSender<()>) {
     let _ = done.try_send(());
 }

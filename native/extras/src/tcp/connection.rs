@@ -1,4 +1,4 @@
-//! A connection over TCP: as the application sees it, and what its handles share with its task.
+//! Connections over TCP: the application's handle, and the state shared with the task.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use super::spans::ConnectionSpan;
 /// A received message. Its delivery is [`Delivery::RELIABLE_ORDERED`].
 pub type Message = endpoint::Message<Delivery>;
 
-/// An open connection with another peer over TCP.
+/// An open connection to a peer over TCP.
 ///
-/// A clone is another handle of the same connection. Each message goes to one of those who receive. Dropping the last handle
-/// closes the connection like [`disconnect`](Self::disconnect), without waiting.
+/// A clone is another handle of the same connection. If several tasks receive, each message goes to one of them.
+/// Dropping the last handle closes the connection like [`disconnect`](Self::disconnect), without waiting.
 ///
 /// ```
 /// use rakwire_extras::tcp::{Delivery, DisconnectReason, Endpoint, Options, SendError};
@@ -54,7 +54,7 @@ pub struct Connection {
     handle: Arc<Handle>,
 }
 
-/// What all handles share; dropped with the last of them.
+/// State shared by all handles; dropped with the last of them.
 #[derive(Debug)]
 struct Handle(Arc<Shared>);
 
@@ -73,11 +73,12 @@ impl Connection {
         &self.handle.0
     }
 
-    /// Sends a message. Waits while the [send queue](super::Options::send_queue) has no room for it. When it returns, the
-    /// message is queued, but not yet delivered. If the future is dropped earlier, nothing is sent.
+    /// Sends a message.
     ///
-    /// TCP delivers everything in order, so that the delivery changes nothing. It returns `None`, since there are no
-    /// receipts.
+    /// Waits while the [send queue](super::Options::send_queue) has no room for it. When it returns, the message is
+    /// queued but not yet delivered. If the future is dropped earlier, nothing is sent.
+    ///
+    /// TCP delivers everything in order, so the delivery has no effect. Returns `None`, because there are no receipts.
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
@@ -94,12 +95,13 @@ impl Connection {
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until others have left.
+    /// The same as for [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until earlier
+    /// messages have been sent.
     pub fn try_send(&self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         self.shared().try_send(message).map(|()| None)
     }
 
-    /// Whether this is a handle of that connection.
+    /// Returns true if this is a handle of that connection.
     pub(super) fn is(&self, shared: &Shared) -> bool {
         core::ptr::eq(self.shared(), shared)
     }
@@ -110,7 +112,7 @@ impl Connection {
         self.shared().receive_queue.lock().await.recv().await.map(message)
     }
 
-    /// The next message, if one has arrived.
+    /// Returns the next message, if one has arrived.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] if no message is waiting, or another handle waits for it; [`TryRecvError::Closed`] once the
@@ -123,13 +125,15 @@ impl Connection {
         })
     }
 
-    /// Waits until the connection has ended, and returns why. Messages that arrived before can still be received. While the
-    /// [receive queue](super::Options::receive_queue) is full, the end of the other side is not seen.
+    /// Waits until the connection has ended, and returns the reason.
+    ///
+    /// Messages that arrived before can still be received. While the [receive queue](super::Options::receive_queue) is
+    /// full, the end of the stream is not detected.
     pub async fn closed(&self) -> DisconnectReason {
         self.shared().ended().await
     }
 
-    /// Why the connection ended; `None` while it is open. [`closed`](Self::closed) waits for it.
+    /// Returns the reason why the connection ended, or `None` while it is open. [`closed`](Self::closed) waits for it.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
         match self.shared().phase() {
@@ -138,14 +142,16 @@ impl Connection {
         }
     }
 
-    /// Closes the connection and waits until it has ended: what was sent before leaves first, for at most
-    /// [`close_timeout`](super::Options::close_timeout). This continues if the future is dropped.
+    /// Closes the connection and waits until it has ended.
+    ///
+    /// Messages sent before are transmitted first, for at most [`close_timeout`](super::Options::close_timeout). This
+    /// continues if the future is dropped.
     pub async fn disconnect(&self) {
         self.shared().close();
         self.shared().ended().await;
     }
 
-    /// The counters of the connection, also once it has ended.
+    /// Returns the counters of the connection, even after it has ended.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         self.shared().counters.read()
@@ -155,7 +161,7 @@ impl Connection {
         self.shared().options.framing
     }
 
-    /// The address of the other peer.
+    /// Returns the address of the peer.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.shared().remote
@@ -166,7 +172,7 @@ fn message(queued: Queued) -> Message {
     Message { bytes: queued.bytes, delivery: Delivery::RELIABLE_ORDERED }
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 ///
 /// ```
 /// use rakwire_extras::tcp::{DisconnectReason, Endpoint, Options};
@@ -188,21 +194,21 @@ pub enum DisconnectReason {
     /// This side closed it.
     #[error("closed by this side")]
     Local,
-    /// The other side closed it, between two messages.
+    /// The peer closed it, between two messages.
     #[error("closed by the other side")]
     Remote,
-    /// The other side took nothing of what was sent for [`timeout`](super::Options::timeout).
-    #[error("the other side does not take what is sent")]
+    /// The peer accepted no data for [`timeout`](super::Options::timeout).
+    #[error("the peer did not accept data in time")]
     TimedOut,
-    /// The other side opened the connection, and no message of it arrived within
+    /// The peer opened the connection, and no message arrived within
     /// [`first_message_timeout`](super::Options::first_message_timeout).
-    #[error("the other side has sent no message since it connected")]
+    #[error("the peer has sent no message since it connected")]
     NoFirstMessage,
-    /// The system lost the connection, or the other side closed it within a message.
+    /// The system lost the connection, or the peer closed it within a message.
     #[error("the connection was lost: {0}")]
     Lost(io::ErrorKind),
-    /// The other side announced a message that is longer than [`max_message`](super::Options::max_message).
-    #[error("the other side announced a message of {0} bytes, which is more than max_message")]
+    /// The peer announced a message that is longer than [`max_message`](super::Options::max_message).
+    #[error("the peer announced a message of {0} bytes, which exceeds max_message")]
     MessageTooLong(u32),
 }
 
@@ -210,36 +216,36 @@ pub enum DisconnectReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// Messages that were given to the system.
+    /// Messages passed to the system.
     pub messages_sent: u64,
     /// Their bytes, without headers.
     pub bytes_sent: u64,
-    /// Messages that have arrived.
+    /// Messages received.
     pub messages_received: u64,
     /// Their bytes, without headers.
     pub bytes_received: u64,
-    /// Messages that were dropped because they arrived after [`disconnect`](super::Connection::disconnect), while the receive
+    /// Messages dropped because they arrived after [`disconnect`](super::Connection::disconnect), while the receive
     /// queue was full.
     pub messages_dropped: u64,
 }
 
-/// What a message is charged beyond its bytes, so that empty ones do not fill the memory either.
+/// Bytes that each message is charged in addition to its payload, so that empty messages cannot fill the memory either.
 const CHARGE: usize = 64;
-/// The bytes that one call takes from the system, which are one message where nothing says how long messages are.
+/// Bytes read by one system call, which form one message if there is no framing.
 pub(super) const READ_BUFFER: usize = 16 << 10;
 
-/// A connection, for its handles and for its task.
+/// The state of a connection, shared by its handles and its task.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) remote: SocketAddr,
     span: ConnectionSpan,
     pub(super) counters: ConnectionCounters,
-    /// What has arrived, for whoever receives.
+    /// Received messages.
     pub(super) receive_queue: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
     pub(super) receive_room: Room,
     send_room: Room,
-    /// Where messages go that are sent, while the connection is open.
+    /// The queue of outgoing messages, while the connection is open.
     send_queue: Mutex<Option<mpsc::UnboundedSender<Queued>>>,
     phase: watch::Sender<Phase>,
 }
@@ -290,7 +296,7 @@ impl Shared {
         is_queued.then_some(()).ok_or(SendError::NotConnected)
     }
 
-    /// Whether messages can be sent.
+    /// Returns true if messages can be sent.
     pub(super) fn is_open(&self) -> bool {
         self.phase() == Phase::Open
     }
@@ -299,7 +305,7 @@ impl Shared {
         *self.phase.borrow()
     }
 
-    /// Lets what was sent leave, and nothing more be sent.
+    /// Lets queued messages be sent, and accepts no more.
     pub(super) fn close(&self) {
         self.stop_sending();
         self.phase.send_if_modified(|phase| {
@@ -316,7 +322,7 @@ impl Shared {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// The connection is over. Whoever has closed it here knows no other reason.
+    /// Records that the connection is over. If this side has closed it, that remains the reason.
     pub(super) fn end(&self, reason: DisconnectReason) {
         self.stop_sending();
         self.send_room.free.close();
@@ -326,7 +332,7 @@ impl Shared {
 
     /// Waits until this side closes the connection.
     pub(super) async fn closing(&self) {
-        // It cannot fail: the sender lives as long as this.
+        // This cannot fail: the sender lives as long as this value.
         let _ = self.phase.subscribe().wait_for(|phase| *phase != Phase::Open).await;
     }
 
@@ -343,32 +349,32 @@ impl Shared {
     }
 }
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// This side has closed it, and what was sent before leaves.
+    /// This side has closed it, and queued messages are being sent.
     Closing,
     Ended(DisconnectReason),
 }
 
-/// What is known of a connection when it opens.
+/// The properties of a connection when it opens.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) remote: SocketAddr,
     pub(super) span: ConnectionSpan,
-    /// How long the other side may take for its first message.
+    /// Time limit for the peer's first message.
     pub(super) first_message_timeout: Duration,
 }
 
-/// Bytes in a queue, and the room that they take there until they are dropped.
+/// Bytes in a queue, and the room that they occupy there until they are dropped.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) bytes: Vec<u8>,
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// The room of a queue.
+/// The capacity of a queue.
 #[derive(Debug)]
 pub(super) struct Room {
     free: Arc<Semaphore>,
@@ -382,12 +388,12 @@ impl Room {
         Self { free: Arc::new(Semaphore::new(size)), size }
     }
 
-    /// Whether a message of so many bytes ever fits.
+    /// Returns true if a message of this length can ever fit.
     const fn fits(&self, len: usize) -> bool {
         charge(len) <= self.size
     }
 
-    /// Room for a message that [fits](Self::fits), once there is some.
+    /// Waits for room for a message that [fits](Self::fits).
     pub(super) async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
         let permits = u32::try_from(charge(len)).ok()?;
         self.free.clone().acquire_many_owned(permits).await.ok()
@@ -403,7 +409,7 @@ const fn charge(len: usize) -> usize {
     len.saturating_add(CHARGE)
 }
 
-/// The counters of a connection, as its tasks count.
+/// The counters of a connection, as updated by its tasks.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionCounters {
     pub(super) messages_sent: Counter,
@@ -425,7 +431,7 @@ impl ConnectionCounters {
     }
 }
 
-/// A counter that tasks share.
+/// A counter shared by tasks.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Opens and accepts connections over TCP, and sends to all of them.
+//! Endpoints that open and accept connections over TCP, and broadcast to them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use super::listener::{EndpointState, EndpointStats, Places, Unaccepted, listen};
 use super::options::{ConnectOptions, Options};
 use super::stream::{ConnectError, ConnectFailure, configure, dial, failure, start};
 
-/// How long a server may take to answer if nothing else is said.
+/// Default time limit for a server to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens and accepts connections over TCP.
 ///
-/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new ones.
-/// [`close`](Self::close) closes everything in order.
+/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
+/// ones. [`close`](Self::close) shuts everything down in order.
 ///
 /// ```
 /// use rakwire_extras::tcp::{Endpoint, Options};
@@ -44,7 +44,7 @@ pub struct Endpoint {
     handles: Arc<Handles>,
 }
 
-/// What all handles of an endpoint share. It is dropped with the last of them.
+/// State shared by all handles of an endpoint. It is dropped with the last of them.
 #[derive(Debug)]
 struct Handles {
     state: Arc<EndpointState>,
@@ -61,11 +61,13 @@ impl Drop for Handles {
 }
 
 impl Endpoint {
-    /// Listens on the first address that works; port 0 picks a free one. An endpoint that accepts nobody
-    /// ([`Options::client`]) listens nowhere, and `address` is where its connections come from.
+    /// Listens on the first address that works; port 0 picks a free port.
+    ///
+    /// An endpoint that accepts no connections ([`Options::client`]) does not listen, and `address` is the source of
+    /// its connections.
     ///
     /// # Errors
-    /// A [`BindError`] with the address.
+    /// Returns a [`BindError`] with the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
         let (queue, accepted) = mpsc::unbounded_channel();
         let places = Places::new(&options);
@@ -85,15 +87,15 @@ impl Endpoint {
     /// Connects to a server, without TLS.
     ///
     /// # Errors
-    /// A [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
+    /// Returns a [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
     pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
         self.connect_with(address, &ConnectOptions::default()).await
     }
 
-    /// Connects to a server. If the future is dropped, the attempt ends.
+    /// Connects to a server. Dropping the future cancels the attempt.
     ///
     /// # Errors
-    /// A [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
+    /// Returns a [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
     pub async fn connect_with(
         &self,
         address: SocketAddr,
@@ -118,13 +120,15 @@ impl Endpoint {
         Ok(Connection::new(shared))
     }
 
-    /// Connects to the first of these addresses at which a server answers: those of a name, as [`lookup`](rakwire_native::lookup) finds
-    /// them. The next address is tried when nothing listens at one, no route leads there or
-    /// [`connect_timeout`](ConnectOptions::connect_timeout) has passed, which counts for each address.
+    /// Connects to the first of these addresses at which a server answers.
+    ///
+    /// The addresses are usually those of a host name, as [`lookup`](rakwire_native::lookup) returns them. The next
+    /// address is tried if one refuses the connection or is unreachable, or if
+    /// [`connect_timeout`](ConnectOptions::connect_timeout) has passed, which applies to each address.
     ///
     /// # Errors
-    /// Those of [`connect_with`](Self::connect_with), for the last address that was tried; [`ConnectError::UnassignedAddress`]
-    /// without addresses.
+    /// The same as for [`connect_with`](Self::connect_with), for the last address tried;
+    /// [`ConnectError::UnassignedAddress`] if there are no addresses.
     ///
     /// ```
     /// use rakwire_extras::tcp::{ConnectOptions, Endpoint, Options};
@@ -176,8 +180,8 @@ impl Endpoint {
         Ok(start(stream, opened, &state.options, ()))
     }
 
-    /// Waits for the next connection that another peer opened. Returns `None` once the endpoint is closed. If the future is
-    /// dropped earlier, no connection is lost.
+    /// Waits for the next incoming connection. Returns `None` once the endpoint is closed. If the future is dropped
+    /// earlier, no connection is lost.
     pub async fn accept(&self) -> Option<Connection> {
         let mut accepted = self.handles.accepted.lock().await;
         tokio::select! {
@@ -187,7 +191,7 @@ impl Endpoint {
         }
     }
 
-    /// The next connection, if one is waiting.
+    /// Returns the next connection, if one is waiting.
     ///
     /// # Errors
     /// [`TryAcceptError::Empty`] if no connection is waiting, or another handle waits for it; [`TryAcceptError::Closed`] once
@@ -201,18 +205,19 @@ impl Endpoint {
         Ok(unaccepted.connection)
     }
 
-    /// The address on which it listens, with its port; of one that does not listen, the address that it was given.
+    /// Returns the address of the listening socket, with its port; without one, the address that was passed to
+    /// [`bind`](Self::bind).
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.handles.local
     }
 
-    /// The connections that have not ended.
+    /// Returns the connections that have not ended.
     fn connections(&self) -> Vec<Arc<Shared>> {
         self.handles.state.connections()
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         let Handles { state, places, .. } = &*self.handles;
@@ -235,10 +240,10 @@ impl Endpoint {
         state.stop();
         let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(listener) = listener {
-            // It only ends without a result if it panicked, and then nobody listens either.
+            // The task ends without a result only if it panicked, and then it does not listen either.
             let _ = listener.await;
         }
-        // Those that nobody has accepted end with their only handles.
+        // Connections that have not been accepted end with their only handles.
         let mut accepted = accepted.lock().await;
         while accepted.try_recv().is_ok() {}
         drop(accepted);
@@ -250,20 +255,19 @@ impl Endpoint {
     }
 }
 
-/// How many connections a message was sent to, and those that did not take it.
+/// The result of a broadcast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// How many connections the message was sent to.
+    /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// The other sides of the connections that did not take it, most often because they have no room
-    /// ([`SendError::QuotaExceeded`]).
+    /// Peers whose connections did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(SocketAddr, SendError)>,
 }
 
 impl Endpoint {
-    /// Sends a message to every open connection of this endpoint, as [`Connection::try_send`] does: those without room do not get
-    /// it. Plugins of a [`PluginConnection`](super::PluginConnection) do not see it.
+    /// Sends a message to every open connection of this endpoint like [`Connection::try_send`], and skips those without
+    /// room. It bypasses the plugins of a [`PluginConnection`](super::PluginConnection).
     ///
     /// ```
     /// use rakwire_native::Delivery;
@@ -285,7 +289,7 @@ impl Endpoint {
         self.send_to_all(None, message, delivery)
     }
 
-    /// As [`broadcast`](Self::broadcast), to all connections but one: whose message it was, for example.
+    /// Broadcasts like [`broadcast`](Self::broadcast), to all connections but one, such as the sender of the message.
     pub fn broadcast_except(&self, except: &Connection, message: &[u8], delivery: Delivery) -> Broadcast {
         self.send_to_all(Some(except), message, delivery)
     }

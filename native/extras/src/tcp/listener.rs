@@ -1,4 +1,4 @@
-//! Accepts the connections that others open, as far as there are places: so many in all, for each address, and for each network.
+//! Accepts incoming connections within the limits in total, per address, and per network.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use super::options::Options;
 use super::spans::EndpointSpan;
 use super::stream::{configure, start};
 
-/// How long a process without a free descriptor waits for one.
+/// Pause of a process that has no free file descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The counters of an endpoint since it was bound.
@@ -41,23 +41,24 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
-    /// Connections that are open, or being opened or closed by others.
+    /// Incoming connections that are open, or being opened or closed.
     pub incoming: usize,
-    /// Connections of others that were closed at once, since there were [`max_incoming`](super::Options::max_incoming).
+    /// Incoming connections closed at once because there were [`max_incoming`](super::Options::max_incoming).
     pub refused: u64,
-    /// Connections of others that were closed at once, since their address had
+    /// Incoming connections closed at once because their address had
     /// [`max_per_address`](super::Options::max_per_address).
     pub refused_by_address: u64,
-    /// Connections of others that were closed at once, since their network had
+    /// Incoming connections closed at once because their network had
     /// [`max_per_network`](super::Options::max_per_network).
     pub refused_by_network: u64,
-    /// Handshakes of TLS that failed or took too long.
+    /// TLS handshakes that failed or took too long.
     pub handshakes_failed: u64,
-    /// Calls in which the system could not accept a connection, mostly because the process has no descriptor left.
+    /// Calls in which the system could not accept a connection, usually because the process has no file descriptor
+    /// left.
     pub accept_failures: u64,
 }
 
-/// What the tasks of an endpoint need.
+/// State shared by the tasks of an endpoint.
 #[derive(Debug)]
 pub(super) struct EndpointState {
     pub(super) options: Options,
@@ -94,9 +95,9 @@ impl EndpointState {
         *self.is_closed.borrow()
     }
 
-    /// Waits until the endpoint accepts nothing any more.
+    /// Waits until the endpoint accepts no more connections.
     pub(super) async fn closed(&self) {
-        // It cannot fail: the sender lives as long as this.
+        // This cannot fail: the sender lives as long as this value.
         let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
     }
 
@@ -104,10 +105,10 @@ impl EndpointState {
         self.is_closed.send_replace(true);
     }
 
-    /// Remembers a connection, to close it with the endpoint.
+    /// Registers a connection, to close it with the endpoint.
     pub(super) fn register(&self, shared: &Arc<Shared>) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Amortised: what has ended is forgotten whenever the list would grow.
+        // Amortised: ended connections are removed whenever the list would grow.
         if connections.len() == connections.capacity() {
             connections.retain(|connection| connection.strong_count() > 0);
         }
@@ -124,7 +125,7 @@ impl EndpointState {
     }
 }
 
-/// A place for a connection that others opened. It is free once the connection has ended and has been accepted.
+/// The place of an incoming connection. It is freed once the connection has ended and has been accepted.
 type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.
@@ -134,7 +135,7 @@ pub(super) struct Unaccepted {
     _place: SharedPlace,
 }
 
-/// Lets others connect until the endpoint closes.
+/// Accepts connections until the endpoint closes.
 pub(super) async fn listen(
     listener: TcpListener,
     places: Arc<Places>,
@@ -169,28 +170,28 @@ pub(super) async fn listen(
     state.span.closed();
 }
 
-/// Counts a client whose connection is closed at once.
+/// Counts and logs a client whose connection is closed at once.
 fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     let (counter, reason) = match reason {
         NoPlace::Full => (&state.counters.refused, "too many connections"),
         NoPlace::FullForAddress => {
-            (&state.counters.refused_by_address, "too many connections of its address")
+            (&state.counters.refused_by_address, "too many connections from its address")
         }
         NoPlace::FullForNetwork => {
-            (&state.counters.refused_by_network, "too many connections of its network")
+            (&state.counters.refused_by_network, "too many connections from its network")
         }
     };
     counter.add(1);
     state.span.refused(state.clock.now(), canonical(remote), &reason);
 }
 
-/// Whether an error is about one client that was gone before it was accepted, and so concerns no other client.
+/// Returns true if an error concerns one client that left before it was accepted, and therefore no other.
 fn is_of_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Opens a connection on a stream, behind the handshake of TLS if there is one.
+/// Opens a connection on a stream, after the TLS handshake if there is one.
 fn open(
     stream: TcpStream,
     remote: SocketAddr,
@@ -212,7 +213,7 @@ fn open(
                 Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &state),
                 Ok(Err(_)) | Err(_) => {
                     state.counters.handshakes_failed.add(1);
-                    state.span.refused(state.clock.now(), remote, &"no handshake of TLS");
+                    state.span.refused(state.clock.now(), remote, &"the TLS handshake failed");
                 }
             }
         });
@@ -232,18 +233,18 @@ fn enqueue(
     let opened = Opened { remote, span, first_message_timeout: state.options.first_message_timeout };
     let shared = start(stream, opened, &state.options, place.clone());
     state.register(&shared);
-    // Nobody accepts any more if it cannot be queued, and the connection ends with its only handle.
+    // If it cannot be queued, the endpoint no longer accepts, and the connection ends with its only handle.
     let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
 }
 
-/// Why there is no place.
+/// The reason why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoPlace {
-    /// All are taken.
+    /// All places are taken.
     Full,
-    /// The address has as many as one may have.
+    /// The address has reached its limit.
     FullForAddress,
-    /// The network has as many as one may have.
+    /// The network has reached its limit.
     FullForNetwork,
 }
 
@@ -255,8 +256,8 @@ pub(super) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// What is taken; an address or a network without a place is in no table, so that they have no more entries than there are
-/// places.
+/// Places in use. Addresses and networks without a place are removed, so that the tables have no more entries than
+/// there are places.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
@@ -264,11 +265,11 @@ struct Taken {
     by_network: HashMap<u128, usize>,
 }
 
-/// A place, which is free again once this is dropped.
+/// A place, which is freed when this value is dropped.
 #[derive(Debug)]
 struct Place {
     places: Arc<Places>,
-    /// There is none if the client has an address without limits.
+    /// `None` if the client's address is not limited.
     origin: Option<Origin>,
 }
 
@@ -310,7 +311,7 @@ impl Places {
     }
 }
 
-/// Whether a part of the clients has as many places as it may have. The highest limit is none.
+/// Returns true if an address or a network has reached its limit. The highest value means no limit.
 fn is_full(taken: &HashMap<u128, usize>, part: u128, limit: u16) -> bool {
     limit < u16::MAX && taken.get(&part).is_some_and(|taken| *taken >= usize::from(limit.max(1)))
 }
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_share_whatever_its_form() {
+    fn an_address_has_one_share_in_any_notation() {
         let places = places(10, Some(2), None);
         for (one, same, other) in [
             ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_its_share_whatever_its_addresses() {
+    fn a_network_has_one_share_for_all_its_addresses() {
         let places = places(10, None, Some(2));
         for (members, other) in [
             (["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"], "192.0.3.1"),
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_others_have_a_quarter_of_the_places_or_an_eighth() {
+    fn default_limits_leave_room_for_other_addresses_and_networks() {
         let places = places(16, None, None);
         let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a place")).collect();
         assert_eq!(places.take(client("192.0.2.1")).err(), Some(NoPlace::FullForAddress));
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_operator_have_all_places() {
+    fn addresses_of_the_operator_are_not_limited() {
         let places = places(40, Some(1), Some(1));
         let local = ["127.0.0.1", "10.1.2.3", "fd00::1", "::1"];
         let kept: Vec<_> = local.iter().cycle().take(40).map(|ip| places.take(client(ip))).collect();
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_have_no_more_than_there_are() {
+    fn all_addresses_together_stay_within_the_total() {
         let places = places(2, None, None);
         let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_a_place() {
+    fn every_address_has_at_least_one_place() {
         assert!(places(1, Some(0), Some(0)).take(client("192.0.2.1")).is_ok());
     }
 }

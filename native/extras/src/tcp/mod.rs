@@ -1,14 +1,14 @@
-//! Messages over TCP: RakNet's `TCPInterface` and `PacketizedTCP`, with the verbs of the connections over UDP.
+//! Messages over TCP: RakNet's `TCPInterface` and `PacketizedTCP`, with the same methods as connections over UDP.
 //!
-//! TCP is for what UDP does not reach: networks that let nothing else pass, tools, web services, and long transfers beside a
-//! game. Everything arrives in the order in which it was sent, and one lost packet holds back all that follows: the messages
-//! of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
+//! Use TCP where UDP does not get through: in networks that block it, for tools, web services, and long transfers
+//! beside a game. Everything arrives in the order in which it was sent, and one lost packet delays everything after it:
+//! the messages of a game belong on [`raknet::Connection`](rakwire_native::raknet::Connection).
 //!
-//! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results, so that
-//! a function that sends and receives needs another type in its signature and nothing else. The delivery that
-//! [`send`](Connection::send) takes is not on the wire, and received messages have [`Delivery::RELIABLE_ORDERED`]. No message
-//! id is reserved. What UDP has and TCP has not: receipts, progress, passwords, bans, pings and hooks. A plugin is attached to
-//! one connection, by [`PluginConnection`].
+//! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results,
+//! so that a function that sends and receives only needs another type in its signature. The delivery passed to
+//! [`send`](Connection::send) is not transmitted, and received messages have [`Delivery::RELIABLE_ORDERED`]. No message
+//! id is reserved. TCP has no receipts, progress, passwords, bans, pings and hooks. A plugin is attached to one
+//! connection, by [`PluginConnection`].
 //!
 //! ```
 //! use rakwire_extras::tcp::{Connection, Endpoint, Options};
@@ -34,12 +34,12 @@
 //! # }
 //! ```
 //!
-//! # The wire
+//! # Wire format
 //!
-//! [`Framing::Packets`] is the form of `PacketizedTCP`: each message behind its length
-//! ([`codec::frames`](rakwire::codec::frames)). [`Framing::Stream`] is that of `TCPInterface`: bytes alone, and where one
-//! message ends nobody is told. With the feature `tls` both are encrypted by rustls (`Options::tls`,
-//! `ConnectOptions::tls`), which the original does by OpenSSL.
+//! [`Framing::Packets`] is the format of `PacketizedTCP`: each message follows its length
+//! ([`codec::frames`](rakwire::codec::frames)). [`Framing::Stream`] is that of `TCPInterface`: bytes only, without
+//! message boundaries. With the feature `tls` both are encrypted with rustls (`Options::tls`, `ConnectOptions::tls`);
+//! the original uses OpenSSL.
 
 mod connection;
 mod endpoint;
@@ -60,6 +60,6 @@ pub use rakwire::raknet::{Delivery, Receipt};
 pub use rakwire_native::BindError;
 pub use rakwire_native::endpoint::{TryAcceptError, TryRecvError};
 
-/// The library behind the options for TLS.
+/// The library behind the TLS options.
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;

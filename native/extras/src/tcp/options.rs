@@ -9,18 +9,19 @@ use std::sync::Arc;
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls::{ClientConfig, ServerConfig, pki_types::ServerName};
 
-/// How messages lie in the stream of bytes.
+/// The encoding of messages in the byte stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// Each message behind its length, as in RakNet's `PacketizedTCP`.
+    /// Each message follows its length, as in RakNet's `PacketizedTCP`.
     #[default]
     Packets,
-    /// Bytes alone, as in RakNet's `TCPInterface`: a received message is what has arrived by then, at most 16 KiB.
+    /// Bytes only, as in RakNet's `TCPInterface`: a received message consists of the bytes that have arrived by then,
+    /// at most 16 KiB.
     Stream,
 }
 
 impl Framing {
-    /// The bytes of a message on the wire; `None` if it is longer than a header can say.
+    /// Returns the bytes of a message on the wire, or `None` if it is too long for the length field.
     pub(super) fn frame(self, message: &[u8]) -> Option<Vec<u8>> {
         let header = frames::header(u32::try_from(message.len()).ok()?);
         Some(match self {
@@ -43,44 +44,50 @@ impl Framing {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The most connections that others may open, those in the handshake of TLS and those that wait for
-    /// [`accept`](super::Endpoint::accept) included. Further ones are closed at once and counted as
-    /// [`refused`](super::EndpointStats::refused). With 0 the endpoint does not listen.
+    /// Maximum number of incoming connections, including those in the TLS handshake and those that wait for
+    /// [`accept`](super::Endpoint::accept).
+    ///
+    /// Further ones are closed at once and counted as [`refused`](super::EndpointStats::refused). With 0 the endpoint
+    /// does not listen.
     pub max_incoming: usize,
-    /// The most of them that one IP address may have, or 64 bits of IPv6, as over UDP
-    /// ([`Config::max_per_address`](rakwire::raknet::Config::max_per_address)). Further ones are closed at once and counted as
-    /// [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4 inside IPv6 counts as IPv4. Default: three quarters
-    /// of [`max_incoming`](Self::max_incoming), at most 49,152; no limit below 16 places. 0 counts as 1; 65,535 is no limit, for
-    /// servers behind a proxy. Addresses that the Internet does not pass on (loopback, private, link-local and unique local
-    /// ones) are not limited.
+    /// Maximum number of incoming connections per IPv4 address or 64-bit IPv6 prefix, as over UDP
+    /// ([`Config::max_per_address`](rakwire::raknet::Config::max_per_address)).
+    ///
+    /// Further ones are closed at once and counted as [`refused_by_address`](super::EndpointStats::refused_by_address).
+    /// IPv4-mapped IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at
+    /// most 49,152; no limit below 16 places. 0 counts as 1; 65,535 means no limit, for servers behind a proxy.
+    /// Addresses that are not routed on the Internet (loopback, private, link-local and unique local ones) are not
+    /// limited.
     pub max_per_address: Option<u16>,
-    /// The same for one network (24 bits of IPv4, 48 of IPv6); further ones are counted as
+    /// The same per network (24 bits of IPv4, 48 of IPv6); further connections are counted as
     /// [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven eighths of
     /// [`max_incoming`](Self::max_incoming), at most 57,344.
     pub max_per_network: Option<u16>,
-    /// The longest message in bytes, in both directions: 1 MiB. Whoever announces a longer one is disconnected. The memory
-    /// of a message that arrives is taken as its bytes arrive.
+    /// Maximum message length in bytes, in both directions: 1 MiB by default. A peer that announces a longer message is
+    /// disconnected. Memory for a message is allocated as its bytes arrive.
     pub max_message: u32,
-    /// What may wait to be sent, in bytes, of each connection; every message is charged 64 bytes more. 2 MiB by default, and
-    /// never less than one message of [`max_message`](Self::max_message).
+    /// Size of the send queue of each connection in bytes; every message is charged 64 bytes more. 2 MiB by default,
+    /// and never less than one message of [`max_message`](Self::max_message).
     pub send_queue: usize,
-    /// What may wait to be received, in bytes, of each connection; every message is charged 64 bytes more. While it is full
-    /// TCP lets the other side wait. 2 MiB by default, and never less than one message of
+    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more. While it is full,
+    /// TCP flow control stops the peer. 2 MiB by default, and never less than one message of
     /// [`max_message`](Self::max_message).
     pub receive_queue: usize,
-    /// For how long the other side may take nothing of what is sent, and about how long its machine may be silent: the
-    /// system asks an idle one in between. 10 s by default, 2 s at least.
+    /// How long the peer may accept no data, and approximately how long its machine may be silent: the system sends
+    /// keep-alive probes to an idle peer. 10 s by default, at least 2 s.
     pub timeout: Duration,
-    /// How long the handshake of TLS of a client may take. 10 s by default.
+    /// Time limit for the TLS handshake of a client. 10 s by default.
     pub handshake_timeout: Duration,
-    /// How long a client that has connected may take for its first message, which has to be there as a whole by then, unless
-    /// something was sent to it before; the connection ends with
-    /// [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default, `Duration::MAX` for no limit.
+    /// Time limit for the first message of a client, which must be complete by then, unless a message was sent to the
+    /// client before.
+    ///
+    /// Otherwise the connection ends with [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default,
+    /// `Duration::MAX` for no limit.
     pub first_message_timeout: Duration,
-    /// How long [`disconnect`](super::Connection::disconnect) waits for what was sent before to leave, and for the other
-    /// side to close too. 10 s by default.
+    /// How long [`disconnect`](super::Connection::disconnect) waits for queued messages to be sent, and for the peer to
+    /// close its side. 10 s by default.
     pub close_timeout: Duration,
-    /// How messages lie in the stream.
+    /// The encoding of messages in the stream.
     pub framing: Framing,
     /// Certificates for clients that connect here; with `None`, the default, they connect without TLS.
     #[cfg(feature = "tls")]
@@ -88,13 +95,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// An endpoint that only opens connections.
+    /// Creates the options of an endpoint that only opens connections.
     #[must_use]
     pub const fn client() -> Self {
         Self::server(0)
     }
 
-    /// An endpoint to which others connect.
+    /// Creates the options of an endpoint that accepts up to `max_incoming` connections.
     #[must_use]
     pub const fn server(max_incoming: usize) -> Self {
         Self {
@@ -119,9 +126,9 @@ impl Options {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// How long the server may take to answer, TLS included. 10 s by default.
+    /// Time limit for the server to answer, including TLS. 10 s by default.
     pub connect_timeout: Option<Duration>,
-    /// Whom to trust, and the name that the server has to prove; with `None`, the default, there is no TLS.
+    /// The trusted certificates, and the name that the server has to prove; with `None`, the default, there is no TLS.
     ///
     /// ```
     /// # #[cfg(feature = "tls")] {

@@ -14,23 +14,23 @@ use tokio::sync::Notify;
 use super::connection::{Connection, DisconnectReason, Message};
 use super::options::Framing;
 
-/// The connection, as its plugin knows it.
+/// The id by which the plugin knows the connection.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// How long a plugin waits that has more to do than it could, most often because its messages found no room: otherwise each
-/// message that arrives would have it try all of them again.
+/// Pause of a plugin that could not do everything, most often because its messages found no room. Without it, each
+/// received message would make the plugin retry all of them.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// A plugin was to be attached to a connection without messages: its framing is [`Framing::Stream`].
+/// The error when a plugin is attached to a connection without messages: its framing is [`Framing::Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a stream of bytes has no messages for a plugin; both sides need Framing::Packets")]
+#[error("a byte stream has no messages for a plugin; both sides need Framing::Packets")]
 pub struct NoMessages;
 
-/// A connection over TCP with a plugin, which has it for itself: its messages are those of a connection to one peer.
+/// A connection over TCP with its own plugin, to which it looks like a connection to the only peer.
 ///
-/// The plugin acts while the application waits in [`recv`](Self::recv), so a program that expects no messages of its own waits
-/// there all the same. A plugin that knows peers by their GUIDs gets [`Guid::UNASSIGNED`] here, since nothing on the wire says
-/// more. Clones are handles of the same connection.
+/// The plugin acts while the application waits in [`recv`](Self::recv), so a program must wait there even if it expects
+/// no messages. A plugin that identifies peers by GUID gets [`Guid::UNASSIGNED`] here, because none is transmitted.
+/// Clones are handles of the same connection.
 ///
 /// ```
 /// use rakwire::endpoint::{ConnectionId, MessageIds, Plugin, Protocol, Side, Verdict};
@@ -74,16 +74,16 @@ pub struct PluginConnection<T> {
     attached: Arc<Attached<T>>,
 }
 
-/// What all handles share.
+/// State shared by all handles.
 #[derive(Debug)]
 struct Attached<T> {
     plugin: SharedHook<T>,
-    /// Before this time the plugin is not asked again to send.
+    /// The plugin is not asked to send before this time.
     retry_at: Mutex<Option<Instant>>,
     clock: Clock,
-    /// The application has changed the plugin.
+    /// Notified when the application has changed the plugin.
     changed: Notify,
-    /// The plugin was notified that the connection has ended.
+    /// True once the plugin was notified that the connection has ended.
     is_ended: AtomicBool,
 }
 
@@ -94,10 +94,10 @@ impl<T> Clone for PluginConnection<T> {
 }
 
 impl<T: Plugin<RakNet>> PluginConnection<T> {
-    /// Attaches a plugin to a connection that `side` has opened. Everything is received by the connection that this returns.
+    /// Attaches a plugin to a connection that `side` has opened. Receive messages on the returned connection only.
     ///
     /// # Errors
-    /// [`NoMessages`].
+    /// Returns [`NoMessages`] if the connection has no framing.
     pub fn new(connection: Connection, side: Side, mut plugin: T) -> Result<Self, NoMessages> {
         if connection.framing() == Framing::Stream {
             return Err(NoMessages);
@@ -114,23 +114,24 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         Ok(Self { connection, attached: Arc::new(attached) })
     }
 
-    /// The connection as its plugin knows it, whom calls are made to.
+    /// Returns the id of the connection in calls to the plugin.
     #[must_use]
     pub const fn id(&self) -> ConnectionId {
         ID
     }
 
-    /// The connection without its plugin: to close it, and for its counters. What is received by it the plugin does not see.
+    /// Returns the connection without its plugin, to close it, and for its counters. The plugin does not see messages
+    /// received on it.
     #[must_use]
     pub const fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Reads or changes the plugin, and has it send what that made it want to send. The closure must not wait for messages.
+    /// Reads or changes the plugin, and sends messages that the change has queued. The closure must not wait for
+    /// messages.
     ///
     /// # Panics
-    /// When the closure uses this connection, or an endpoint or a connection over UDP: they might wait for the closure, and the
-    /// closure for them.
+    /// If the closure uses this connection, or an endpoint or a connection over UDP: that might deadlock.
     #[track_caller]
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let result = self.attached.plugin.with(change);
@@ -139,16 +140,18 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         result
     }
 
-    /// Waits until `poll` returns something, such as the next event of the plugin. It is asked at once and whenever the plugin may have
-    /// changed, which it does while another task waits in [`recv`](Self::recv). If the future is dropped, nothing is taken.
+    /// Waits until `poll` returns a value, such as the next event of the plugin.
+    ///
+    /// It is polled immediately, and whenever the plugin may have changed, which it does while another task waits in
+    /// [`recv`](Self::recv). If the future is dropped, nothing is taken.
     pub async fn next<R>(&self, poll: impl FnMut(&mut T) -> Option<R>) -> R {
         self.attached.plugin.next(poll).await
     }
 
-    /// As [`Connection::send`], if the plugin lets the message pass.
+    /// Sends a message like [`Connection::send`], if the plugin lets it pass.
     ///
     /// # Errors
-    /// Those of [`Connection::send`], and [`SendError::Filtered`] when the plugin drops the message.
+    /// The same as for [`Connection::send`], and [`SendError::Filtered`] if the plugin drops the message.
     pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         if self.refuses(message, delivery) {
             return Err(SendError::Filtered);
@@ -156,8 +159,8 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         self.connection.send(message, delivery).await
     }
 
-    /// As [`Connection::recv`]: the next message that is the application's. The plugin acts meanwhile. If the future is dropped
-    /// earlier, no message is lost.
+    /// Waits for the next message for the application, like [`Connection::recv`]. The plugin acts meanwhile. If the
+    /// future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
         loop {
             let due = self.update();
@@ -180,7 +183,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
     }
 
-    /// The plugin, whose methods lock it.
+    /// Returns the plugin, whose methods lock it.
     fn plugin(&self) -> SharedHook<T> {
         self.attached.plugin.clone()
     }
@@ -189,11 +192,11 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         self.attached.retry_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the plugin send. Returns when it wants to do so next.
+    /// Lets the plugin send. Returns the time at which it wants to send next.
     fn update(&self) -> Option<Instant> {
         let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
         let mut due = plugin_due(&plugin)?;
-        // Of several handles one at a time asks the plugin.
+        // With several handles, one at a time asks the plugin.
         let mut retry_at = self.retry_at();
         if retry_at.map_or(due, |retry_at| due.max(retry_at)) <= now {
             Plugin::<RakNet>::update(&mut plugin, now, &mut Sender(&self.connection));
@@ -216,7 +219,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
             && Plugin::<RakNet>::on_send(&mut plugin, now, ID, message, delivery) == Verdict::Drop
     }
 
-    /// Shows the plugin a message if it is one of its own.
+    /// Passes a message to the plugin if it is one of its own. Returns true if the message is for the application.
     fn passes(&self, message: &Message) -> bool {
         let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
         let first = message.bytes.first().copied().unwrap_or(0);
@@ -227,15 +230,16 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
             || Plugin::<RakNet>::on_message(&mut plugin, now, ID, message.delivery, &bytes) == Verdict::Pass
     }
 
-    /// The next message of the plugin for the application. Those that are empty or for another connection are dropped.
+    /// Returns the next message of the plugin for the application. Empty ones and those for another connection are
+    /// dropped.
     fn injected(&self) -> Option<Message> {
         let mut plugin = self.plugin();
         loop {
             let (mut is_offered, mut message) = (false, None);
             Plugin::<RakNet>::inject(&mut plugin, Some(ID), &mut |injected: Injected<'_, RakNet>| {
                 is_offered = true;
-                let is_told = injected.id == ID && !injected.message.is_empty();
-                message = is_told
+                let is_delivered = injected.id == ID && !injected.message.is_empty();
+                message = is_delivered
                     .then(|| Message { bytes: injected.message.to_vec(), delivery: injected.delivery });
                 true
             });
@@ -254,12 +258,12 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     }
 }
 
-/// When the plugin wants to send next.
+/// Returns the time at which the plugin wants to send next.
 fn plugin_due<T: Plugin<RakNet>>(plugin: &SharedHook<T>) -> Option<Instant> {
     Plugin::<RakNet>::poll_timeout(plugin)
 }
 
-/// The reason that says most nearly the same of a connection of RakNet.
+/// Returns the closest equivalent reason of a RakNet connection.
 const fn of_raknet(reason: DisconnectReason) -> raknet::DisconnectReason {
     match reason {
         DisconnectReason::Local => raknet::DisconnectReason::Local,
@@ -271,7 +275,7 @@ const fn of_raknet(reason: DisconnectReason) -> raknet::DisconnectReason {
     }
 }
 
-/// Sends for the plugin.
+/// Sends on behalf of the plugin.
 struct Sender<'c>(&'c Connection);
 
 impl MessageSender<RakNet> for Sender<'_> {

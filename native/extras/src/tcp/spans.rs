@@ -1,4 +1,4 @@
-//! Spans and events for the crate `tracing` (feature `tracing`): of endpoints, connections, and clients that are not let in.
+//! Spans and events for the crate `tracing` (feature `tracing`): of endpoints, connections, and refused clients.
 
 pub(crate) use self::events::{ConnectionSpan, EndpointSpan};
 
@@ -17,14 +17,15 @@ mod events {
 
     const TARGET: &str = "rakwire_extras";
     const PROTOCOL: &str = "TCP";
-    /// The shortest time between two events of clients that are not let in, who may be many. All of them are counted.
+    /// The shortest interval between two events about refused clients, of which there may be many. All of them are
+    /// counted.
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// The span of an endpoint, which belongs to no other one.
+    /// The span of one endpoint.
     #[derive(Debug)]
     pub(crate) struct EndpointSpan {
         span: Span,
-        /// When the next refusal may be written, in microseconds.
+        /// The earliest time of the next event, in microseconds.
         next_refusal: AtomicU64,
     }
 
@@ -35,13 +36,13 @@ mod events {
             Self { span, next_refusal: AtomicU64::new(0) }
         }
 
-        /// The endpoint listens at this address.
+        /// Records that the endpoint listens at this address.
         pub(crate) fn bound(&self, local: SocketAddr) {
             self.span.record("local", display(local));
             debug!(target: TARGET, parent: &self.span, %local, "bound");
         }
 
-        /// The endpoint listens no longer.
+        /// Records that the endpoint no longer listens.
         pub(crate) fn closed(&self) {
             debug!(target: TARGET, parent: &self.span, "closed");
         }
@@ -57,7 +58,7 @@ mod events {
             ))
         }
 
-        /// A client is not let in, the first one in a second.
+        /// Records that a client was refused, once per second.
         pub(crate) fn refused(&self, now: Instant, remote: SocketAddr, reason: &dyn Display) {
             if now.as_micros() >= self.next_refusal.load(Ordering::Relaxed) {
                 self.next_refusal.store((now + INTERVAL).as_micros(), Ordering::Relaxed);
@@ -66,12 +67,12 @@ mod events {
         }
     }
 
-    /// The span of a connection, in that of its endpoint.
+    /// The span of a connection, inside that of its endpoint.
     #[derive(Clone, Debug)]
     pub(crate) struct ConnectionSpan(Span);
 
     impl ConnectionSpan {
-        /// The attempt begins.
+        /// Records the beginning of the attempt.
         pub(crate) fn connecting(&self) {
             debug!(target: TARGET, parent: &self.0, "connecting");
         }
@@ -84,7 +85,7 @@ mod events {
             debug!(target: TARGET, parent: &self.0, %reason, "not connected");
         }
 
-        /// This side begins to end the connection.
+        /// Records that this side begins to close the connection.
         pub(crate) fn closing(&self) {
             debug!(target: TARGET, parent: &self.0, "closing");
         }
@@ -95,7 +96,7 @@ mod events {
     }
 }
 
-/// No spans and no events.
+/// No spans and no events without the feature `tracing`.
 #[cfg(not(feature = "tracing"))]
 mod events {
     use std::fmt::Display;

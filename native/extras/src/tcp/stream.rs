@@ -1,4 +1,4 @@
-//! The stream of a connection: how its socket is opened, and the task that reads and writes it, with TLS or without.
+//! The stream of a connection: opens its socket, and reads and writes it in a task, with or without TLS.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use tokio::time::{sleep, timeout};
 use super::connection::{DisconnectReason, Opened, Phase, Queued, READ_BUFFER, Shared};
 use super::options::{Framing, Options};
 
-/// The least time after which the system asks whether the other machine is there: it counts whole seconds.
+/// The shortest keep-alive time of the system, which counts whole seconds.
 const MIN_PROBE: Duration = Duration::from_secs(1);
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 pub type ConnectError = rakwire_native::endpoint::ConnectError<ConnectFailure>;
 
-/// Why an attempt to open a connection failed.
+/// The reason why an attempt to open a connection failed.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -39,22 +39,23 @@ pub type ConnectError = rakwire_native::endpoint::ConnectError<ConnectFailure>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// The server has not answered within [`connect_timeout`](super::ConnectOptions::connect_timeout), or its TLS has not.
+    /// The server did not answer within [`connect_timeout`](super::ConnectOptions::connect_timeout), or its TLS
+    /// handshake did not.
     #[error("the server does not answer")]
     NoAnswer,
-    /// The system says why: mostly that the server refuses connections, or that there is no way to it.
+    /// The system's error: usually the server refuses connections, or is unreachable.
     #[error("{0}")]
     Socket(ErrorKind),
-    /// TLS does not trust the server, or has nothing in common with it. The text is that of rustls.
+    /// TLS does not trust the server, or has no parameters in common with it. The text is that of rustls.
     #[error("TLS: {0}")]
     Tls(String),
 }
 
-/// Lets small messages leave at once, and the system notice that the other machine is gone. What a system does not know of
-/// it is not an error: messages pass all the same.
+/// Disables Nagle's algorithm, and makes the system detect that the other machine is gone. Options that a system does
+/// not support are ignored: messages pass nevertheless.
 pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
     let _ = stream.set_nodelay(true);
-    // Asked after half of the time and twice more in the other half.
+    // Probes are sent after half of the time, and twice more in the other half.
     let keepalive = TcpKeepalive::new()
         .with_time((timeout / 2).max(MIN_PROBE))
         .with_interval((timeout / 4).max(MIN_PROBE));
@@ -63,7 +64,7 @@ pub(super) fn configure(stream: &TcpStream, timeout: Duration) {
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
-/// Connects a socket of the address `local` to a server.
+/// Connects a socket with the address `local` to a server.
 pub(super) async fn dial(local: SocketAddr, remote: SocketAddr) -> io::Result<TcpStream> {
     let socket = if remote.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     let chooses = local.ip().is_unspecified() && local.port() == 0;
@@ -74,7 +75,7 @@ pub(super) async fn dial(local: SocketAddr, remote: SocketAddr) -> io::Result<Tc
     socket.connect(remote).await
 }
 
-/// The failure for an error of the system or of TLS.
+/// Returns the failure for an error of the system or of TLS.
 pub(super) fn failure(error: &io::Error) -> ConnectFailure {
     #[cfg(feature = "tls")]
     if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<tokio_rustls::rustls::Error>()) {
@@ -102,13 +103,13 @@ pub(super) fn start<K: Send + 'static>(
             () = first_message_deadline(first_message_timeout, &of_task) => DisconnectReason::NoFirstMessage,
         };
         of_task.end(reason);
-        // Whoever receives learns that this was all when the reason is known.
+        // Receivers see the end of the queue only after the reason is known.
         drop((received, kept));
     });
     shared
 }
 
-/// Reads and writes until one of them ends the connection. The stream is closed when this returns.
+/// Reads and writes until either ends the connection. The stream is closed when this returns.
 async fn run(
     stream: impl AsyncRead + AsyncWrite,
     receive_queue: mpsc::UnboundedSender<Queued>,
@@ -124,7 +125,7 @@ async fn run(
         written = write(writer, send_queue, shared) => match written {
             Err(reason) => reason,
             Ok(()) => {
-                // The system would reset the connection, and lose what is under way to the other side, if bytes were unread.
+                // If bytes were unread, the system would reset the connection and lose data in flight to the peer.
                 let _ = timeout(shared.options.close_timeout, read).await;
                 DisconnectReason::Local
             }
@@ -137,7 +138,7 @@ async fn run(
     }
 }
 
-/// When a connection is over by which no message has passed.
+/// Completes when a connection without a first message has to end.
 async fn first_message_deadline(limit: Duration, shared: &Shared) {
     sleep(limit).await;
     let stats = shared.counters.read();
@@ -146,16 +147,16 @@ async fn first_message_deadline(limit: Duration, shared: &Shared) {
     }
 }
 
-/// When a connection that this side has closed has to be over.
+/// Completes when a connection that this side has closed has to end.
 async fn close_deadline(shared: &Shared) {
     shared.closing().await;
     sleep(shared.options.close_timeout).await;
 }
 
-/// The memory that is taken for a message before any of it has arrived.
+/// Bytes allocated for a message before any of it has arrived.
 const ANNOUNCED: usize = 64 << 10;
 
-/// Reads until the stream ends, and returns why it did.
+/// Reads until the stream ends, and returns the reason.
 async fn read(
     reader: impl AsyncRead + Unpin,
     receive_queue: mpsc::UnboundedSender<Queued>,
@@ -171,7 +172,7 @@ async fn read(
     }
 }
 
-/// Reads a message and queues it; `false` if the stream ends before its first byte.
+/// Reads a message and queues it; returns false if the stream ends before its first byte.
 async fn read_message(
     reader: &mut BufReader<impl AsyncRead + Unpin>,
     receive_queue: &mpsc::UnboundedSender<Queued>,
@@ -194,14 +195,14 @@ async fn read_message(
     shared.counters.messages_received.add(1);
     shared.counters.bytes_received.add(len as u64);
     match room {
-        // Nobody receives any more if it cannot be queued.
+        // If it cannot be queued, no handle receives any more.
         Some(room) => drop(receive_queue.send(Queued { bytes, room })),
         None => shared.counters.messages_dropped.add(1),
     }
     Ok(true)
 }
 
-/// The length of the message that begins here.
+/// Returns the announced length of the message that begins here.
 async fn announced_len(
     reader: &mut BufReader<impl AsyncRead + Unpin>,
     shared: &Shared,
@@ -215,7 +216,8 @@ async fn announced_len(
     usize::try_from(len).map_err(|_| DisconnectReason::MessageTooLong(len))
 }
 
-/// Room in the queue, for which TCP lets the other side wait; `None` if this side closes the connection first.
+/// Waits for room in the queue, while TCP flow control stops the peer. Returns `None` if this side closes the
+/// connection first.
 async fn room_for(len: usize, shared: &Shared) -> Option<OwnedSemaphorePermit> {
     tokio::select! {
         biased;
@@ -228,10 +230,10 @@ fn lost(error: &io::Error) -> DisconnectReason {
     DisconnectReason::Lost(error.kind())
 }
 
-/// How much leaves in one call, if messages are short.
+/// Bytes written by one call, if messages are short.
 const BATCH: usize = 64 << 10;
 
-/// Writes what is queued, until nothing more can be queued, and says so to the other side.
+/// Writes queued messages until the queue is closed, and then shuts down this side of the stream.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     mut send_queue: mpsc::UnboundedReceiver<Queued>,
@@ -243,7 +245,7 @@ async fn write(
         Framing::Stream => 0,
     };
     while let Some(first) = send_queue.recv().await {
-        // The room of the messages is free once they are written.
+        // The room of the messages is freed once they are written.
         let (mut bytes, mut rooms, mut messages) = (first.bytes, vec![first.room], 1);
         while bytes.len() < BATCH {
             let Ok(Queued { bytes: next, room }) = send_queue.try_recv() else { break };
@@ -272,7 +274,7 @@ async fn write_all(
         }
         bytes = bytes.get(written..).unwrap_or_default();
     }
-    // TLS keeps back what the system has not taken.
+    // TLS buffers data that the system has not accepted.
     progress(limit, writer.flush()).await
 }
 

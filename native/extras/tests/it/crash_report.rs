@@ -1,4 +1,4 @@
-//! Reports of panics, and email of them to an SMTP server on loopback.
+//! Crash reports, and their delivery by email to an SMTP server on loopback.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use rakwire_extras::crash_report::{CrashEmail, CrashEmailError, CrashReports, MA
 
 use crate::support::DEADLINE;
 
-/// Every hook hears of every panic and counts it, so that these tests run one after another.
+/// The panic hook is global and counts every panic, so these tests run one after another.
 static ORDER: Mutex<()> = Mutex::new(());
 
-/// A folder that is gone when the test is over.
+/// A folder that is removed when the test is over.
 struct Folder(PathBuf, #[expect(dead_code, reason = "held until the test is over")] MutexGuard<'static, ()>);
 
 impl Folder {
@@ -41,7 +41,7 @@ fn crash(name: &str, message: &str) {
     assert!(thread.expect("a thread").join().is_err());
 }
 
-/// The reports about a thread.
+/// Returns the reports about a thread.
 fn reports_of(reports: &CrashReports, thread: &str) -> Vec<(PathBuf, String)> {
     let unsent = reports.unsent().expect("a folder");
     let read = unsent.into_iter().filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?)));
@@ -49,7 +49,7 @@ fn reports_of(reports: &CrashReports, thread: &str) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn a_report_says_what_happened_where_and_what_was_before() {
+fn a_report_contains_the_panic_its_location_and_notes() {
     let folder = Folder::new("report");
     let reports = CrashReports::install(&folder.0, "my-server", "1.2.3").expect("a folder");
     for number in 0..100 {
@@ -80,12 +80,12 @@ fn a_report_says_what_happened_where_and_what_was_before() {
     }
     reports.mark_as_sent(path).expect("a file");
     assert!(reports_of(&reports, "teller").is_empty());
-    assert!(reports.mark_as_sent(path).is_err(), "it is gone");
+    assert!(reports.mark_as_sent(path).is_err(), "it has been renamed");
 }
 
 /// A fault that players can repeat must not fill the disk.
 #[test]
-fn a_run_writes_a_few_reports_and_counts_the_rest() {
+fn a_run_limits_its_reports_and_counts_the_rest() {
     let folder = Folder::new("many");
     let reports = CrashReports::install(&folder.0, "many", "1").expect("a folder");
     for _ in 0..MAX_REPORTS + 5 {
@@ -100,7 +100,7 @@ fn a_run_writes_a_few_reports_and_counts_the_rest() {
 }
 
 #[test]
-fn where_no_report_can_be_written_is_said_at_the_start() {
+fn an_unwritable_folder_is_reported_at_the_start() {
     let folder = Folder::new("nowhere");
     for program in ["", "../server", "a b"] {
         assert!(CrashReports::install(&folder.0, program, "1").is_err(), "{program:?}");
@@ -110,7 +110,7 @@ fn where_no_report_can_be_written_is_said_at_the_start() {
     fs::remove_file(&folder.0).expect("a file");
 }
 
-/// A email server that refuses the first emails and hands over the texts of the others.
+/// Starts an email server that refuses the first emails and forwards the texts of the others.
 fn email_server(refused: usize) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("smtp://{}", listener.local_addr().expect("a bound socket"));
@@ -123,7 +123,7 @@ fn email_server(refused: usize) -> (String, Receiver<String>) {
     (url, received)
 }
 
-/// SMTP as RFC 5321 has it, as far as one email needs it.
+/// Receives one email by SMTP (RFC 5321).
 fn take_email(stream: TcpStream, is_refused: bool, emails: &Sender<String>) {
     let mut out = stream.try_clone().expect("a stream");
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
@@ -151,7 +151,7 @@ fn take_email(stream: TcpStream, is_refused: bool, emails: &Sender<String>) {
 fn email_about(emails: &Receiver<String>, thread: &str) -> String {
     loop {
         let email = emails.recv_timeout(DEADLINE).expect("a email");
-        // Long lines are wrapped, short ones are as they are in the file.
+        // Long lines are wrapped, short ones are unchanged.
         if email.contains(&format!("thread:   {thread}\n")) {
             return email;
         }
@@ -159,7 +159,7 @@ fn email_about(emails: &Receiver<String>, thread: &str) -> String {
 }
 
 #[test]
-fn reports_of_this_run_and_of_the_last_are_sent() {
+fn reports_of_this_and_earlier_runs_are_sent() {
     let folder = Folder::new("email");
     let (url, emails) = email_server(0);
     let reports = CrashReports::install(&folder.0, "emailing", "1").expect("a folder");
@@ -172,7 +172,7 @@ fn reports_of_this_run_and_of_the_last_are_sent() {
     assert!(text.contains("Subject: crash report emailing-2"), "{text}");
     crash("today", "a new fault");
     assert!(email_about(&emails, "today").contains("message:  a new fault"));
-    // Marked after the server has taken them.
+    // They are marked after the server has accepted them.
     let mut tries = 0..1_200;
     while !reports_of(&reports, "today").is_empty() {
         assert!(tries.next().is_some(), "the report stays unsent");
@@ -184,14 +184,14 @@ fn reports_of_this_run_and_of_the_last_are_sent() {
 }
 
 #[test]
-fn email_that_is_refused_is_told_and_tried_again() {
+fn refused_email_is_reported_and_retried() {
     let folder = Folder::new("refused");
     let (url, emails) = email_server(1);
     let reports = CrashReports::install(&folder.0, "refused", "1").expect("a folder");
-    crash("first", "nobody takes this");
+    crash("first", "refused at first");
     let email = CrashEmail::new(&url, "game@localhost", "us@localhost").expect("a URL");
     let (failures, failed) = channel();
-    // Nobody reads it once the test is over.
+    // The receiver is gone once the test is over.
     let tell = move |error: &CrashEmailError| drop(failures.send(error.to_string()));
     reports.send_by(email, tell).expect("a thread");
     let failure = failed.recv_timeout(DEADLINE).expect("a failure");
@@ -203,7 +203,7 @@ fn email_that_is_refused_is_told_and_tried_again() {
 }
 
 #[test]
-fn wrong_addresses_and_servers_are_refused() {
+fn invalid_addresses_and_servers_are_refused() {
     for server in ["example.com", "http://example.com", ""] {
         let error = CrashEmail::new(server, "a@localhost", "b@localhost").expect_err(server);
         assert_eq!(error, CrashEmailError::Server);

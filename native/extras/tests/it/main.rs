@@ -1,4 +1,4 @@
-//! Connections over TCP, routers, logs and reports, over loopback.
+//! Tests of connections over TCP, port mappings, logs and crash reports, over loopback.
 
 mod crash_report;
 mod port_mapping;

@@ -1,5 +1,5 @@
-//! Ports that routers open, of routers that are good ones and of others. Each has a loopback address of its own, since the
-//! port of PCP and NAT-PMP is always the same.
+//! Port mappings with correct and with faulty routers. Each router has its own loopback address, because PCP and
+//! NAT-PMP use a fixed port.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,7 +27,8 @@ fn options(gateway: Ipv4Addr) -> PortMappingOptions {
     options
 }
 
-/// A router for PCP and NAT-PMP that answers by a function, and says the lifetime of each mapping that it is asked for.
+/// Starts a router for PCP and NAT-PMP that answers with a function, and reports the lifetime of each requested
+/// mapping.
 async fn router(
     gateway: Ipv4Addr,
     answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static,
@@ -46,14 +47,14 @@ async fn router(
                 [0, 1, _, _, _, _, _, _, lifetime @ ..] => lifetime.first_chunk(),
                 _ => None,
             };
-            // The test may have heard enough.
+            // The test may have stopped listening.
             let _ = lifetime.map(|lifetime| heard.send(u32::from_be_bytes(*lifetime)));
         }
     });
     lifetimes
 }
 
-/// The answer of PCP, which grants the port above the one inside.
+/// Returns the PCP answer, which grants the internal port plus one.
 fn pcp(request: &[u8], lifetime: u32, outside: [u8; 4]) -> Option<Vec<u8>> {
     let mut answer = request.to_vec();
     answer.get_mut(1..4)?.copy_from_slice(&[0x81, 0, 0]);
@@ -66,7 +67,7 @@ fn pcp(request: &[u8], lifetime: u32, outside: [u8; 4]) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The answers of a router that knows NAT-PMP alone.
+/// Returns the answers of a router that supports only NAT-PMP.
 fn nat_pmp(request: &[u8]) -> Option<Vec<u8>> {
     match request {
         [0, 0] => Some([&[0, 128, 0, 0, 0, 0, 0, 1], &OUTSIDE[..]].concat()),
@@ -88,21 +89,21 @@ async fn granted(mapping: &mut PortMapping) -> Result<(SocketAddr, MappingProtoc
     Ok((port.external, port.protocol))
 }
 
-/// Waits until the router is asked for a lifetime.
+/// Waits until a lifetime is requested.
 async fn hear(lifetimes: &mut mpsc::UnboundedReceiver<u32>, wanted: u32) {
     let heard = async { while lifetimes.recv().await.expect("a router") != wanted {} };
     timeout(DEADLINE, heard).await.expect("a request in time");
 }
 
 #[tokio::test]
-async fn a_port_is_opened_by_pcp_renewed_and_removed() {
+async fn a_port_is_mapped_by_pcp_renewed_and_removed() {
     let gateway = Ipv4Addr::new(127, 0, 61, 1);
     let mut lifetimes = router(gateway, |request| pcp(request, 1, OUTSIDE)).await;
     let mut mapping = PortMapping::start(local(), options(gateway));
     let outside = SocketAddr::from((OUTSIDE, 19_133));
     assert_eq!(granted(&mut mapping).await, Ok((outside, MappingProtocol::Pcp)));
     hear(&mut lifetimes, 7_200).await;
-    // The router grants a second.
+    // The router grants one second.
     hear(&mut lifetimes, 1).await;
     let stats = timeout(DEADLINE, mapping.close()).await.expect("an end in time");
     assert!(stats.granted >= 2 && stats.failed == 0, "{stats:?}");
@@ -117,14 +118,14 @@ async fn a_router_without_pcp_is_asked_by_nat_pmp() {
     let mut mapping = PortMapping::start(local(), options(gateway));
     let outside = SocketAddr::from((OUTSIDE, 19_133));
     assert_eq!(granted(&mut mapping).await, Ok((outside, MappingProtocol::NatPmp)));
-    // Dropping it is enough.
+    // Dropping the handle is enough.
     drop(mapping);
     hear(&mut lifetimes, 0).await;
 }
 
-/// Garbage, the address of nobody, and a mapping for no time.
+/// Garbage, an unspecified address, and a mapping with a lifetime of zero.
 #[tokio::test]
-async fn a_router_is_not_believed_whatever_it_says() {
+async fn invalid_answers_of_a_router_are_rejected() {
     type Answer = fn(&[u8]) -> Option<Vec<u8>>;
     let answers: [Answer; 7] = [
         |_| Some(Vec::new()),
@@ -134,13 +135,13 @@ async fn a_router_is_not_believed_whatever_it_says() {
         |request| pcp(request, 60, [0; 4]),
         |request| pcp(request, 0, OUTSIDE),
         |request| {
-            // The port of somebody else.
+            // The port of another machine.
             let mut answer = pcp(request, 60, OUTSIDE)?;
             answer[41] ^= 1;
             Some(answer)
         },
     ];
-    // All at once, since each is searched for by UPnP too, for as long as nobody answers.
+    // All at once, because each attempt also searches by UPnP until its timeout.
     let mut attempts = JoinSet::new();
     for (last, answer) in (10..).zip(answers) {
         attempts.spawn(async move {
@@ -156,7 +157,7 @@ async fn a_router_is_not_believed_whatever_it_says() {
 }
 
 #[tokio::test]
-async fn a_router_that_never_answers_is_not_waited_for() {
+async fn a_silent_router_is_not_waited_for() {
     let gateway = Ipv4Addr::new(127, 0, 61, 3);
     let _lifetimes = router(gateway, |_| None).await;
     let mut options = options(gateway);
@@ -164,7 +165,7 @@ async fn a_router_that_never_answers_is_not_waited_for() {
     options.retry = Duration::from_millis(20);
     let mut mapping = PortMapping::start(local(), options);
     assert_eq!(granted(&mut mapping).await, Err(PortMappingError::Timeout));
-    // It is asked again.
+    // The request is repeated.
     while mapping.stats().failed < 2 {
         tokio::task::yield_now().await;
     }
@@ -173,7 +174,7 @@ async fn a_router_that_never_answers_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn only_ports_of_ipv4_are_mapped() {
+async fn only_ipv4_ports_are_mapped() {
     for wrong in ["[::1]:19132", "127.0.0.1:0"] {
         let wrong: SocketAddr = wrong.parse().expect("an address");
         let mut mapping = PortMapping::start(wrong, options(Ipv4Addr::new(127, 0, 61, 4)));
@@ -188,7 +189,7 @@ const DESCRIPTION: &str = "<?xml version=\"1.0\"?><root><device>\
     <controlURL>/control</controlURL><SCPDURL>/schema</SCPDURL><eventSubURL>/event</eventSubURL>\
     </service></serviceList></device></root>";
 
-/// The actions of the service, with what they are told.
+/// Returns the actions of the service, with their arguments.
 fn schema() -> String {
     let action = |name: &str, arguments: &[&str]| {
         let argument = |name| format!("<argument><name>{name}</name><direction>in</direction></argument>");
@@ -200,7 +201,7 @@ fn schema() -> String {
     format!("<?xml version=\"1.0\"?><scpd><actionList>{add}{delete}</actionList></scpd>")
 }
 
-/// What a router says by UPnP to a request.
+/// Returns a router's answer to a UPnP request.
 fn upnp(request: &str) -> String {
     if request.starts_with("GET /schema") {
         return schema();
@@ -223,7 +224,7 @@ fn upnp(request: &str) -> String {
     DESCRIPTION.to_owned()
 }
 
-/// A router for UPnP: its address for searches, and the requests that it answers by a function.
+/// Starts a UPnP router that answers requests with a function. Returns its address for searches.
 async fn upnp_router(
     gateway: Ipv4Addr,
     answer: impl Fn(&str) -> String + Send + 'static,
@@ -260,7 +261,7 @@ async fn upnp_router(
                 body.len()
             )
             .expect("a string");
-            // Who has heard too much goes away, and the test may have heard enough.
+            // The client may have closed the connection, and the test may have stopped listening.
             let _ = stream.write_all(said.as_bytes()).await;
             let _ = heard.send(request);
         }
@@ -268,7 +269,7 @@ async fn upnp_router(
     (discovery, requests)
 }
 
-/// Whether a request is there with its body.
+/// Returns true if a request is complete with its body.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -277,7 +278,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_router_with_upnp_alone_opens_a_port() {
+async fn a_port_is_mapped_by_upnp_alone() {
     let gateway = Ipv4Addr::new(127, 0, 61, 5);
     let (discovery, mut requests) = upnp_router(gateway, upnp).await;
     let mut options = options(gateway);
@@ -298,9 +299,9 @@ async fn a_router_with_upnp_alone_opens_a_port() {
     assert!(removed.contains("<NewExternalPort>19132<"), "{removed}");
 }
 
-/// Garbage, more than anybody reads, elements in elements without an end, and an address that is none.
+/// Garbage, an oversized answer, endlessly nested elements, and an invalid address.
 #[tokio::test]
-async fn upnp_is_not_believed_whatever_it_says() {
+async fn invalid_upnp_answers_are_rejected() {
     type Answer = fn(&str) -> String;
     let answers: [Answer; 4] = [
         |_| "\u{0}garbage".to_owned(),
@@ -308,7 +309,7 @@ async fn upnp_is_not_believed_whatever_it_says() {
         |_| "x".repeat(8 << 20),
         |request| upnp(request).replace("203.0.113.9", "239.0.0.1"),
     ];
-    // All at once, since each is searched for again after garbage.
+    // All at once, because each attempt repeats its search after garbage.
     let mut attempts = JoinSet::new();
     for (last, answer) in (20..).zip(answers) {
         attempts.spawn(async move {

@@ -10,7 +10,7 @@ use rakwire_native::endpoint::{Endpoint, Options};
 use rakwire_native::game_protocol::GameProtocol;
 use rakwire_native::raknet::RakNet;
 
-/// A file that is gone when the test is over.
+/// A file that is removed when the test is over.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -37,7 +37,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-/// The cells of a column.
+/// Returns the cells of a column.
 fn column(path: &TemporaryFile, query: Query, name: &str) -> Vec<String> {
     let table = query.run(&path.0).expect("a log");
     let index = table.columns.iter().position(|column| column == name).expect("a column");
@@ -69,7 +69,7 @@ where
 }
 
 #[tokio::test]
-async fn the_datagrams_of_both_protocols_are_written_and_found() {
+async fn datagrams_of_both_protocols_are_recorded_and_queried() {
     let file = TemporaryFile::new("both");
     let log = SqliteLog::open(&file.0, SqliteOptions::default()).expect("a file");
     let raknet = exchange::<RakNet>(&log).await;
@@ -104,7 +104,7 @@ async fn the_datagrams_of_both_protocols_are_written_and_found() {
 }
 
 #[test]
-fn a_log_goes_on_behind_what_its_file_has_and_keeps_the_newest_rows() {
+fn a_log_appends_to_its_file_and_keeps_the_newest_rows() {
     let file = TemporaryFile::new("newest");
     let mut options = SqliteOptions::default();
     options.max_rows = 100;
@@ -123,12 +123,12 @@ fn a_log_goes_on_behind_what_its_file_has_and_keeps_the_newest_rows() {
     let newest: String = database.query_row(newest, [], |row| row.get(0)).expect("a row");
     assert_eq!(newest, format!("data {}", 59 + (2 << 8)));
     let kept = "SELECT count(*) FROM datagrams WHERE bytes IS NOT NULL";
-    assert_eq!(database.query_row(kept, [], |row| row.get::<_, u32>(0)), Ok(0), "no bytes unless told to");
+    assert_eq!(database.query_row(kept, [], |row| row.get::<_, u32>(0)), Ok(0), "no bytes by default");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_was_there_is_for_its_owner_alone_from_then_on() {
+fn an_existing_file_is_restricted_to_its_owner() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     let file = TemporaryFile::new("mode");
@@ -143,7 +143,7 @@ fn a_file_that_was_there_is_for_its_owner_alone_from_then_on() {
 }
 
 #[test]
-fn bytes_are_kept_for_who_asks() {
+fn bytes_are_kept_on_request() {
     let file = TemporaryFile::new("bytes");
     let mut options = SqliteOptions::default();
     options.keep_bytes = true;
@@ -163,14 +163,14 @@ fn bytes_are_kept_for_who_asks() {
     assert_eq!(row, Ok((vec![0x84, 1, 2, 3], "out".to_owned(), "[::1]:2".to_owned(), 4)));
 }
 
-/// The endpoint does not wait: what the queue has no room for is counted, here and in the file.
+/// The endpoint does not wait: records that exceed the queue are counted, here and in the file.
 #[test]
-fn what_a_full_queue_misses_is_counted() {
+fn records_missed_by_a_full_queue_are_counted() {
     let file = TemporaryFile::new("missed");
     let mut options = SqliteOptions::default();
     options.queue = 4;
     let log = SqliteLog::open(&file.0, options).expect("a file");
-    // Nobody can write while this is locked.
+    // Locking the database blocks the writer.
     let mut reader = rusqlite::Connection::open(&file.0).expect("a database");
     let locked = reader.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).expect("a lock");
     let mut datagrams = log.datagrams::<RakNet>(address("127.0.0.1:1"));
@@ -192,7 +192,7 @@ fn what_a_full_queue_misses_is_counted() {
 }
 
 #[test]
-fn a_log_that_fails_says_so_and_holds_nobody_up() {
+fn a_failed_log_reports_the_error_and_does_not_block() {
     let file = TemporaryFile::new("fails");
     let log = SqliteLog::open(&file.0, SqliteOptions::default()).expect("a file");
     rusqlite::Connection::open(&file.0)
@@ -209,7 +209,7 @@ fn a_log_that_fails_says_so_and_holds_nobody_up() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn files_that_are_not_logs_are_refused() {
     let folder = std::env::temp_dir();
     assert!(SqliteLog::open(&folder, SqliteOptions::default()).is_err(), "a folder");
     let file = TemporaryFile::new("text");
@@ -219,7 +219,7 @@ fn what_is_no_log_is_refused() {
     assert_eq!(error.path(), file.0);
     assert!(Query::Kinds.run(&file.0).is_err());
     let nowhere = TemporaryFile::new("nowhere");
-    assert!(Query::Kinds.run(&nowhere.0).is_err() && !nowhere.0.exists(), "a reader makes no file");
+    assert!(Query::Kinds.run(&nowhere.0).is_err() && !nowhere.0.exists(), "a reader creates no file");
     rusqlite::Connection::open(&nowhere.0)
         .expect("a database")
         .execute_batch("CREATE TABLE other (x)")

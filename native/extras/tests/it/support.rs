@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any step here takes on the slowest machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Waits until `condition` holds.

@@ -1,4 +1,4 @@
-//! On a runtime of one thread an answer leaves from the task that sends it.
+//! On a single-threaded runtime, a reply is sent inline by the task that queues it.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -11,14 +11,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::subject::{Subject, client, message, receive, server, until};
 
-/// How long an answer takes at the most that leaves at once.
+/// The longest time that a reply sent inline may take.
 const AT_ONCE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
-/// A client with a runtime of its own, which asks when it may, and tells the lengths of the answers.
+/// A client with its own runtime, which sends a request when permitted, and reports the lengths of the replies.
 fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
-    let (told, answers) = channel();
+    let (reply_lengths, answers) = channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -26,7 +26,7 @@ fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mu
             while may_ask.recv().await.is_some() {
                 connection.send(&message(20, 0), P::RELIABLE).await.expect("an open connection");
                 for _ in ANSWERS {
-                    let _ = told.send(receive(&connection).await.bytes.len());
+                    let _ = reply_lengths.send(receive(&connection).await.bytes.len());
                 }
             }
         });
@@ -34,8 +34,8 @@ fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mu
     Mutex::new(answers)
 }
 
-/// Nothing else runs on this runtime while the test waits for the thread of the client.
-async fn an_answer_leaves_without_the_driver<P: Subject>() {
+/// Nothing else runs on this runtime while the test waits for the client's thread.
+async fn a_reply_is_sent_without_the_driver<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let (go, may_ask) = unbounded_channel();
     let answers = ask::<P>(server.local_addr(), may_ask);
@@ -51,7 +51,7 @@ async fn an_answer_leaves_without_the_driver<P: Subject>() {
         let sent = server.stats().peer.datagrams_sent - before;
         assert!(sent <= 2, "an acknowledgement and a message");
         let mut others = ANSWERS.len();
-        // A question does not always come alone, and what leaves is not always the answer.
+        // A request may arrive with other datagrams, and the datagram sent inline is not always the reply.
         if sent > 0 && answers.lock().expect("no panic").recv_timeout(AT_ONCE) == Ok(ANSWERS[0]) {
             others -= 1;
             direct += 1;
@@ -64,13 +64,13 @@ async fn an_answer_leaves_without_the_driver<P: Subject>() {
 }
 
 #[tokio::test]
-async fn an_answer_of_raknet_leaves_without_the_driver() {
-    // What `block_on` runs comes behind the driver.
-    tokio::spawn(an_answer_leaves_without_the_driver::<RakNet>()).await.expect("no panic");
+async fn a_raknet_reply_is_sent_without_the_driver() {
+    // The future of `block_on` would run after the driver.
+    tokio::spawn(a_reply_is_sent_without_the_driver::<RakNet>()).await.expect("no panic");
 }
 
 #[tokio::test]
-async fn an_answer_of_the_game_protocol_leaves_without_the_driver() {
-    // What `block_on` runs comes behind the driver.
-    tokio::spawn(an_answer_leaves_without_the_driver::<GameProtocol>()).await.expect("no panic");
+async fn a_game_protocol_reply_is_sent_without_the_driver() {
+    // The future of `block_on` would run after the driver.
+    tokio::spawn(a_reply_is_sent_without_the_driver::<GameProtocol>()).await.expect("no panic");
 }

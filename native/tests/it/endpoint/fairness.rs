@@ -1,4 +1,4 @@
-//! Connections that take all they can: nobody else waits for them, and nobody is woken for nothing.
+//! Connections that use all available memory delay no other connection, and cause no spurious wakes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::by_both_protocols;
 use super::subject::{Subject, client, echo, join, message, receive, server, until};
 
 by_both_protocols!(
-    two_that_vanished_do_not_keep_a_third_from_sending,
-    players_go_on_beside_those_that_vanish_and_those_that_are_not_read,
+    two_vanished_clients_do_not_block_sends_to_a_third,
+    players_continue_beside_vanished_and_unread_ones,
     a_message_wakes_no_sender_of_another_connection,
     each_blocked_sender_is_woken_when_its_connection_has_room,
-    a_sender_that_waits_learns_that_its_connection_is_ending,
+    a_waiting_sender_learns_that_its_connection_is_ending,
 );
 
-/// Where clients vanish. A later client at another address has none of their ports, at which the server would take it for the
-/// one that vanished.
+/// The address of clients that vanish. Later clients use another address, so that the server cannot mistake them for a
+/// vanished client with the same port.
 const GONE: &str = "127.0.0.2:0";
 
-/// Connects `count` clients that fall silent without a word, and returns the connections of the server to them.
+/// Connects `count` clients that fall silent, and returns the server's connections to them.
 async fn vanished<P: Subject>(server: &Endpoint<P>, count: usize) -> Vec<Connection<P>> {
     let address = server.local_addr();
     let (ready, go) = (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
@@ -53,16 +53,16 @@ fn connect_and_vanish<P: Subject>(
             clients.push((endpoint, connection));
         }
         let _ = ready.send(());
-        // What ends a handshake is still to be sent.
+        // The end of the handshake has yet to be sent.
         go.await.expect("the test says when");
         clients
     });
-    // The tasks go first, and with them the sockets: nothing says good-bye.
+    // Dropping the runtime drops the tasks and then the sockets, so no disconnect is sent.
     drop(runtime);
     drop(clients);
 }
 
-/// A server whose silent clients stay for the whole test.
+/// Binds a server that keeps its silent clients for the whole test.
 async fn patient_server<P: Subject>() -> Endpoint<P> {
     server::<P>(|options| {
         P::set_timeout(&mut options.config, Duration::from_secs(300));
@@ -82,7 +82,7 @@ fn fill<P: Subject>(connection: &Connection<P>) -> SendError {
     error
 }
 
-async fn two_that_vanished_do_not_keep_a_third_from_sending<P: Subject>() {
+async fn two_vanished_clients_do_not_block_sends_to_a_third<P: Subject>() {
     let options = Options::<P>::server(1_000).expect("entropy");
     let server = super::subject::bind(options).await;
     let gone = vanished(&server, 2).await;
@@ -96,12 +96,12 @@ async fn two_that_vanished_do_not_keep_a_third_from_sending<P: Subject>() {
         assert_eq!(receive(&here).await.bytes, message(10_000, number));
         here.send(&message(1, 0), P::RELIABLE).await.expect("an open connection");
         receive(&there).await;
-        // The acknowledgement may come behind the answer.
+        // The acknowledgement may come after the reply.
         until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
     }
 }
 
-async fn players_go_on_beside_those_that_vanish_and_those_that_are_not_read<P: Subject>() {
+async fn players_continue_beside_vanished_and_unread_ones<P: Subject>() {
     let server = server::<P>(|options| options.receive_queue = 10_000).await;
     let gone = vanished(&server, 10).await;
     let mut unread = Vec::new();
@@ -146,7 +146,8 @@ async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
     let turn = async |number| {
         there.send(&message(100, number), P::RELIABLE).await.expect("an open connection");
         assert_eq!(receive(&there).await.bytes, message(100, number));
-        // The acknowledgement may come behind the answer, and the next message would wait for the room of this one.
+        // The acknowledgement may come after the reply, and the next message would wait for the room that this one
+        // uses.
         until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
     };
     turn(0).await;
@@ -154,8 +155,8 @@ async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
     for number in 0..200 {
         turn(number).await;
     }
-    // Each message would wake one at least. What is left of the handshakes of those that vanished leaves room for their senders, and so do
-    // lost datagrams that probed the path to each of them, of which there are more the longer this takes.
+    // Otherwise each message would wake at least one sender. Some wakes are expected: the end of a vanished client's
+    // handshake frees room for its senders, and so do lost path probes, of which there are more the longer this takes.
     let wakes = server.stats().sender_wakes - before;
     assert!(wakes < 100, "{wakes} of 200");
     senders.iter().for_each(tokio::task::JoinHandle::abort);
@@ -170,7 +171,7 @@ async fn each_blocked_sender_is_woken_when_its_connection_has_room<P: Subject>()
     .await;
     let (here, there) = join(&client, &server).await;
     let here = std::sync::Arc::new(here);
-    // Several tasks wait for one connection; one of them gives up.
+    // Several tasks wait for one connection; one of them stops waiting.
     let given_up = {
         let here = std::sync::Arc::clone(&here);
         tokio::spawn(async move { while here.send(&message(400, 0), P::UNRELIABLE).await.is_ok() {} })
@@ -196,7 +197,7 @@ async fn each_blocked_sender_is_woken_when_its_connection_has_room<P: Subject>()
     }
 }
 
-async fn a_sender_that_waits_learns_that_its_connection_is_ending<P: Subject>() {
+async fn a_waiting_sender_learns_that_its_connection_is_ending<P: Subject>() {
     let server = patient_server::<P>().await;
     let connection = std::sync::Arc::new(vanished(&server, 1).await.remove(0));
     fill(&connection);

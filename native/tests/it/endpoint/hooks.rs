@@ -17,14 +17,14 @@ by_both_protocols!(
     a_hook_filters_both_ways,
     a_plugin_is_attached_at_run_time,
     a_shared_hook_is_changed_at_run_time,
-    a_connection_used_inside_of_with_panics,
-    a_connection_used_inside_of_its_own_hook_panics,
-    a_shared_hook_used_inside_of_its_own_method_panics,
-    an_endpoint_goes_on_when_its_hook_panics,
-    handles_may_be_dropped_inside_of_with
+    using_a_connection_inside_with_panics,
+    using_a_connection_inside_its_own_hook_panics,
+    using_a_shared_hook_inside_its_own_method_panics,
+    an_endpoint_continues_after_its_hook_panics,
+    handles_may_be_dropped_inside_with
 );
 
-/// Drops the first datagram with a message that arrives, once.
+/// Drops the first received datagram with a message, once.
 #[derive(Default)]
 struct Gap {
     has_dropped: bool,
@@ -51,7 +51,7 @@ async fn a_hook_sees_every_datagram_and_may_drop_it<P: Subject>() {
     assert!(P::has_resent(&here.stats().expect("an open connection")));
 }
 
-/// Lets nothing through that says no.
+/// Drops messages that contain `no`.
 struct Polite;
 
 impl<P: Protocol> Hook<P> for Polite {
@@ -118,11 +118,11 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90three");
 }
 
-/// Greets whoever is connected, and tells the application of each message of its own.
+/// Greets each new connection, and notifies the application of messages of its own.
 #[derive(Default)]
 pub(crate) struct Greeter {
     ungreeted: Vec<ConnectionId>,
-    untold: Vec<ConnectionId>,
+    unannounced: Vec<ConnectionId>,
 }
 
 impl<P: Protocol> Plugin<P> for Greeter {
@@ -148,14 +148,14 @@ impl<P: Protocol> Plugin<P> for Greeter {
         _delivery: P::Delivery,
         _message: &dyn Chunks,
     ) -> Verdict {
-        self.untold.push(id);
+        self.unannounced.push(id);
         Verdict::Drop
     }
 
     fn inject(&mut self, _of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
-        let Some(id) = self.untold.first().copied() else { return };
+        let Some(id) = self.unannounced.first().copied() else { return };
         if take(Injected { id, delivery: P::Delivery::default(), message: b"\x90it has answered" }) {
-            self.untold.remove(0);
+            self.unannounced.remove(0);
         }
     }
 
@@ -184,14 +184,14 @@ async fn a_plugin_is_attached_at_run_time<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x85hello");
 }
 
-/// The text of the panic of `act`.
+/// Returns the panic text of `act`.
 fn panic_of(act: impl FnOnce()) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).expect_err("a panic");
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a text")
 }
 
-async fn a_connection_used_inside_of_with_panics<P: Subject>() {
+async fn using_a_connection_inside_with_panics<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
@@ -209,12 +209,12 @@ async fn a_connection_used_inside_of_with_panics<P: Subject>() {
         let text = panic_of(|| muted.with(|_| act()));
         assert!(text.contains("inside") && text.contains("SharedHook::with"), "{name}: {text}");
     }
-    // Nothing is held any more.
+    // No lock is held any more.
     there.send(b"\x90still here", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&here).await.bytes, b"\x90still here");
 }
 
-/// Sends from inside of its method by a handle of its own endpoint.
+/// Sends on its own endpoint from inside its method.
 struct Reentrant<P: Protocol> {
     connection: Option<rakwire_native::endpoint::Connection<P>>,
     panics: std::sync::mpsc::Sender<String>,
@@ -230,7 +230,7 @@ impl<P: Subject> Hook<P> for Reentrant<P> {
     }
 }
 
-async fn a_connection_used_inside_of_its_own_hook_panics<P: Subject>() {
+async fn using_a_connection_inside_its_own_hook_panics<P: Subject>() {
     let (panics, texts) = std::sync::mpsc::channel();
     let reentrant = SharedHook::new(Reentrant::<P> { connection: None, panics });
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), reentrant.clone());
@@ -245,7 +245,7 @@ async fn a_connection_used_inside_of_its_own_hook_panics<P: Subject>() {
     assert!(text.contains("inside a method of its own hook"), "{text}");
 }
 
-/// Uses itself inside of its method, which is a deadlock by any other lock.
+/// Uses itself inside its method, which would deadlock on an ordinary lock.
 struct Recursive {
     itself: Option<SharedHook<Self>>,
     panics: std::sync::mpsc::Sender<String>,
@@ -260,7 +260,7 @@ impl<P: Subject> Hook<P> for Recursive {
     }
 }
 
-async fn a_shared_hook_used_inside_of_its_own_method_panics<P: Subject>() {
+async fn using_a_shared_hook_inside_its_own_method_panics<P: Subject>() {
     let (panics, texts) = std::sync::mpsc::channel();
     let recursive = SharedHook::new(Recursive { itself: None, panics });
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), recursive.clone());
@@ -276,7 +276,7 @@ async fn a_shared_hook_used_inside_of_its_own_method_panics<P: Subject>() {
     recursive.with(|recursive| recursive.itself = None);
 }
 
-/// Cannot cope with one message, nor with the time after it.
+/// Panics on one message, and in the next `update`.
 #[derive(Default)]
 struct Faulty {
     has_failed: bool,
@@ -300,14 +300,14 @@ impl<P: Protocol> Hook<P> for Faulty {
     }
 }
 
-async fn an_endpoint_goes_on_when_its_hook_panics<P: Subject>() {
+async fn an_endpoint_continues_after_its_hook_panics<P: Subject>() {
     let options = Options::<P>::server(1).expect("entropy");
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Faulty::default());
     let (server, client) = (server.await.expect("a free port"), client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     here.send(b"\x90bad", P::RELIABLE).await.expect("an open connection");
     here.send(b"\x90good", P::RELIABLE).await.expect("an open connection");
-    assert_eq!(receive(&there).await.bytes, b"\x90good", "what the hook could not decide about is dropped");
+    assert_eq!(receive(&there).await.bytes, b"\x90good", "the message on which the hook panicked is dropped");
     there.send(b"\x90still here", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&here).await.bytes, b"\x90still here");
     let panics = server.stats().hook_panics;
@@ -316,7 +316,7 @@ async fn an_endpoint_goes_on_when_its_hook_panics<P: Subject>() {
     there.closed().await;
 }
 
-async fn handles_may_be_dropped_inside_of_with<P: Subject>() {
+async fn handles_may_be_dropped_inside_with<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");

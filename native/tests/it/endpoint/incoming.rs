@@ -1,4 +1,4 @@
-//! Clients about which the application decides.
+//! Admission of clients by the application.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::subject::{Subject, client, join, message, receive, server, until};
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    nobody_is_let_in_before_the_application_says_so,
-    a_refused_client_learns_it,
-    an_ignored_client_hears_nothing,
-    clients_beyond_the_backlog_are_not_kept,
-    a_closed_endpoint_decides_about_nobody,
+    no_client_is_admitted_before_the_application_decides,
+    a_refused_client_is_notified,
+    an_ignored_client_gets_no_reply,
+    clients_beyond_the_backlog_are_dropped,
+    a_closed_endpoint_admits_no_waiting_client,
 );
 
 async fn deferring<P: Subject>(backlog: usize) -> Endpoint<P> {
@@ -29,7 +29,7 @@ async fn impatient<P: Subject>() -> Endpoint<P> {
     client::<P>(|options| P::set_timeout(&mut options.config, Duration::from_millis(500))).await
 }
 
-async fn nobody_is_let_in_before_the_application_says_so<P: Subject>() {
+async fn no_client_is_admitted_before_the_application_decides<P: Subject>() {
     let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
     let accept = async {
         let incoming = server.incoming().await.expect("a client");
@@ -42,7 +42,7 @@ async fn nobody_is_let_in_before_the_application_says_so<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, message(10, 0));
 }
 
-/// In the Game Protocol a client may count as connected before it learns that it is not.
+/// A Game Protocol client may consider itself connected before it learns of the refusal.
 async fn learns_that_it_is_refused<P: Subject>(client: &Endpoint<P>, server: &Endpoint<P>) {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
@@ -50,12 +50,12 @@ async fn learns_that_it_is_refused<P: Subject>(client: &Endpoint<P>, server: &En
     }
 }
 
-async fn a_refused_client_learns_it<P: Subject>() {
+async fn a_refused_client_is_notified<P: Subject>() {
     let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
-    // What is dropped is refused.
+    // Dropping an `Incoming` refuses it.
     let ways: [fn(Incoming<P>); 2] = [Incoming::refuse, drop];
     for decide in ways {
-        // A client of the Game Protocol asks again until it hears of the decision.
+        // A Game Protocol client retries until it learns of the decision.
         let decide_each = async {
             while let Some(incoming) = server.incoming().await {
                 decide(incoming);
@@ -70,7 +70,7 @@ async fn a_refused_client_learns_it<P: Subject>() {
     assert_eq!(server.stats().connections, 0);
 }
 
-async fn an_ignored_client_hears_nothing<P: Subject>() {
+async fn an_ignored_client_gets_no_reply<P: Subject>() {
     let (server, client) = (deferring::<P>(8).await, impatient::<P>().await);
     let ignoring = server.clone();
     let ignoring = tokio::spawn(async move {
@@ -81,7 +81,7 @@ async fn an_ignored_client_hears_nothing<P: Subject>() {
     match client.connect(server.local_addr()).await {
         Err(error) => assert_eq!(error, ConnectError::Failed(P::STUCK)),
         Ok(connection) => {
-            // A client of the Game Protocol counts as connected when it is challenged.
+            // A Game Protocol client considers itself connected when it is challenged.
             let sent = connection.send(&message(10, 0), P::RELIABLE).await;
             assert!(matches!(sent, Ok(_) | Err(SendError::NotConnected)), "{sent:?}");
             let end = tokio::time::timeout(DEADLINE, connection.closed()).await;
@@ -93,7 +93,7 @@ async fn an_ignored_client_hears_nothing<P: Subject>() {
     ignoring.await.expect("no panic");
 }
 
-async fn clients_beyond_the_backlog_are_not_kept<P: Subject>() {
+async fn clients_beyond_the_backlog_are_dropped<P: Subject>() {
     let server = deferring::<P>(1).await;
     let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let address = server.local_addr();
@@ -109,7 +109,7 @@ async fn clients_beyond_the_backlog_are_not_kept<P: Subject>() {
     second.abort();
 }
 
-async fn a_closed_endpoint_decides_about_nobody<P: Subject>() {
+async fn a_closed_endpoint_admits_no_waiting_client<P: Subject>() {
     let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
     let address = server.local_addr();
     let attempt = tokio::spawn(async move { client.connect(address).await });

@@ -1,4 +1,4 @@
-//! How connections and endpoints begin and end.
+//! The beginning and the end of connections and endpoints.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use super::subject::{
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    an_end_comes_after_what_was_sent,
-    a_last_message_arrives_before_the_end,
+    a_connection_ends_after_its_messages_are_delivered,
+    a_final_message_arrives_before_the_end,
     the_round_trip_time_is_measured_until_the_end,
-    a_dropped_connection_ends_at_the_other_peer_too,
+    dropping_a_connection_ends_it_for_the_peer,
     a_connection_outlives_its_endpoint,
     connecting_can_fail,
-    addresses_that_cannot_be_bound_are_named,
+    bind_errors_contain_the_address,
     a_dropped_attempt_ends,
     closing_ends_everything_in_order,
-    many_clients_share_an_endpoint_which_ends_them_all,
-    whoever_finds_no_place_to_wait_is_turned_away,
+    closing_an_endpoint_ends_all_its_connections,
+    clients_beyond_the_accept_queue_are_refused,
     the_last_handle_of_a_connection_closes_it,
     the_last_handle_of_an_endpoint_stops_accepting,
-    everyone_who_waits_for_the_end_learns_why,
-    trying_takes_what_is_there,
+    all_tasks_waiting_for_the_end_learn_the_reason,
+    non_blocking_calls_return_what_has_arrived,
 );
 
-/// Lets connections end no earlier, however late the other peer is.
+/// Keeps closing connections open until everything is acknowledged, however slow the peer is.
 fn until_all_is_acknowledged<P: Subject>(options: &mut Options<P>) {
     P::set_close_timeout(&mut options.config, DEADLINE);
 }
 
-async fn an_end_comes_after_what_was_sent<P: Subject>() {
+async fn a_connection_ends_after_its_messages_are_delivered<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client(until_all_is_acknowledged::<P>).await);
     let (here, there) = join(&client, &server).await;
     for number in 0..200 {
@@ -58,7 +58,7 @@ async fn an_end_comes_after_what_was_sent<P: Subject>() {
     assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-async fn a_last_message_arrives_before_the_end<P: Subject>() {
+async fn a_final_message_arrives_before_the_end<P: Subject>() {
     let (server, client) = (server(until_all_is_acknowledged::<P>).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     for number in 0..20 {
@@ -70,7 +70,7 @@ async fn a_last_message_arrives_before_the_end<P: Subject>() {
     assert!(here.recv().await.is_none());
     assert_eq!(here.closed_reason(), Some(P::REMOTE));
 
-    // The end does not depend on whether the message can be sent.
+    // The connection is closed even if the message cannot be sent.
     let (here, there) = join(&client, &server).await;
     let empty = there.disconnect_with(&[], P::RELIABLE).await;
     assert_eq!(empty, Err(SendError::Empty));
@@ -79,7 +79,7 @@ async fn a_last_message_arrives_before_the_end<P: Subject>() {
     assert_eq!(there.disconnect_with(b"\x90", P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// It is no less than what the network takes.
+/// It is at least the latency of the network.
 async fn the_round_trip_time_is_measured_until_the_end<P: Subject>() {
     let latency = Duration::from_millis(20);
     let slow =
@@ -97,7 +97,7 @@ async fn the_round_trip_time_is_measured_until_the_end<P: Subject>() {
     assert_eq!(P::rtt(&here), None);
 }
 
-async fn a_dropped_connection_ends_at_the_other_peer_too<P: Subject>() {
+async fn dropping_a_connection_ends_it_for_the_peer<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     drop(here);
@@ -115,13 +115,13 @@ async fn a_connection_outlives_its_endpoint<P: Subject>() {
     assert!(here.recv().await.is_none());
 }
 
-/// The other peer vanishes without a word: its runtime stops.
+/// The peer vanishes without a disconnect: its runtime stops.
 fn a_vanished_peer_is_lost<P: Subject>() {
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
     };
     let (mine, theirs) = (runtime(), runtime());
-    // It is long enough for a handshake on a slow machine.
+    // Long enough for a handshake on a slow machine.
     let timeout = Duration::from_secs(5);
     let server =
         mine.block_on(server(|options: &mut Options<P>| P::set_timeout(&mut options.config, timeout)));
@@ -132,7 +132,7 @@ fn a_vanished_peer_is_lost<P: Subject>() {
         (client, connection)
     });
     mine.block_on(async {
-        // What ends a handshake is sent after the client counts as connected.
+        // The end of the handshake is sent after the client considers itself connected.
         let there = tokio::time::timeout(DEADLINE, server.accept()).await.expect("a connection in time");
         let there = there.expect("an open endpoint");
         theirs.shutdown_background();
@@ -144,16 +144,16 @@ fn a_vanished_peer_is_lost<P: Subject>() {
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_lost() {
+fn a_silent_raknet_peer_is_lost() {
     a_vanished_peer_is_lost::<RakNet>();
 }
 
 #[test]
-fn a_peer_of_the_game_protocol_that_falls_silent_is_lost() {
+fn a_silent_game_protocol_peer_is_lost() {
     a_vanished_peer_is_lost::<GameProtocol>();
 }
 
-/// A client that soon gives up a server that does not answer.
+/// Binds a client that quickly gives up on an unresponsive server.
 async fn impatient<P: Subject>() -> Endpoint<P> {
     client(|options| P::set_timeout(&mut options.config, Duration::from_millis(300))).await
 }
@@ -176,7 +176,7 @@ async fn connecting_can_fail<P: Subject>() {
     assert_eq!(full.connect(silent).await.err(), Some(ConnectError::Full));
 }
 
-async fn addresses_that_cannot_be_bound_are_named<P: Subject>() {
+async fn bind_errors_contain_the_address<P: Subject>() {
     let first = server::<P>(|_| {}).await;
     let taken = Endpoint::<P>::bind(first.local_addr(), Options::client().expect("entropy")).await;
     assert!(matches!(taken, Err(BindError::Socket { .. })));
@@ -197,10 +197,10 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     let client = client::<P>(|_| {}).await;
     let address = server.local_addr();
     let (here, there) = join(&client, &server).await;
-    // One that nobody accepts ends, too.
+    // A connection that is never accepted ends, too.
     let unaccepted = super::subject::client::<P>(|_| {}).await;
     let waiting = unaccepted.connect(address).await.expect("a connection");
-    // The server knows that it is open once everything that its client sent was acknowledged.
+    // The server considers it open once everything that its client sent has been acknowledged.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
     until("all was acknowledged", || has_no_messages(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
@@ -228,7 +228,7 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     assert_eq!(waiting.closed_reason(), Some(P::REMOTE));
 }
 
-async fn many_clients_share_an_endpoint_which_ends_them_all<P: Subject>() {
+async fn closing_an_endpoint_ends_all_its_connections<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let mut clients = Vec::new();
     for _ in 0..20 {
@@ -269,7 +269,7 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     drop(other);
     here.disconnect().await;
     there.closed().await;
-    // The socket is closed by now, or soon. Its port is kept from others, and closed for the client.
+    // The socket is closed by now, or soon. Reserve its port, and close it for the client.
     let mut reserved = None;
     until("the port is free", || {
         reserved = UdpSocket::bind(address).ok();
@@ -283,7 +283,7 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     assert!(P::was_unanswered(&failure), "{failure}");
 }
 
-async fn everyone_who_waits_for_the_end_learns_why<P: Subject>() {
+async fn all_tasks_waiting_for_the_end_learn_the_reason<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client(until_all_is_acknowledged::<P>).await);
     let (here, there) = join(&client, &server).await;
     let (one, two) = (there.clone(), there.clone());
@@ -298,7 +298,7 @@ async fn everyone_who_waits_for_the_end_learns_why<P: Subject>() {
     assert_eq!(there.try_recv(), Err(TryRecvError::Closed));
 }
 
-async fn trying_takes_what_is_there<P: Subject>() {
+async fn non_blocking_calls_return_what_has_arrived<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
     let here = client.connect(server.local_addr()).await.expect("a connection");
@@ -323,11 +323,11 @@ async fn trying_takes_what_is_there<P: Subject>() {
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
 }
 
-async fn whoever_finds_no_place_to_wait_is_turned_away<P: Subject>() {
+async fn clients_beyond_the_accept_queue_are_refused<P: Subject>() {
     let server = server::<P>(|options| options.backlog = 1).await;
     let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let first = one.connect(server.local_addr()).await.expect("a connection");
-    // The first waits once everything that it sent was acknowledged.
+    // The first one is in the queue once everything that it sent has been acknowledged.
     first.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     until("all was acknowledged", || has_no_messages(&one)).await;
     match two.connect(server.local_addr()).await {
@@ -337,7 +337,7 @@ async fn whoever_finds_no_place_to_wait_is_turned_away<P: Subject>() {
         }
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
     }
-    // A client of the Game Protocol repeats its answer until it hears something.
+    // A Game Protocol client repeats its reply until the server answers.
     assert!(server.stats().backlog_full >= 1);
     let there = server.accept().await.expect("the first");
     receive(&there).await;

@@ -15,10 +15,10 @@ by_both_protocols!(
     many_connections_at_once,
     a_broadcast_reaches_all_but_one,
     a_message_right_after_the_handshake_arrives,
-    a_slow_reader_loses_nothing_and_holds_nobody_up,
-    an_application_that_does_not_read_loses_nothing_reliable,
-    try_send_says_when_there_is_no_room,
-    messages_that_are_handed_over_wait_for_room,
+    a_slow_reader_loses_nothing_and_blocks_no_other,
+    reliable_messages_survive_an_application_that_does_not_read,
+    try_send_reports_missing_room,
+    handed_over_messages_wait_for_room,
 );
 
 async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
@@ -37,7 +37,7 @@ async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
     assert_eq!(P::messages(&here.stats().expect("an open connection")), (5, 5));
     let received = deliver_unreliable(&here, &there, &message(5, 0), P::UNRELIABLE).await;
     assert_eq!(received.delivery, P::UNRELIABLE);
-    // Whatever was on its way is given back.
+    // Memory of messages in flight is freed.
     until("all memory is free", || has_no_messages(&client)).await;
 }
 
@@ -85,8 +85,8 @@ async fn many_connections_at_once<P: Subject>() {
     assert!(has_no_messages(&server));
 }
 
-/// Handshakes are handled later than other datagrams. What follows one closely waits with it, or an unreliable message
-/// would be lost.
+/// Handshakes are handled later than other datagrams. A datagram right after one must wait with it, or an unreliable
+/// message would be lost.
 async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     for number in 0..20 {
@@ -98,7 +98,7 @@ async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
     }
 }
 
-async fn a_slow_reader_loses_nothing_and_holds_nobody_up<P: Subject>() {
+async fn a_slow_reader_loses_nothing_and_blocks_no_other<P: Subject>() {
     const MESSAGES: usize = 3_000;
     let server = server::<P>(|options| options.receive_queue = 64 << 10).await;
     let client = client::<P>(|options| {
@@ -116,11 +116,11 @@ async fn a_slow_reader_loses_nothing_and_holds_nobody_up<P: Subject>() {
         slow
     });
     until("the queue is full", || server.stats().receive_queue_full > 0).await;
-    assert!(!sender.is_finished(), "3 MB fit nowhere");
-    // Nobody reads that connection; the other one works.
+    assert!(!sender.is_finished(), "3 MB exceed all queues");
+    // That connection is not read; the other one works.
     quick.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     receive(&quick_reader).await;
-    // And its own way back works, too.
+    // The paused connection can still send, too.
     reader.send(&message(10, 1), P::RELIABLE).await.expect("an open connection");
 
     receive_all(&reader, 1_000, MESSAGES).await;
@@ -128,7 +128,7 @@ async fn a_slow_reader_loses_nothing_and_holds_nobody_up<P: Subject>() {
     assert_eq!(receive(&slow).await.bytes, message(10, 1));
 }
 
-async fn an_application_that_does_not_read_loses_nothing_reliable<P: Subject>() {
+async fn reliable_messages_survive_an_application_that_does_not_read<P: Subject>() {
     let server = server::<P>(|options| options.receive_queue = 10_000).await;
     let client = client::<P>(|options| options.receive_queue = 10_000).await;
     let (here, there) = join(&client, &server).await;
@@ -139,7 +139,7 @@ async fn an_application_that_does_not_read_loses_nothing_reliable<P: Subject>() 
     receive_all(&there, 200, 300).await;
 }
 
-async fn try_send_says_when_there_is_no_room<P: Subject>() {
+async fn try_send_reports_missing_room<P: Subject>() {
     let server = server::<P>(|options| options.receive_queue = 1).await;
     let client = client::<P>(|options| {
         options.capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
@@ -156,8 +156,8 @@ async fn try_send_says_when_there_is_no_room<P: Subject>() {
     receive_all(&there, 400, sent).await;
 }
 
-/// The memory has room for a few of them, and no more.
-async fn messages_that_are_handed_over_wait_for_room<P: Subject>() {
+/// The memory has room for only a few of them.
+async fn handed_over_messages_wait_for_room<P: Subject>() {
     const LENGTH: usize = 100_000;
     const MESSAGES: usize = 8;
     let server = server::<P>(|_| {}).await;
@@ -195,7 +195,7 @@ async fn messages_that_are_handed_over_wait_for_room<P: Subject>() {
 
 /// The longest message of the Game Protocol has 256 chunks.
 #[tokio::test]
-async fn a_message_of_too_many_chunks_is_refused() {
+async fn a_message_with_too_many_chunks_is_refused() {
     let (server, client) = (server::<GameProtocol>(|_| {}).await, client(|_| {}).await);
     let (here, _there) = join(&client, &server).await;
     let sent = here.send(&[0; GameProtocol::LARGE + 1], GameProtocol::RELIABLE).await;

@@ -1,4 +1,4 @@
-//! What a recorder of `metrics` is told.
+//! The values that a `metrics` recorder receives.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -10,8 +10,8 @@ use rakwire::raknet::RakNet;
 
 use super::subject::{Subject, client, join, message, receive, server, until};
 
-/// What was recorded, by names with their labels as in `name{label=value}`. The recorder tells what has changed since it
-/// was last asked, of gauges too.
+/// Recorded values, by name with labels as in `name{label=value}`. The recorder returns changes since the last
+/// snapshot, for gauges as well.
 struct Recorded {
     snapshotter: Snapshotter,
     values: BTreeMap<String, (Option<Unit>, f64)>,
@@ -34,14 +34,14 @@ impl Recorded {
         }
     }
 
-    /// The value by the protocol, and by these labels.
+    /// Returns the value for the protocol and these labels.
     fn value<P: Subject>(&self, name: &str, labels: &str) -> f64 {
         let name = format!("{name}{{protocol={}{labels}}}", P::NAME);
         self.values.get(&name).unwrap_or_else(|| panic!("no {name} in {:#?}", self.values)).1
     }
 }
 
-/// Runs everything on this thread, for which the recorder counts.
+/// Runs everything on this thread, because the recorder is local to it.
 fn record<P: Subject>() {
     let recorder = DebuggingRecorder::new();
     let recorded = Recorded { snapshotter: recorder.snapshotter(), values: BTreeMap::new() };
@@ -50,12 +50,12 @@ fn record<P: Subject>() {
 }
 
 #[test]
-fn raknet_tells_a_recorder_what_it_counts() {
+fn raknet_reports_its_counters_to_a_recorder() {
     record::<RakNet>();
 }
 
 #[test]
-fn the_game_protocol_tells_a_recorder_what_it_counts() {
+fn the_game_protocol_reports_its_counters_to_a_recorder() {
     record::<GameProtocol>();
 }
 
@@ -68,8 +68,8 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     }
     let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     unconnected.send_to(&[1], server.local_addr()).expect("a server");
-    // While they run they tell it every now and then.
-    until("the recorder was told of the junk", || {
+    // Running endpoints report periodically.
+    until("the recorder has counted the junk", || {
         recorded.update();
         recorded.value::<P>("rakwire_dropped_total", ",reason=TooShort") > 0.0
     })
@@ -81,7 +81,7 @@ async fn play<P: Subject>(mut recorded: Recorded) {
     there.closed().await;
     let stats = [client.stats(), server.stats()];
     tokio::join!(client.close(), server.close());
-    // At their end they tell it the rest.
+    // Endpoints report the rest when they end.
     recorded.update();
     let total = |count: fn(&rakwire_native::endpoint::EndpointStats<P>) -> u64| {
         stats.iter().map(|stats| count(stats) as f64).sum::<f64>()

@@ -1,4 +1,4 @@
-//! What endpoints of both protocols do, over loopback. Each test runs by both.
+//! Tests of the generic endpoint over loopback. Each test runs with both protocols.
 
 mod answers;
 mod fairness;
@@ -19,8 +19,8 @@ pub(crate) mod subject;
 #[cfg(target_os = "linux")]
 mod unreachable;
 
-/// Makes tests of each function that is generic over the protocol: by both protocols, on a runtime with several threads and on one
-/// with a single thread, where the driver's tasks run in the order in which they are woken.
+/// Generates tests from each function that is generic over the protocol: with both protocols, on a multi-threaded
+/// runtime and on a single-threaded one, where the driver's tasks run in the order in which they are woken.
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {

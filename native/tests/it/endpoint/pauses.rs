@@ -1,4 +1,4 @@
-//! What becomes of players while nothing runs here: a breakpoint, a paused machine, a file that is written.
+//! Connections across a pause of the whole process, such as a breakpoint, a suspended machine, or a slow file write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +15,15 @@ use super::by_both_protocols;
 use super::subject::{Subject, receive, server};
 use crate::support::DEADLINE;
 
-by_both_protocols!(players_that_keep_sending_outlast_a_pause, players_that_fell_silent_in_a_pause_are_lost);
+by_both_protocols!(players_that_keep_sending_outlast_a_pause, players_that_fall_silent_in_a_pause_are_lost);
 
-/// How long a peer may be silent, and how long nothing runs.
+/// The timeout of silent peers, and the length of a pause.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(1_500);
 /// More than one call reads.
 const PLAYERS: usize = 40;
 
-/// Players in a thread of their own, which send until they are stopped.
+/// Players in their own thread, which send until they are stopped.
 struct Players {
     is_stopped: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -44,7 +44,7 @@ impl Players {
                         }
                     }
                     if let Some(id) = *id {
-                        // A message that finds no room is one of many.
+                        // Messages that find no room can be skipped; there are many.
                         let _ = endpoint.send(id, &[0x90, 1], P::UNRELIABLE);
                     }
                     endpoint.flush();
@@ -71,7 +71,7 @@ fn player<P: Subject>(server: std::net::SocketAddr) -> Player<P> {
     (endpoint, None)
 }
 
-/// Lets nothing run on any thread of the runtime.
+/// Blocks all threads of the runtime.
 async fn pause() {
     let others = Handle::current().metrics().num_workers() - 1;
     let (is_paused, paused) = mpsc::channel();
@@ -82,11 +82,11 @@ async fn pause() {
         ends.push(end);
         tokio::spawn(async move {
             is_paused.send(()).expect("the test waits");
-            // It ends when the test drops the other end.
+            // This returns when the test drops the sender.
             let _ = ended.recv();
         });
     }
-    // On this worker too, which no task of the runtime is on where there are several: the test is one itself.
+    // Block this worker too. With several workers no task of the runtime is on it: it runs the test.
     let here = tokio::spawn(async move {
         for _ in 0..others {
             paused.recv().expect("another worker");
@@ -121,7 +121,7 @@ async fn players_that_keep_sending_outlast_a_pause<P: Subject>() {
     players.stop();
 }
 
-async fn players_that_fell_silent_in_a_pause_are_lost<P: Subject>() {
+async fn players_that_fall_silent_in_a_pause_are_lost<P: Subject>() {
     let server = server::<P>(|options| P::set_timeout(&mut options.config, TIMEOUT)).await;
     let players = Players::start::<P>(server.local_addr());
     let connections = accept_all(&server).await;

@@ -1,4 +1,4 @@
-//! Servers whose clients come through a proxy that names them by PROXY protocol headers.
+//! Servers behind a proxy that announces client addresses by PROXY protocol headers.
 
 use std::net::SocketAddr;
 
@@ -9,18 +9,18 @@ use super::subject::{Subject, client, join, message, receive, server, until};
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    clients_have_the_addresses_that_a_trusted_proxy_names,
-    headers_of_a_sender_that_is_not_trusted_count_for_nothing,
-    a_header_that_cannot_be_read_is_counted,
+    clients_have_the_addresses_announced_by_a_trusted_proxy,
+    headers_from_an_untrusted_sender_are_ignored,
+    a_malformed_header_is_counted,
 );
 
-/// A documentation address (RFC 5737): nothing can be sent there.
+/// A documentation address (RFC 5737), which is unreachable.
 const NAMED: &str = "192.0.2.7:4660";
 
 const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
 
-/// Passes datagrams on in both directions; those of the client begin with the header until the server has answered, as those of
-/// a relay do. Returns where clients reach it.
+/// Forwards datagrams in both directions. Those of the client begin with the header until the server has answered, as
+/// with a relay. Returns the address for clients.
 async fn proxy(server: SocketAddr) -> SocketAddr {
     let front = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let back = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
@@ -47,7 +47,7 @@ async fn proxy(server: SocketAddr) -> SocketAddr {
     address
 }
 
-async fn clients_have_the_addresses_that_a_trusted_proxy_names<P: Subject>() {
+async fn clients_have_the_addresses_announced_by_a_trusted_proxy<P: Subject>() {
     let trusted = "127.0.0.0/8".parse().expect("a network");
     let server = server::<P>(|options| options.trusted_proxies = vec![trusted]).await;
     let proxy = proxy(server.local_addr()).await;
@@ -60,14 +60,14 @@ async fn clients_have_the_addresses_that_a_trusted_proxy_names<P: Subject>() {
         from.send(&message(P::LARGE, 1), P::RELIABLE).await.expect("an open connection");
         assert_eq!(receive(to).await.bytes, message(P::LARGE, 1));
     }
-    // Others come by themselves.
+    // Another client connects directly.
     let other = client::<P>(|_| {}).await;
     let (here, there) = join(&other, &server).await;
     assert_eq!((here.remote(), there.remote()), (server.local_addr(), other.local_addr()));
     assert_eq!(server.stats().proxy_headers_refused, 0);
 }
 
-async fn headers_of_a_sender_that_is_not_trusted_count_for_nothing<P: Subject>() {
+async fn headers_from_an_untrusted_sender_are_ignored<P: Subject>() {
     let trusted = "192.0.2.0/24".parse().expect("a network");
     let server = server::<P>(|options| options.trusted_proxies = vec![trusted]).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
@@ -76,7 +76,7 @@ async fn headers_of_a_sender_that_is_not_trusted_count_for_nothing<P: Subject>()
     assert_eq!((server.stats().connections, server.stats().proxy_headers_refused), (0, 0));
 }
 
-async fn a_header_that_cannot_be_read_is_counted<P: Subject>() {
+async fn a_malformed_header_is_counted<P: Subject>() {
     let trusted = "127.0.0.1/32".parse().expect("a network");
     let server = server::<P>(|options| options.trusted_proxies = vec![trusted]).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");

@@ -1,4 +1,4 @@
-//! One address, several endpoints.
+//! Several endpoints at one address.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -14,18 +14,18 @@ use super::subject::{Subject, client, echo_all, message, receive, until};
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    clients_spread_over_the_shards_of_a_server_and_stay_where_they_are,
-    the_shards_of_a_server_admit_no_more_than_max_incoming_together,
-    the_application_decides_about_the_clients_of_each_shard,
-    a_hook_of_all_shards_tells_their_connections_apart,
+    clients_spread_over_the_shards_and_stay_there,
+    the_shards_together_admit_at_most_max_incoming,
+    the_application_decides_about_clients_of_each_shard,
+    a_hook_of_all_shards_distinguishes_their_connections,
     each_shard_has_a_plugin_of_its_own,
 );
 
 const SHARDS: usize = 4;
-/// So many that all of them on one of four shards is no chance: 1 in 2^62.
+/// Enough clients that all of them landing on one of four shards by chance has a probability of 1 in 2^62.
 const CLIENTS: u16 = 32;
 
-async fn clients_spread_over_the_shards_of_a_server_and_stay_where_they_are<P: Subject>() {
+async fn clients_spread_over_the_shards_and_stay_there<P: Subject>() {
     let options = Options::<P>::server(CLIENTS).expect("random bytes");
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
     let address = shards.first().expect("a shard").local_addr();
@@ -48,7 +48,7 @@ async fn clients_spread_over_the_shards_of_a_server_and_stay_where_they_are<P: S
     assert!(counts.iter().filter(|count| **count > 0).count() > 1, "{counts:?}");
 }
 
-async fn the_shards_of_a_server_admit_no_more_than_max_incoming_together<P: Subject>() {
+async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
     let options = Options::<P>::server(8).expect("random bytes");
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
     let address = shards.first().expect("a shard").local_addr();
@@ -60,18 +60,18 @@ async fn the_shards_of_a_server_admit_no_more_than_max_incoming_together<P: Subj
     }
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     until("eight are there", || count() == 8).await;
-    // To a client of the Game Protocol its connection is open before the server says that there is no place, and until then
-    // it repeats what it wants to be let in for.
+    // A Game Protocol client considers its connection open before the server refuses it for lack of a slot, and until
+    // then it repeats the message for which it wants to be admitted.
     let open = || {
         let connections = clients.iter().filter_map(|(_, connection)| connection.as_ref().ok());
         connections.filter(|connection| connection.closed_reason().is_none())
     };
-    until("all others know that there is no place", || open().count() == 8).await;
-    // One that leaves makes room for another.
+    until("all others are refused", || open().count() == 8).await;
+    // A client that leaves makes room for another.
     open().next().expect("eight of them").disconnect().await;
     until("one has left", || count() < 8).await;
     let late = client::<P>(|_| {}).await;
-    // A repetition that was under way still may take the place, but its client, which has gone, does not keep it.
+    // A repetition in flight may still take the slot, but its client has gone and does not keep it.
     let find_place = async {
         loop {
             if let Ok(connection) = late.connect(address).await
@@ -86,7 +86,8 @@ async fn the_shards_of_a_server_admit_no_more_than_max_incoming_together<P: Subj
     until("eight are there again", || count() == 8).await;
 }
 
-/// Whether what a client sends is acknowledged: its connection may have opened before the server says that there is no place.
+/// Returns true if the client's messages are acknowledged: its connection may have opened before the server refuses it
+/// for lack of a slot.
 async fn is_let_in<P: Subject>(connection: &Connection<P>) -> bool {
     if connection.send(&message(10, 0), P::RELIABLE).await.is_err() {
         return false;
@@ -96,9 +97,9 @@ async fn is_let_in<P: Subject>(connection: &Connection<P>) -> bool {
     connection.closed_reason().is_none()
 }
 
-/// Each shard asks about the clients that come to it. Those who are let in count for all shards, also where the
-/// application would let in another one.
-async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
+/// Each shard requests decisions about the clients that reach it. Admitted clients count for all shards, even where the
+/// application would admit another one.
+async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
     let mut options = Options::<P>::server(CLIENTS / 2).expect("random bytes");
     options.defer_incoming = true;
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
@@ -119,7 +120,7 @@ async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     for number in 0..=CLIENTS {
         let client = client::<P>(|_| {}).await;
-        // Every second one, and so one more than there are places.
+        // Every second client, and therefore one more than there are slots.
         if number % 2 == 0 {
             welcome.lock().expect("no panic").insert(client.local_addr());
         }
@@ -129,20 +130,21 @@ async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
                 clients.push((client, connection));
                 until("it is let in", || count() == clients.len()).await;
             }
-            // A client of the Game Protocol learns it later.
+            // A Game Protocol client learns of it later.
             Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
             Err(error) => assert!(!is_let_in, "client {number}: {error}"),
         }
     }
     assert_eq!(clients.len(), usize::from(CLIENTS / 2));
     assert!(clients.iter().all(|(_, connection)| connection.closed_reason().is_none()));
-    assert!(asked.lock().expect("no panic").len() > 1, "one shard alone was asked");
+    assert!(asked.lock().expect("no panic").len() > 1, "only one shard requested decisions");
 }
 
-/// A client, its connection and the server's end of it.
+/// A client, its connection and the server's end of the connection.
 type Joined<P> = (Endpoint<P>, Connection<P>, Connection<P>);
 
-/// A server whose endpoints have hooks, and as many clients as there is room for, with the shard that each came to.
+/// Binds a server whose endpoints have hooks, and connects as many clients as there is room for, each with the shard
+/// that it reached.
 async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     hook: impl FnMut(usize) -> H,
 ) -> (Vec<Endpoint<P>>, Vec<(usize, Joined<P>)>) {
@@ -169,8 +171,8 @@ async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     (shards, joined)
 }
 
-/// A hook that all shards share knows a connection by its id, and takes no other one for it.
-async fn a_hook_of_all_shards_tells_their_connections_apart<P: Subject>() {
+/// A hook shared by all shards identifies a connection by its id, and never mistakes it for another.
+async fn a_hook_of_all_shards_distinguishes_their_connections<P: Subject>() {
     let muted = SharedHook::new(Muted::default());
     let (_shards, joined) = joined_shards::<P, _>(|_| muted.clone()).await;
     let ids: HashSet<_> = joined.iter().map(|(_, (_, _, there))| there.id()).collect();
@@ -198,7 +200,7 @@ async fn each_shard_has_a_plugin_of_its_own<P: Subject>() {
     }
 }
 
-/// A RakNet server of several shards, and the shard that each of many clients comes to.
+/// Binds a RakNet server of several shards.
 async fn raknet_shards(change: impl FnOnce(&mut Options<RakNet>)) -> Vec<Endpoint<RakNet>> {
     let mut options = Options::<RakNet>::server(64).expect("random bytes");
     change(&mut options);
@@ -216,9 +218,9 @@ const fn refusal(why: Refusal) -> Option<ConnectError<ConnectFailure>> {
     Some(ConnectError::Failed(ConnectFailure::Refused(why)))
 }
 
-/// The same GUID from 32 ports, which come to all shards: one is let in.
+/// The same GUID connects from 32 ports, which reach all shards: one is admitted.
 #[tokio::test]
-async fn the_shards_of_a_raknet_server_let_a_guid_in_once() {
+async fn the_shards_admit_a_guid_once() {
     let shards = raknet_shards(|_| {}).await;
     let first = client::<RakNet>(|options| options.config.guid = Guid(7)).await;
     let _connection = first.connect(shards[0].local_addr()).await.expect("a connection");
@@ -229,7 +231,7 @@ async fn the_shards_of_a_raknet_server_let_a_guid_in_once() {
 }
 
 #[tokio::test]
-async fn a_ban_and_a_password_at_one_shard_count_at_all() {
+async fn a_ban_or_password_at_one_shard_applies_to_all() {
     let shards = raknet_shards(|options| options.config.pongs_per_network = 1_000).await;
     shards[1].ban("127.0.0.1".parse().expect("a pattern"), None).expect("room");
     for _ in 0..CLIENTS {
@@ -252,7 +254,7 @@ async fn a_ban_and_a_password_at_one_shard_count_at_all() {
 }
 
 #[tokio::test]
-async fn the_shards_of_a_raknet_server_have_one_guid() {
+async fn the_shards_of_a_raknet_server_share_one_guid() {
     let options = Options::<RakNet>::server(8).expect("random bytes");
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
     assert_eq!(shards.len(), SHARDS);

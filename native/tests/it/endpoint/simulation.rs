@@ -1,4 +1,4 @@
-//! Connections through a bad network.
+//! Connections over a lossy network.
 
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
@@ -31,7 +31,7 @@ async fn everything_reliable_arrives_through<P: Subject>(networks: [&str; 2], co
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_promised_arrives_through_a_bad_network() {
+async fn promised_messages_arrive_over_a_bad_network() {
     let networks = ["loss=5%,latency=4ms,jitter=2ms,duplicate=2%,reorder=2%,seed=3", ""];
     everything_reliable_arrives_through::<RakNet>(networks, 1_000).await;
     everything_reliable_arrives_through::<GameProtocol>(networks, 1_000).await;
@@ -45,7 +45,7 @@ async fn everything_reliable_arrives_over_a_lossy_network() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_datagrams_of_a_closed_endpoint_pass_through_a_slow_network() {
+async fn a_closed_endpoint_flushes_its_simulated_network() {
     the_end_arrives::<RakNet>().await;
     the_end_arrives::<GameProtocol>().await;
 }

@@ -1,4 +1,4 @@
-//! Sockets of the application's own, and sockets that are replaced.
+//! Sockets provided by the application, and sockets that are replaced.
 
 use std::net::UdpSocket;
 
@@ -10,7 +10,7 @@ use super::subject::{Subject, client, echo_all, join, numbered, receive, receive
 by_both_protocols!(
     connections_survive_a_socket_at_the_same_address,
     an_endpoint_connects_from_its_new_socket,
-    a_closed_endpoint_takes_no_socket,
+    a_closed_endpoint_rejects_a_socket,
 );
 
 fn socket() -> UdpSocket {
@@ -54,7 +54,7 @@ async fn an_endpoint_connects_from_its_new_socket<P: Subject>() {
     UdpSocket::bind(before).expect("the address is free");
 }
 
-async fn a_closed_endpoint_takes_no_socket<P: Subject>() {
+async fn a_closed_endpoint_rejects_a_socket<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     server.close().await;
     assert!(server.rebind(socket()).is_err());

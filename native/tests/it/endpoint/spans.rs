@@ -1,4 +1,4 @@
-//! What a subscriber of `tracing` is told.
+//! The spans and events that a `tracing` subscriber receives.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 use super::subject::{Subject, client, join, message, receive, server, until};
 
-/// Collects what is told on this thread.
+/// Collects events of this thread.
 #[derive(Clone, Default)]
 pub(crate) struct Collector(Arc<Mutex<Vec<u8>>>);
 
@@ -30,8 +30,8 @@ impl io::Write for Collector {
 
 impl Collector {
     pub(crate) fn start() -> (Self, DefaultGuard) {
-        // Of a single subscriber `tracing` asks the thread that comes to a line of code first, and that may be one of
-        // another test, which has none. With a second one it asks all that there are.
+        // With a single subscriber, `tracing` queries only the thread that reaches a line of code first, which may be
+        // that of another test without a subscriber. With a second one it queries all of them.
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
         LazyLock::force(&SECOND);
         let collector = Self::default();
@@ -47,7 +47,7 @@ impl Collector {
         (collector, tracing::subscriber::set_default(subscriber))
     }
 
-    /// The lines of this library, without its name.
+    /// Returns the lines of this library, without its name.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8");
         let ours = text.lines().filter(|line| line.contains("rakwire_native: "));
@@ -60,19 +60,19 @@ impl Collector {
 }
 
 #[tokio::test]
-async fn raknet_tells_the_life_of_a_connection_in_its_span() {
+async fn raknet_records_the_life_of_a_connection_in_its_span() {
     let guid = |endpoint: &rakwire_native::Endpoint| format!(" guid={}", endpoint.guid());
-    the_life_of_a_connection_is_told::<RakNet>(guid).await;
+    the_life_of_a_connection_is_recorded::<RakNet>(guid).await;
 }
 
 #[tokio::test]
-async fn the_game_protocol_tells_the_life_of_a_connection_in_its_span() {
-    the_life_of_a_connection_is_told::<GameProtocol>(|_| String::new()).await;
+async fn the_game_protocol_records_the_life_of_a_connection_in_its_span() {
+    the_life_of_a_connection_is_recorded::<GameProtocol>(|_| String::new()).await;
 }
 
-/// Clients that know no cookies never get in where one is asked for, and say nothing of it.
+/// Clients without cookie support can never connect if a cookie is required, and send no sign of it.
 #[tokio::test]
-async fn clients_that_return_no_cookie_are_told_of_once() {
+async fn clients_that_return_no_cookie_are_reported_once() {
     let (collector, _guard) = Collector::start();
     let server = server::<RakNet>(|options| options.config.cookies = CookiePolicy::Required).await;
     let client = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -87,14 +87,14 @@ async fn clients_that_return_no_cookie_are_told_of_once() {
         client.send_to(request, server.local_addr()).expect("a server");
         until("the request was dropped", || dropped() >= count).await;
     }
-    // What happens next in the driver is later than what it has written.
+    // The next step of the driver comes after it has logged the advice.
     join(&super::subject::client::<RakNet>(|_| {}).await, &server).await;
     let lines = collector.lines();
     let advice = lines.iter().filter(|line| line.contains("does not return its cookie"));
     assert_eq!(advice.count(), 1, "{lines:#?}");
 }
 
-async fn the_life_of_a_connection_is_told<P: Subject>(
+async fn the_life_of_a_connection_is_recorded<P: Subject>(
     guid: fn(&rakwire_native::endpoint::Endpoint<P>) -> String,
 ) {
     let (collector, _guard) = Collector::start();
@@ -118,7 +118,7 @@ async fn the_life_of_a_connection_is_told<P: Subject>(
     ] {
         assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
     }
-    // Neither a message nor what comes without a connection is worth a line.
+    // Neither a message nor a datagram without a connection is logged.
     let lines = collector.lines().len();
     for number in 0..50 {
         here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
@@ -148,7 +148,7 @@ async fn the_life_of_a_connection_is_told<P: Subject>(
 }
 
 #[tokio::test]
-async fn what_becomes_of_clients_is_told() {
+async fn admission_decisions_are_logged() {
     let (collector, _guard) = Collector::start();
     let server = server::<RakNet>(|options| options.defer_incoming = true).await;
     let client = client::<RakNet>(|_| {}).await;
@@ -176,9 +176,9 @@ async fn what_becomes_of_clients_is_told() {
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
 }
 
-/// The client learns that the server wants another password; why is for the server to write down.
+/// The client learns only that its password was wrong; the server logs the reason.
 #[tokio::test]
-async fn a_refused_client_is_written_down_with_the_reason() {
+async fn a_refused_client_is_logged_with_the_reason() {
     let (collector, _guard) = Collector::start();
     let server = server::<RakNet>(|_| {}).await;
     let client = client::<RakNet>(|_| {}).await;
@@ -189,12 +189,12 @@ async fn a_refused_client_is_written_down_with_the_reason() {
     assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
 }
 
-/// Whom datagrams go to may be forged, as in a ping, and every one of them may fail.
+/// The destination of a datagram may be forged, as with pings, and every send may fail.
 #[tokio::test]
-async fn failed_sends_are_counted_and_few_are_told() {
+async fn failed_sends_are_all_counted_and_rarely_logged() {
     const SENDS: usize = 200;
     let (collector, _guard) = Collector::start();
-    // Its socket reaches nobody beyond this machine.
+    // Its socket is bound to loopback, so it reaches no other machine.
     let endpoint = client::<RakNet>(|_| {}).await;
     let nobody = SocketAddr::from(([192, 0, 2, 1], 9));
     for _ in 0..SENDS {
@@ -202,6 +202,6 @@ async fn failed_sends_are_counted_and_few_are_told() {
     }
     until("all of them have failed", || endpoint.stats().send_failures >= SENDS as u64).await;
     let lines = collector.lines();
-    let told = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
-    assert!((1..SENDS / 2).contains(&told), "{lines:#?}");
+    let logged = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
+    assert!((1..SENDS / 2).contains(&logged), "{lines:#?}");
 }

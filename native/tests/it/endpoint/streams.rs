@@ -12,11 +12,11 @@ use super::subject::{Subject, client, join, numbered, server};
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    a_sink_waits_for_room_and_its_end_is_that_of_the_stream,
-    a_closed_connection_takes_nothing
+    a_sink_waits_for_room_and_closing_it_ends_the_stream,
+    a_closed_connection_accepts_no_message
 );
 
-async fn a_sink_waits_for_room_and_its_end_is_that_of_the_stream<P: Subject>() {
+async fn a_sink_waits_for_room_and_closing_it_ends_the_stream<P: Subject>() {
     const MESSAGES: usize = 300;
     let server = server::<P>(|_| {}).await;
     let client = client::<P>(|options| {
@@ -46,7 +46,7 @@ async fn a_sink_waits_for_room_and_its_end_is_that_of_the_stream<P: Subject>() {
     assert_eq!(sending.await.expect("no panic"), Ok(()));
 }
 
-async fn a_closed_connection_takes_nothing<P: Subject>() {
+async fn a_closed_connection_accepts_no_message<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, _there) = join(&client, &server).await;
     let mut sink = here.message_sink();

@@ -1,4 +1,4 @@
-//! The protocol under test, and endpoints that speak it.
+//! The protocol under test, and its endpoints.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use rakwire_native::raknet::{self, Delivery};
 use crate::support::DEADLINE;
 
 const LOCAL: &str = "127.0.0.1:0";
-/// After this time an unreliable message counts as lost.
+/// The time after which an unreliable message is considered lost.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
-/// What the tests need to know of a protocol.
+/// Properties of a protocol that the tests need.
 pub(crate) trait Subject: Protocol {
-    /// In order, if the protocol knows any.
+    /// Reliable, and ordered if the protocol supports it.
     const RELIABLE: Self::Delivery;
     const UNRELIABLE: Self::Delivery;
     const IS_ORDERED: bool;
-    /// Bytes of the longest message of a test.
+    /// Length of the longest test message in bytes.
     const LARGE: usize;
-    /// The ends of a connection.
+    /// Reasons for the end of a connection.
     const LOCAL: Self::DisconnectReason;
     const REMOTE: Self::DisconnectReason;
     const LOST: Self::DisconnectReason;
     const NO_ANSWER: Self::ConnectFailure;
     #[cfg(target_os = "linux")]
     const UNREACHABLE: Self::ConnectFailure;
-    /// Of a handshake that was answered and went no further.
+    /// The failure of a handshake that was answered but went no further.
     const STUCK: Self::ConnectFailure;
 
-    /// Lets connections open and last although threads are late.
+    /// Makes connections open and last although threads are slow.
     fn be_patient(config: &mut Self::Config);
-    /// Lets a silent peer be lost, or a server that does not answer be given up, after this time.
+    /// Sets the time after which a silent peer is lost, or an unresponsive server is given up.
     fn set_timeout(config: &mut Self::Config, timeout: Duration);
-    /// Lets connections open although datagrams get lost.
+    /// Makes connections open although datagrams are lost.
     fn resend_handshakes(config: &mut Self::Config);
-    /// Lets a connection that ends wait this long for what was sent to be acknowledged.
+    /// Sets how long a closing connection waits for acknowledgements.
     fn set_close_timeout(config: &mut Self::Config, timeout: Duration);
-    /// Lets an unreliable message wait this long to be sent.
+    /// Sets how long an unreliable message waits to be sent.
     fn set_unreliable_timeout(config: &mut Self::Config, timeout: Duration);
-    /// Messages that were sent and received on a connection.
+    /// Returns the numbers of messages sent and received on a connection.
     fn messages(stats: &Self::ConnectionStats) -> (u64, u64);
     fn has_resent(stats: &Self::ConnectionStats) -> bool;
     fn rtt(connection: &Connection<Self>) -> Option<Duration>;
-    /// Whether something that was sent is not acknowledged.
+    /// Returns true if sent messages are not acknowledged yet.
     fn is_waiting(stats: &Self::ConnectionStats) -> bool;
 }
 
@@ -119,7 +119,7 @@ impl Subject for GameProtocol {
     const STUCK: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
     fn be_patient(config: &mut game_protocol::Config) {
-        // The kernel drops datagrams of a handshake, too, where others fill the socket of the server.
+        // The kernel also drops handshake datagrams if others fill the server's socket.
         config.redial = Redial::SamePort(Duration::from_secs(1));
         config.handshake_timeout = DEADLINE;
         config.timeout = DEADLINE;
@@ -179,7 +179,7 @@ pub(crate) async fn client<P: Subject>(change: impl FnOnce(&mut Options<P>)) -> 
     bind(options).await
 }
 
-/// Both ends of a new connection.
+/// Returns both ends of a new connection.
 pub(crate) async fn join<P: Protocol>(
     client: &Endpoint<P>,
     server: &Endpoint<P>,
@@ -189,7 +189,7 @@ pub(crate) async fn join<P: Protocol>(
     (here.expect("a connection"), there.expect("the same connection"))
 }
 
-/// Whether no connection holds a block. Those that an endpoint of RakNet says are its addresses take one.
+/// Returns true if no connection holds a block for messages. The addresses that a RakNet endpoint announces take one.
 pub(crate) fn has_no_messages<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
     let stats = endpoint.stats();
     stats.blocks - stats.blocks_available == usize::from(P::NAME == RakNet::NAME)
@@ -210,7 +210,7 @@ pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Message<
     received.expect("a message in time").expect("an open connection")
 }
 
-/// Sends a message that may get lost until it arrives, and returns it. Repetitions of earlier ones may come before it.
+/// Repeats an unreliable message until it arrives, and returns it. Repetitions of earlier ones may come before it.
 pub(crate) async fn deliver_unreliable<P: Protocol>(
     from: &Connection<P>,
     to: &Connection<P>,
@@ -231,14 +231,14 @@ pub(crate) async fn deliver_unreliable<P: Protocol>(
     tokio::time::timeout(DEADLINE, repeat).await.expect("one of the messages in time")
 }
 
-/// Bytes that differ between messages.
+/// Returns bytes that differ between messages.
 pub(crate) fn message(length: usize, number: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length).map(|at| (at * 7 + at / 256 * 13 + number * 31) as u8).collect();
     bytes[0] = 0x90;
     bytes
 }
 
-/// A message that names its number.
+/// Returns a message that contains its number.
 pub(crate) fn numbered(length: usize, number: usize) -> Vec<u8> {
     let mut bytes = message(length, number);
     bytes[1..5].copy_from_slice(&u32::try_from(number).expect("a small number").to_be_bytes());
@@ -258,7 +258,7 @@ pub(crate) async fn receive_all<P: Subject>(connection: &Connection<P>, length: 
     if !P::IS_ORDERED {
         numbers.sort_unstable();
     }
-    assert!(numbers.into_iter().eq(0..count), "messages are missing, doubled or out of order");
+    assert!(numbers.into_iter().eq(0..count), "messages are missing, duplicated or out of order");
 }
 
 pub(crate) async fn echo<P: Protocol>(connection: Connection<P>) {
@@ -269,7 +269,7 @@ pub(crate) async fn echo<P: Protocol>(connection: Connection<P>) {
     }
 }
 
-/// Echoes everything that arrives at an endpoint.
+/// Echoes every message that an endpoint receives.
 pub(crate) fn echo_all<P: Protocol>(server: Endpoint<P>) -> Arc<Endpoint<P>> {
     let server = Arc::new(server);
     let accepting = Arc::clone(&server);
@@ -281,7 +281,7 @@ pub(crate) fn echo_all<P: Protocol>(server: Endpoint<P>) -> Arc<Endpoint<P>> {
     server
 }
 
-/// A socket that answers nobody.
+/// Returns a socket that never replies.
 pub(crate) fn silent_socket() -> (std::net::UdpSocket, SocketAddr) {
     let socket = std::net::UdpSocket::bind(LOCAL).expect("a free port");
     let address = socket.local_addr().expect("a bound socket");

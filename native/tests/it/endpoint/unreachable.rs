@@ -1,4 +1,4 @@
-//! Addresses at which nothing listens. The kernel answers by ICMP over loopback, too.
+//! Addresses at which nothing listens. The kernel sends ICMP messages over loopback, too.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -13,15 +13,15 @@ use crate::support::{DEADLINE, closed_port};
 
 by_both_protocols!(
     an_attempt_at_a_closed_port_ends_at_once,
-    the_next_address_is_tried_at_once,
-    a_server_that_refuses_has_answered,
-    without_addresses_there_is_no_attempt,
-    errors_about_one_peer_reach_no_other,
-    an_endpoint_that_does_not_hear_waits,
+    the_next_address_is_tried_immediately,
+    a_refusal_counts_as_an_answer,
+    no_attempt_is_made_without_addresses,
+    errors_about_one_peer_do_not_affect_others,
+    an_endpoint_without_error_reports_waits_for_its_timeout,
 );
 
 async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
-    // Without the report it would take longer than a test may.
+    // Without the report this would take longer than a test may.
     let client = client::<P>(|_| {}).await;
     let (_reserved, closed) = closed_port();
     let attempts = async {
@@ -33,10 +33,10 @@ async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
     tokio::time::timeout(DEADLINE, attempts).await.expect("an end in time");
 }
 
-async fn the_next_address_is_tried_at_once<P: Subject>() {
+async fn the_next_address_is_tried_immediately<P: Subject>() {
     let server = echo_all(server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
-    // The socket of the client does not reach the first.
+    // The client's socket cannot reach the first address.
     let (_reserved, closed) = closed_port();
     let addresses = [SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 9)), closed, server.local_addr()];
     let options = P::ConnectOptions::default();
@@ -47,7 +47,7 @@ async fn the_next_address_is_tried_at_once<P: Subject>() {
     assert_eq!(receive(&connection).await.bytes, numbered(10, 0));
 }
 
-async fn a_server_that_refuses_has_answered<P: Subject>() {
+async fn a_refusal_counts_as_an_answer<P: Subject>() {
     let (first, second) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
     let (_here, _there) = join(&client, &first).await;
@@ -57,14 +57,14 @@ async fn a_server_that_refuses_has_answered<P: Subject>() {
     assert_eq!(second.stats().connections, 0);
 }
 
-async fn without_addresses_there_is_no_attempt<P: Subject>() {
+async fn no_attempt_is_made_without_addresses<P: Subject>() {
     let client = client::<P>(|_| {}).await;
     let failed = client.connect_any(&[], &P::ConnectOptions::default()).await.err();
     assert_eq!(failed, Some(ConnectError::UnassignedAddress));
 }
 
-/// A server vanishes while an attempt has the socket hear of errors.
-async fn errors_about_one_peer_reach_no_other<P: Subject>() {
+/// A server vanishes while error reports are enabled for an attempt.
+async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
     let (vanishing, other) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
     let (gone, _there) = join(&client, &vanishing).await;
@@ -95,7 +95,7 @@ async fn errors_about_one_peer_reach_no_other<P: Subject>() {
     assert_eq!((stats.send_failures, stats.receive_failures), (0, 0));
 }
 
-async fn an_endpoint_that_does_not_hear_waits<P: Subject>() {
+async fn an_endpoint_without_error_reports_waits_for_its_timeout<P: Subject>() {
     let client = client::<P>(|options| {
         options.hears_unreachable = false;
         P::set_timeout(&mut options.config, std::time::Duration::from_millis(50));

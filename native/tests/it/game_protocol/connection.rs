@@ -1,4 +1,4 @@
-//! What only clients of the Game Protocol do.
+//! Tests of Game Protocol clients only.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rakwire_native::game_protocol::{
 use crate::endpoint::subject::silent_socket;
 use crate::support::DEADLINE;
 
-/// What came to a socket until now: from where, and with what.
+/// Returns the datagrams that have arrived at a socket, with their senders.
 fn asked(socket: &UdpSocket) -> Vec<(SocketAddr, [u8; 4])> {
     socket.set_nonblocking(true).expect("a socket");
     let mut asked = Vec::new();
@@ -25,9 +25,9 @@ fn is_no_answer(failure: &DialError) -> bool {
     matches!(failure, DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))
 }
 
-/// Each attempt comes from another port, as an original server needs it.
+/// Each attempt uses another port, as an original server requires.
 #[tokio::test]
-async fn a_silent_server_is_asked_from_a_fresh_port_each_time() {
+async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
     for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
         let (silent, address) = silent_socket();
         let attempts = Attempts { most: 3, timeout };
@@ -41,7 +41,7 @@ async fn a_silent_server_is_asked_from_a_fresh_port_each_time() {
         salts.dedup();
         assert_eq!((ports.len(), salts.len()), (asked.len(), asked.len()));
         assert!(asked.len() <= 3);
-        // On a busy machine an attempt may be over before it has sent anything.
+        // On a busy machine an attempt may end before it has sent anything.
         if asked.len() == 3 {
             return;
         }
@@ -50,7 +50,7 @@ async fn a_silent_server_is_asked_from_a_fresh_port_each_time() {
 }
 
 #[tokio::test]
-async fn a_connection_keeps_the_socket_from_which_it_was_opened() {
+async fn a_connection_keeps_the_socket_that_opened_it() {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1).unwrap()).await.unwrap();
     let attempts = Attempts { most: 1, timeout: DEADLINE };
     let options = Options::client().unwrap();
@@ -60,9 +60,9 @@ async fn a_connection_keeps_the_socket_from_which_it_was_opened() {
     assert_eq!(there.recv().await.unwrap().bytes, b"hello");
 }
 
-/// There is one attempt from the same port, which takes the time of the configuration.
+/// There is a single attempt from the same port, with the timeout of the configuration.
 #[tokio::test]
-async fn a_client_that_repeats_itself_tries_from_one_port() {
+async fn a_client_that_retries_uses_one_port() {
     for handshake_timeout in [100, 1_000, 10_000].map(Duration::from_millis) {
         let (silent, address) = silent_socket();
         let mut options = Options::client().unwrap();
@@ -72,7 +72,7 @@ async fn a_client_that_repeats_itself_tries_from_one_port() {
         assert!(failure.is_some_and(|failure| is_no_answer(&failure)));
         let asked = asked(&silent);
         assert!(asked.windows(2).all(|two| two[0].0 == two[1].0), "{asked:?}");
-        // On a busy machine the attempt may be over before it has repeated itself.
+        // On a busy machine the attempt may end before it has retried.
         if asked.len() > 1 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Who may connect, and what those without a connection say to each other.
+//! Access control, and messages between peers without a connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn failure(result: Result<rakwire_native::Connection, ConnectError>) -> ConnectF
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_is_asked_for() {
+async fn a_password_is_required() {
     let (server, client) = (server(8).await, server(0).await);
     assert_eq!(server.set_password(&[0; 256]), Err(SetError::PasswordTooLong));
     assert_eq!(server.set_password(b"friends"), Ok(()));
@@ -43,7 +43,7 @@ async fn a_password_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_attempt_may_differ_from_the_configuration() {
+async fn an_attempt_may_override_the_configuration() {
     let (server, client) = (server(8).await, server(0).await);
     let odd = ConnectOptions { protocol_version: Some(77), ..Default::default() };
     let refused = failure(client.connect_with(server.local_addr(), &odd).await);
@@ -55,9 +55,9 @@ async fn an_attempt_may_differ_from_the_configuration() {
     assert_eq!(failure(client.connect_with(address, &quick).await), ConnectFailure::NoAnswer);
 }
 
-/// The other peer vanishes without a word: its runtime stops.
+/// The peer vanishes without a disconnect: its runtime stops.
 #[test]
-fn a_connection_has_a_timeout_of_its_own() {
+fn a_connection_may_have_its_own_timeout() {
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
     };
@@ -77,12 +77,12 @@ fn a_connection_has_a_timeout_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bans_come_and_go() {
+async fn bans_apply_until_they_expire_or_are_removed() {
     let (server, client) = (server(8).await, server(0).await);
     let to = server.local_addr();
-    let connection = client.connect(to).await.expect("nobody is banned yet");
+    let connection = client.connect(to).await.expect("no address is banned yet");
     server.ban("127.0.0.*".parse().expect("a pattern"), None).expect("room for a ban");
-    connection.send(b"\x90", Delivery::RELIABLE).await.expect("connections that exist are not touched");
+    connection.send(b"\x90", Delivery::RELIABLE).await.expect("existing connections are not affected");
     let other = self::server(0).await;
     let banned = ConnectFailure::Refused(Refusal::Banned);
     assert_eq!(failure(other.connect(to).await), banned);
@@ -94,14 +94,14 @@ async fn bans_come_and_go() {
     let soon = "127.0.0.1".parse().expect("a pattern");
     server.ban(soon, Some(Duration::from_millis(1))).expect("room for a ban");
     until("the ban is over", || server.bans().is_empty()).await;
-    other.connect(to).await.expect("nobody is banned any more");
+    other.connect(to).await.expect("the ban has expired");
 }
 
 async fn hears(options: OutOfBand) -> Endpoint {
     bind("127.0.0.1:0", 8, |server| server.config.out_of_band = options).await
 }
 
-/// All that comes up to the first advertisement, which is repeated until it comes.
+/// Returns all messages up to the first advertisement, which is repeated until it arrives.
 async fn hear_until_advertisement(
     server: &Endpoint,
     advertise: impl AsyncFn() -> Result<(), OutOfBandError>,
@@ -122,10 +122,10 @@ async fn hear_until_advertisement(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn peers_without_a_connection_talk() {
+async fn peers_exchange_messages_without_a_connection() {
     let (server, client) = (hears(OutOfBand::Accept).await, server(0).await);
     let to = server.local_addr();
-    // More than wait at a time.
+    // More than can be queued at a time.
     for number in 0..50 {
         client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
     }
@@ -145,7 +145,7 @@ async fn peers_without_a_connection_talk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unconnected_messages_are_not_heard_unless_the_server_wants_to() {
+async fn unconnected_messages_are_ignored_by_default() {
     let (server, client) = (hears(OutOfBand::Refuse).await, server(0).await);
     client.send_out_of_band(server.local_addr(), b"\x86hello").await.expect("an open endpoint");
     client.ping(server.local_addr(), DEADLINE).await.expect("a pong, after the message");
@@ -153,7 +153,7 @@ async fn unconnected_messages_are_not_heard_unless_the_server_wants_to() {
     assert!(heard.is_err());
 }
 
-/// On Linux the loopback interface has a broadcast address, too.
+/// On Linux the loopback interface also has a broadcast address.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_found_by_broadcast() {
@@ -162,7 +162,7 @@ async fn servers_are_found_by_broadcast() {
     let port = open.local_addr().port();
     let everybody = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    // Whoever asks one server does not take the answer away from the search.
+    // A ping to one server must not consume the pong for the search.
     let search = async {
         loop {
             let second = Duration::from_millis(1_100);

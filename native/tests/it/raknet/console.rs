@@ -1,4 +1,4 @@
-//! The console of the example of that name, while players come and go.
+//! The console of the example of that name, while players join and leave.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ async fn player(server: std::net::SocketAddr) -> rakwire_native::Connection {
     endpoint.connect(server).await.expect("a place")
 }
 
-/// Repeats a command until the answer is as it has to become.
+/// Repeats a command until its answer is as expected.
 async fn until(server: &Server, line: &str, is_right: impl Fn(&str) -> bool) -> String {
     tokio::time::timeout(DEADLINE, async {
         loop {
@@ -32,7 +32,7 @@ async fn until(server: &Server, line: &str, is_right: impl Fn(&str) -> bool) -> 
 }
 
 #[tokio::test]
-async fn a_console_lists_kicks_bans_and_tells() {
+async fn the_console_lists_messages_kicks_and_bans_players() {
     let endpoint =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
     let address = endpoint.local_addr();
@@ -43,7 +43,7 @@ async fn a_console_lists_kicks_bans_and_tells() {
     let (first, second) = (player(address).await, player(address).await);
     let list = until(&server, "list", |list| list.lines().count() == 2).await;
     assert!(list.starts_with("1: 127.0.0.1:") && list.contains("\n2: 127.0.0.1:"), "{list}");
-    until(&server, "say snow", |told| told == "2 of 2 players hear it").await;
+    until(&server, "say snow", |answer| answer == "sent to 2 of 2 players").await;
     for player in [&first, &second] {
         assert_eq!(player.recv().await.expect("a message").bytes, b"\x86snow");
     }
@@ -57,21 +57,21 @@ async fn a_console_lists_kicks_bans_and_tells() {
     until(&server, "list", |list| list.lines().count() == 1).await;
     assert_eq!(
         server.command("ban 127.* 3600").await.as_deref(),
-        Some("127.0.0.0/8 is banned; 1 players have left")
+        Some("127.0.0.0/8 is banned; 1 players disconnected")
     );
     assert_eq!(second.closed().await, DisconnectReason::Remote);
     let bans = server.command("bans").await.expect("an answer");
     assert!(bans.starts_with("127.0.0.0/8 for another "), "{bans}");
-    assert_eq!(server.command("unban 127.*").await.as_deref(), Some("127.* may come back"));
+    assert_eq!(server.command("unban 127.*").await.as_deref(), Some("127.* is no longer banned"));
     assert_eq!(server.command("bans").await.as_deref(), Some("none"));
 
     for (line, words) in [
-        ("kick 9", "there is no player"),
-        ("kick", "there is no player"),
-        ("ban snow", "is no pattern"),
+        ("kick 9", "no player"),
+        ("kick", "no player"),
+        ("ban snow", "is not an address pattern"),
         ("ban 127.* soon", "number of seconds"),
         ("unban 127.*", "was not banned"),
-        ("dance", "there is no command"),
+        ("dance", "unknown command"),
         ("", "list "),
     ] {
         let answer = server.command(line).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! What only endpoints of RakNet do.
+//! Tests of RakNet endpoints only.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn client(change: impl FnOnce(&mut Options)) -> Endpoint {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_reliability_keeps_its_delivery() {
+async fn every_reliability_keeps_its_guarantees() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let channel = Channel::new(5).expect("a channel below 32");
@@ -68,7 +68,7 @@ async fn a_megabyte_travels_both_ways() {
     );
     assert_eq!((sent_up, sent_down), (Ok(None), Ok(None)));
     assert!(got_up.bytes == up && got_down.bytes == down);
-    // Whatever was on its way is given back.
+    // Memory of messages in flight is freed.
     until("all memory is free", || subject::has_no_messages(&client)).await;
     assert_eq!(
         here.send(&message(8_000_000, 1), Delivery::RELIABLE).await,
@@ -80,7 +80,7 @@ async fn a_megabyte_travels_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pings() {
+async fn pings_return_pongs_or_errors() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     assert_eq!(server.set_advertisement(b"a game"), Ok(()));
     assert_eq!(server.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
@@ -94,7 +94,7 @@ async fn pings() {
     let (_socket, silent) = silent_socket();
     let nothing = client.ping(silent, Duration::from_millis(50)).await;
     assert_eq!(nothing, Err(PingError::NoAnswer));
-    // Pings that were given up make room for others.
+    // Cancelled pings make room for others.
     for _ in 0..20 {
         let (_socket, address) = silent_socket();
         let nothing = client.ping(address, Duration::from_millis(1)).await;
@@ -107,7 +107,7 @@ async fn pings() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_can_refuse() {
+async fn a_server_refuses_wrong_versions_and_full_servers() {
     let client = client(|_| {}).await;
     let picky = server(|options| {
         options.config.accepted_versions.clear();
@@ -130,8 +130,10 @@ fn only_bedrock(options: &mut Options) {
     options.config.accepted_versions.push(11).expect("room for one");
 }
 
-/// Forwards the datagrams of one client to `server` and back. After an answer that names another version, as many datagrams of
-/// the client are dropped as `blocked` says, as servers of go-raknet drop all for 10 s and more.
+/// Forwards the datagrams of one client to `server` and back.
+///
+/// After a reply that requires another version, the next `blocked` datagrams of the client are dropped, as go-raknet
+/// servers drop all for 10 s and more.
 async fn block_after_another_version(server: SocketAddr, blocked: usize) -> SocketAddr {
     let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let back = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
@@ -161,7 +163,7 @@ async fn block_after_another_version(server: SocketAddr, blocked: usize) -> Sock
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_blocks_after_another_version_is_waited_for() {
+async fn a_client_outlasts_a_block_after_another_version() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|options| {
         options.config.connect_interval = Duration::from_millis(20);
@@ -189,9 +191,9 @@ async fn a_server_that_blocks_after_another_version_is_waited_for() {
     panic!("no answer was in time");
 }
 
-/// By default the version is asked for, and the server never hears another one.
+/// By default a client requests the server's version first, so that the server never receives another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_blocks_after_another_version_is_asked_for_its_own() {
+async fn a_blocking_server_is_asked_for_its_version() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|_| {}).await;
     let address = block_after_another_version(server.local_addr(), usize::MAX).await;
@@ -200,9 +202,9 @@ async fn a_server_that_blocks_after_another_version_is_asked_for_its_own() {
     receive(&connection).await;
 }
 
-/// Whoever lists servers before it connects knows the version of each.
+/// A client that lists servers before it connects knows the version of each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ping_tells_the_version() {
+async fn a_ping_returns_the_version() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|_| {}).await;
     let address = block_after_another_version(server.local_addr(), usize::MAX).await;
@@ -212,7 +214,7 @@ async fn a_ping_tells_the_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nonsense_is_counted_and_harms_nobody() {
+async fn malformed_datagrams_are_counted_and_harmless() {
     let server = echo_all(server(|_| {}).await);
     let client = client(|_| {}).await;
     let connection = client.connect(server.local_addr()).await.expect("a connection");
@@ -236,7 +238,7 @@ async fn nonsense_is_counted_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_that_a_message_arrived() {
+async fn a_receipt_reports_that_a_message_arrived() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let with_receipt = Delivery::new(Reliability::ReliableOrderedWithReceipt);
@@ -252,9 +254,9 @@ async fn a_receipt_tells_that_a_message_arrived() {
     assert_eq!(here.recv_receipt().await, None);
 }
 
-/// Both sides learn how far a large message has come, in steps that only grow, up to its last part.
+/// Both sides learn the progress of a large message, in increasing steps up to its last part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_large_message_tells_both_sides_how_far_it_is() {
+async fn a_large_message_reports_progress_to_both_sides() {
     const PARTS: u32 = 200;
     let server = server(|options| options.config.progress_interval = 20).await;
     let client = client(|options| options.config.progress_interval = 10).await;
@@ -268,9 +270,9 @@ async fn a_large_message_tells_both_sides_how_far_it_is() {
         let mut before = 0;
         while before < PARTS {
             let progress = tokio::time::timeout(DEADLINE, connection.recv_progress()).await;
-            let Progress { direction: told, message, done, parts } =
+            let Progress { direction: reported, message, done, parts } =
                 progress.expect("progress in time").expect("an open connection");
-            assert_eq!((told, message, parts, done % step), (direction, 0, PARTS, 0));
+            assert_eq!((reported, message, parts, done % step), (direction, 0, PARTS, 0));
             assert!(done > before, "{done} after {before}");
             before = done;
         }
@@ -280,7 +282,7 @@ async fn a_large_message_tells_both_sides_how_far_it_is() {
     assert_eq!(here.recv_progress().await, None);
 }
 
-/// What is RakNet's own is refused by name, and everything else arrives, whatever its first byte.
+/// RakNet's own ids are refused with a specific error; all other messages arrive, whatever their first byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reserved_ids_are_refused() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
@@ -297,16 +299,16 @@ async fn reserved_ids_are_refused() {
     assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-/// One connection comes of it, which each of them opened.
+/// The result is a single connection, which each of them opened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_endpoints_may_dial_each_other_at_once() {
+async fn two_endpoints_may_connect_to_each_other_at_once() {
     let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));
     let (first, second) = (bind().await.expect("a free port"), bind().await.expect("a free port"));
     for round in 0..20 {
         let (there, here) =
             tokio::join!(first.connect(second.local_addr()), second.connect(first.local_addr()));
         let connections = [there.ok(), here.ok()];
-        // Whoever was called when the other one had connected already accepts that connection.
+        // An endpoint whose attempt lost the race accepts the other's connection.
         let accepted = match &connections {
             [Some(_), None] => second.accept().await,
             [None, Some(_)] => first.accept().await,
@@ -329,7 +331,7 @@ async fn two_endpoints_may_dial_each_other_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_found_by_their_guid_and_measured() {
+async fn connections_are_found_by_guid_and_measured() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     assert_eq!(server.remote_of(there.guid()), Some(client.local_addr()));
@@ -347,9 +349,9 @@ async fn connections_are_found_by_their_guid_and_measured() {
     until("the end of the connection", || server.remote_of(client.guid()).is_none()).await;
 }
 
-/// A message is written and read with what this crate offers alone.
+/// A message is encoded and decoded with this crate's exports only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_contents_of_messages_are_encoded_with_the_codecs_of_this_crate() {
+async fn this_crate_exports_codecs_for_message_contents() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let mut buffer = [0; 16];

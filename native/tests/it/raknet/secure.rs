@@ -47,7 +47,7 @@ async fn join(client: &Endpoint, server: &Endpoint) -> (Connection, Connection) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_pass_and_each_knows_the_other() {
+async fn messages_pass_and_each_side_knows_the_other() {
     let (server, client) = (server(|_| {}).await, client(Some(client_key())).await);
     let (here, there) = join(&client, &server).await;
     let Some(SecurePeer::Server(known)) = here.secure_peer() else { panic!("a plain server") };
@@ -77,7 +77,7 @@ async fn the_data_of_an_identity_comes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn peers_with_other_ciphers_understand_each_other() {
+async fn peers_with_different_ciphers_interoperate() {
     let portable = subject::client(|options: &mut Options| {
         options.secure().expect("entropy").cipher = &RustCrypto;
     });
@@ -93,8 +93,8 @@ async fn peers_with_other_ciphers_understand_each_other() {
     assert_eq!((unauthentic(&server), unauthentic(&client)), (0, 0));
 }
 
-/// The driver sees no header of a sealed datagram. Data for a full queue is refused all the same, acknowledgements are
-/// not, and everything arrives in the end.
+/// The driver cannot read the header of a sealed datagram. Data for a full queue is refused nevertheless,
+/// acknowledgements are not, and everything arrives in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_receive_queue_refuses_sealed_data() {
     const MESSAGES: usize = 300;
@@ -116,7 +116,7 @@ async fn a_full_receive_queue_refuses_sealed_data() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_network_only_delays() {
+async fn a_lossy_network_only_delays_messages() {
     let simulate =
         "loss=5%,latency=5ms,jitter=5ms,duplicate=3%,reorder=3%,seed=7".parse().expect("a network");
     let (server, client) = (server(|options| options.simulate = Some(simulate)).await, client(None).await);
@@ -130,7 +130,7 @@ async fn a_bad_network_only_delays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_fit_is_told_why() {
+async fn incompatible_peers_are_refused_with_distinct_reasons() {
     let (secure, plain) = (server(|_| {}).await, subject::server(|_: &mut Options| {}).await);
     let client = client(None).await;
     let failure = async |server: &Endpoint, options: ConnectOptions<'static>| match client
@@ -148,7 +148,7 @@ async fn who_does_not_fit_is_told_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_the_options_of_a_secure_connection_is_said() {
+async fn invalid_security_options_are_refused() {
     let server = server(|_| {}).await;
     let error = async |client: Endpoint, options: &ConnectOptions<'_>| {
         client.connect_with(server.local_addr(), options).await.err()
@@ -166,7 +166,7 @@ async fn what_is_wrong_with_the_options_of_a_secure_connection_is_said() {
 }
 
 #[test]
-fn the_fast_cipher_is_chosen_where_it_is_built_in() {
+fn the_fast_cipher_is_selected_if_available() {
     let mut options = Options::client().expect("entropy");
     let chosen = format!("{:?}", options.secure().expect("entropy").cipher);
     assert_eq!(chosen, if cfg!(feature = "ring") { "RingCipher" } else { "RustCrypto" });

@@ -13,7 +13,7 @@ async fn bind(max_incoming: u16, simulate: &str) -> Endpoint {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_latency_lengthens_both_directions() {
+async fn latency_applies_in_both_directions() {
     let (server, client) = (bind(8, "latency=40ms").await, bind(0, "").await);
     let pong = client.ping(server.local_addr(), DEADLINE).await.expect("a pong");
     assert!(pong.latency >= Duration::from_millis(80), "{:?}", pong.latency);

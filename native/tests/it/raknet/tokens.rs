@@ -30,7 +30,7 @@ fn token_key() -> TokenKey {
     TokenKey::from_bytes([0x70; 32])
 }
 
-/// Has a server ask for tokens, of which it remembers `limit`.
+/// Makes a server require tokens, of which it remembers `limit`.
 fn ask_for_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();
@@ -46,7 +46,7 @@ async fn client() -> Endpoint {
     subject::client(|options: &mut Options| options.secure().map(drop).expect("entropy")).await
 }
 
-/// Keeps the reasons for which clients were refused.
+/// Records the reasons for which clients were refused.
 #[derive(Default)]
 struct Refusals(Vec<RefuseReason>);
 
@@ -77,7 +77,7 @@ async fn the_server_learns_why_a_token_was_refused() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_server_tells_why_a_token_was_refused() {
+async fn the_server_logs_why_a_token_was_refused() {
     let (collector, _guard) = Collector::start();
     let server = server(16).await;
     let client = client().await;
@@ -97,13 +97,13 @@ async fn the_log_of_the_server_tells_why_a_token_was_refused() {
     }
 }
 
-/// An hour from now.
+/// Returns the time one hour from now.
 fn soon() -> u64 {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock that is set");
     (since_1970 + Duration::from_secs(3_600)).as_secs()
 }
 
-/// A token of the backend but for what `change` changes.
+/// Returns a token of the backend with the changes that `change` makes.
 fn sealed(change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
     let servers = [server_key().public().hash()];
     let mut claims = TokenClaims {
@@ -152,7 +152,7 @@ async fn a_token_opens_a_connection_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_good_token_is_refused() {
+async fn invalid_tokens_are_refused() {
     let server = server(1).await;
     let mut damaged = good();
     damaged[40] ^= 1;
@@ -171,10 +171,10 @@ async fn what_is_no_good_token_is_refused() {
     assert_eq!(full, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)), "there is no room");
 }
 
-/// Whichever shard a client comes to, the others know the token.
+/// Whichever shard a client reaches, the others know that the token was used.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_used_once_at_all_shards() {
+async fn a_token_is_used_once_across_all_shards() {
     let mut options = Options::server(64).expect("entropy");
     ask_for_tokens(&mut options, 16);
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, 4).await.expect("a free port");
@@ -189,9 +189,9 @@ async fn a_token_is_used_once_at_all_shards() {
     assert_eq!(opened.len(), 1);
 }
 
-/// A game that calls its endpoint once a frame knows the time too.
+/// A game that calls its endpoint once per frame can check expiry, too.
 #[test]
-fn a_polled_server_asks_for_tokens() {
+fn a_polled_server_requires_tokens() {
     let mut options = Options::server(8).expect("entropy");
     ask_for_tokens(&mut options, 16);
     let mut server = polled::Endpoint::<RakNet>::bind("127.0.0.1:0", options).expect("a free port");
@@ -220,7 +220,7 @@ fn a_polled_server_asks_for_tokens() {
 }
 
 #[test]
-fn files_of_keys_are_told_apart() {
+fn key_files_of_different_kinds_are_distinguished() {
     use rakwire_native::{create_key_file, create_token_key_file, read_key_file, read_token_key_file};
 
     let directory = std::env::temp_dir().join(format!("rakwire-tokens-{}", std::process::id()));

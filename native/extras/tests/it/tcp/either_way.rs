@@ -1,4 +1,4 @@
-//! The example `either`, whose client takes TCP where UDP does not pass.
+//! The example `either`, whose client falls back to TCP if UDP does not get through.
 
 use std::net::UdpSocket;
 
@@ -12,7 +12,7 @@ use super::{endpoint, soon};
 #[expect(dead_code, reason = "the test has no command line")]
 mod either;
 
-/// A server over TCP, at whose port nobody answers over UDP.
+/// Binds a server over TCP at whose port UDP gets no answer.
 async fn without_udp() -> (UdpSocket, tcp::Endpoint) {
     loop {
         let over_tcp = endpoint(tcp::Options::server(1)).await;
@@ -30,7 +30,7 @@ async fn is_echoed(connection: &Connection) {
 }
 
 #[tokio::test]
-async fn a_client_takes_tcp_where_udp_does_not_pass() {
+async fn a_client_falls_back_to_tcp_without_udp() {
     let options = raknet::Options::server(1).expect("entropy");
     let over_udp = raknet::Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
     let (_silent, over_tcp) = without_udp().await;

@@ -1,4 +1,4 @@
-//! What peers write that are broken, or mean harm.
+//! Data from broken or malicious peers.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{ORDERED, soon, with_socket};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_header_that_claims_too_much_ends_the_connection() {
+async fn a_header_with_an_excessive_length_ends_the_connection() {
     let options = Options::server(1);
     let claimed = options.max_message + 1;
     let (_server, connection, mut socket) = with_socket(options).await;
@@ -21,7 +21,7 @@ async fn a_header_that_claims_too_much_ends_the_connection() {
     assert_eq!(soon(socket.read_to_end(&mut bytes)).await.expect("closed"), 0);
 }
 
-/// A claim that is allowed takes no memory of the sender's choosing: only what arrives is kept.
+/// An allowed length allocates no memory in advance: only received bytes are kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_within_a_message_is_a_loss() {
     for written in 1..7 {
@@ -48,9 +48,9 @@ async fn bytes_arrive_one_by_one_and_messages_may_be_empty() {
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
 
-/// Empty messages take room too, so that a flood of them waits like any other.
+/// Empty messages occupy room too, so that a flood of them is stopped like any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_empty_messages_fills_no_memory() {
+async fn a_flood_of_empty_messages_does_not_fill_the_memory() {
     let mut options = Options::server(1);
     options.receive_queue = 64 * 1_000;
     options.max_message = 1_000;
@@ -77,7 +77,7 @@ async fn a_reset_is_a_loss() {
     let (_server, connection, socket) = with_socket(Options::server(1)).await;
     connection.send(b"unread", ORDERED).await.expect("open");
     socket.readable().await.expect("open");
-    // The system resets a connection whose socket is closed with bytes unread.
+    // The system resets a connection whose socket is closed with unread bytes.
     drop(socket);
     assert!(soon(connection.recv()).await.is_none());
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Lost(ErrorKind::ConnectionReset)));

@@ -1,4 +1,4 @@
-//! Queues, places and times end where the options say.
+//! Limits of queues, places and times.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,11 +22,11 @@ fn short_queues() -> Options {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_lets_the_sender_wait() {
+async fn a_peer_that_does_not_read_blocks_the_sender() {
     let Pair { here, there, .. } = Pair::open(&short_queues()).await;
     let message = [7; 10_000];
     let (mut sent, mut quiet) = (0_u64, 0);
-    // Until the queues at both ends and the buffers of the system are full, and stay so.
+    // Until the queues at both ends and the buffers of the system are full and stay full.
     loop {
         match here.try_send(&message, ORDERED) {
             Ok(_) => sent += 1,
@@ -34,7 +34,7 @@ async fn who_does_not_read_lets_the_sender_wait() {
                 let waiting = tokio::time::timeout(Duration::from_millis(500), here.send(&message, ORDERED));
                 match waiting.await {
                     Ok(result) => result.expect("open"),
-                    // The task that writes may have stood still for a while.
+                    // The writing task may have been suspended for a while.
                     Err(_) if quiet == 10 => break,
                     Err(_) => {
                         quiet += 1;
@@ -59,7 +59,7 @@ async fn who_does_not_read_lets_the_sender_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_never_reads_is_given_up() {
+async fn a_peer_that_never_reads_times_out() {
     let mut options = short_queues();
     options.timeout = Duration::from_secs(2);
     let (_server, connection, socket) = with_socket(options).await;
@@ -70,12 +70,12 @@ async fn who_never_reads_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_takes_its_time_and_no_longer() {
+async fn closing_is_bounded_by_the_close_timeout() {
     let mut options = Options::server(1);
     options.close_timeout = Duration::from_millis(300);
     let (_server, connection, mut socket) = with_socket(options).await;
     connection.send(b"\x86", ORDERED).await.expect("open");
-    // The other side never closes.
+    // The peer never closes its side.
     soon(connection.disconnect()).await;
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Local));
     let mut bytes = Vec::new();
@@ -93,7 +93,7 @@ async fn messages_that_never_fit_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn places_are_limited_and_free_again() {
+async fn places_are_limited_and_reused() {
     let server = endpoint(Options::server(2)).await;
     let client = endpoint(Options::client()).await;
     let address = server.local_addr();
@@ -102,7 +102,7 @@ async fn places_are_limited_and_free_again() {
     let third = client.connect(address).await.expect("open until the server sees it");
     soon(third.closed()).await;
     assert_eq!((server.stats().incoming, server.stats().refused), (2, 1));
-    // One that was open and has ended keeps its place until the application has accepted it.
+    // An ended connection keeps its place until the application has accepted it.
     first.disconnect().await;
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
@@ -116,15 +116,15 @@ async fn places_are_limited_and_free_again() {
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
 }
 
-/// Neither silence nor part of a message keeps a place, unless this side has spoken first.
+/// Neither silence nor part of a message keeps a place, unless this side has sent something first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_never_sends_a_message_loses_the_place() {
+async fn a_client_without_a_message_loses_its_place() {
     let mut options = Options::server(5);
     options.first_message_timeout = Duration::from_secs(5);
-    let (server, listening, mut told) = with_socket(options).await;
+    let (server, listening, mut greeted) = with_socket(options).await;
     listening.send(b"welcome", ORDERED).await.expect("open");
     let mut welcome = [0; 11];
-    soon(told.read_exact(&mut welcome)).await.expect("open");
+    soon(greeted.read_exact(&mut welcome)).await.expect("open");
     let address = server.local_addr();
     let mut talking = TcpStream::connect(address).await.expect("open");
     talking.write_all(&[0, 0, 0, 1, 0x86]).await.expect("open");
@@ -138,23 +138,23 @@ async fn who_never_sends_a_message_loses_the_place() {
     }
     for (mut silent, accepted) in others {
         assert_eq!(soon(accepted.closed()).await, DisconnectReason::NoFirstMessage);
-        // Whether the system resets what is unread is not ours to test.
+        // A reset because of unread bytes is up to the system, and not tested here.
         let _ = soon(silent.read_to_end(&mut Vec::new())).await;
     }
-    // Their time was over before that of the others.
+    // Their time limits ended before those of the others.
     assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
     talked.send(b"still here", ORDERED).await.expect("open");
     until("the places are free", || server.stats().incoming == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attempts_fail_for_a_reason() {
+async fn attempts_fail_with_a_reason() {
     let client = endpoint(Options::client()).await;
     for unassigned in ["0.0.0.0:80", "127.0.0.1:0"] {
         let address: SocketAddr = unassigned.parse().expect("an address");
         assert_eq!(client.connect(address).await.err(), Some(ConnectError::UnassignedAddress));
     }
-    // A listener whose queue is full answers nobody.
+    // A listener with a full backlog answers no connection request.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     socket.bind(&any.into()).expect("a free port");

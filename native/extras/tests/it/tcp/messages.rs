@@ -1,4 +1,4 @@
-//! Messages pass whole, in order, both ways, and as they do over UDP.
+//! Messages arrive complete, in order, both ways, and with the same methods as over UDP.
 
 use rakwire_extras::tcp::{self, DisconnectReason, Framing, Options, SendError};
 use rakwire_native::endpoint::TryRecvError;
@@ -17,7 +17,7 @@ fn message(number: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_pass_whole_and_in_order_both_ways() {
+async fn messages_arrive_complete_and_in_order_both_ways() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     const COUNT: usize = 60;
     let send = |connection: tcp::Connection| async move {
@@ -45,7 +45,7 @@ async fn messages_pass_whole_and_in_order_both_ways() {
     }
 }
 
-/// Sends and receives; an application has the same text for both.
+/// Sends and receives with code that is the same for both transports.
 macro_rules! round_trip {
     ($name:ident, $connection:ty) => {
         async fn $name(here: &$connection, there: &$connection) -> Result<(), SendError> {
@@ -66,7 +66,7 @@ round_trip!(round_trip_over_udp, raknet::Connection);
 round_trip!(round_trip_over_tcp, tcp::Connection);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn udp_and_tcp_have_the_same_verbs() {
+async fn udp_and_tcp_have_the_same_methods() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     soon(round_trip_over_tcp(&here, &there)).await.expect("sent");
     let server = raknet::Endpoint::bind("127.0.0.1:0", raknet::Options::server(1).expect("entropy")).await;
@@ -78,7 +78,7 @@ async fn udp_and_tcp_have_the_same_verbs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_sent_arrives_before_the_end() {
+async fn sent_messages_arrive_before_the_end() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     for number in 0..100_u8 {
         here.send(&[number; 5_000], ORDERED).await.expect("open");
@@ -126,7 +126,7 @@ async fn an_endpoint_closes_its_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_without_frames_is_what_a_web_service_reads() {
+async fn an_unframed_stream_is_readable_by_a_web_service() {
     let mut options = Options::server(1);
     options.framing = Framing::Stream;
     let (_server, connection, mut socket) = with_socket(options).await;
@@ -157,7 +157,7 @@ async fn a_stream_without_frames_is_what_a_web_service_reads() {
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
 
-/// Connections that have ended, have no room or are left out get nothing, and the others do.
+/// Ended, full and excluded connections get nothing, and the others get the message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broadcast_reaches_all_open_connections_but_one() {
     let server = tcp::Endpoint::bind("127.0.0.1:0", Options::server(4)).await.expect("a free port");

@@ -1,4 +1,4 @@
-//! Connections over TCP, with each other and with sockets that write what they like.
+//! Connections over TCP, to each other and to raw sockets.
 
 mod either_way;
 mod hostile;
@@ -20,7 +20,7 @@ async fn endpoint(options: Options) -> Endpoint {
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
 }
 
-/// A client and a server that are connected, each with the same options but for who may connect.
+/// A connected client and server with the same options, except for the number of incoming connections.
 struct Pair {
     here: Connection,
     there: Connection,
@@ -38,14 +38,14 @@ impl Pair {
     }
 }
 
-/// A connection of ours, and the socket at its other end.
+/// Returns a connection of ours, and the socket of its peer.
 async fn with_socket(options: Options) -> (Endpoint, Connection, TcpStream) {
     let server = endpoint(options).await;
     let (socket, connection) = tokio::join!(TcpStream::connect(server.local_addr()), server.accept());
     (server, connection.expect("accepted"), socket.expect("open"))
 }
 
-/// Waits for something that comes soon, on a machine that is not broken.
+/// Waits for a future that completes soon on a working machine.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.expect("it comes in time")
+    tokio::time::timeout(DEADLINE, future).await.expect("a result in time")
 }

@@ -14,17 +14,17 @@ const QUESTION: [u8; 2] = [0x85, 1];
 const ANSWER: [u8; 2] = [0x85, 2];
 const ANSWERED: [u8; 2] = [0x90, 1];
 
-/// Asks, answers what it is asked, and tells the application of each answer.
+/// Asks questions, answers those it receives, and passes each answer to the application.
 #[derive(Debug, Default)]
 struct Questions {
     unasked: usize,
-    /// Bytes behind each question.
+    /// Bytes after each question.
     padding: usize,
     unanswered: usize,
-    untold: VecDeque<ConnectionId>,
-    /// Questions are not asked before.
+    unannounced: VecDeque<ConnectionId>,
+    /// No question is asked before this time.
     not_before: Option<Instant>,
-    /// Messages of the application that begin with this byte are not sent.
+    /// Messages of the application that begin with this byte are dropped.
     refused: Option<u8>,
     connected: Vec<(std::net::SocketAddr, Guid, Side)>,
     ended: Vec<DisconnectReason>,
@@ -76,7 +76,7 @@ impl Plugin<RakNet> for Questions {
         let (piece, _) = message.piece(rakwire::Piece::FIRST);
         match piece {
             [0x85, 1, ..] => self.unanswered += 1,
-            [0x85, 2] => self.untold.push_back(id),
+            [0x85, 2] => self.unannounced.push_back(id),
             _ => return Verdict::Pass,
         }
         Verdict::Drop
@@ -94,9 +94,9 @@ impl Plugin<RakNet> for Questions {
 
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, RakNet>) -> bool) {
         assert_eq!(of, Some(HERE));
-        let Some(&id) = self.untold.front() else { return };
+        let Some(&id) = self.unannounced.front() else { return };
         if take(Injected { id, delivery: ORDERED, message: &ANSWERED }) {
-            self.untold.pop_front();
+            self.unannounced.pop_front();
         }
     }
 
@@ -123,17 +123,17 @@ fn attached(connection: &Connection, side: Side, plugin: Questions) -> Attached 
     PluginConnection::new(connection.clone(), side, plugin).expect("it has messages")
 }
 
-/// Receives until the other side closes the connection, and counts what the plugin has told.
-async fn told(connection: Attached) -> usize {
-    let mut told = 0;
+/// Receives until the peer closes the connection, and counts the messages of the plugin.
+async fn count_answers(connection: Attached) -> usize {
+    let mut answers = 0;
     while let Some(message) = connection.recv().await {
-        told += usize::from(message.bytes == ANSWERED);
+        answers += usize::from(message.bytes == ANSWERED);
     }
-    told
+    answers
 }
 
 #[tokio::test]
-async fn a_plugin_has_its_messages_and_the_application_the_others() {
+async fn plugin_messages_and_application_messages_are_separated() {
     let Pair { here, there, server, .. } = Pair::open(&Options::server(1)).await;
     let client = attached(&here, Side::Client, Questions::default());
     let answers = attached(&there, Side::Server, Questions::default());
@@ -158,7 +158,7 @@ async fn a_plugin_has_its_messages_and_the_application_the_others() {
     assert_eq!(client.with(|plugin| plugin.ended.clone()), [DisconnectReason::Local]);
 }
 
-/// What a plugin cannot send waits, and is sent once there is room.
+/// Messages that a plugin cannot send wait until there is room.
 #[tokio::test]
 async fn a_plugin_waits_for_room() {
     let mut options = Options::server(1);
@@ -167,7 +167,7 @@ async fn a_plugin_waits_for_room() {
     const COUNT: usize = 400;
     let plugin = Questions { unasked: COUNT, padding: 40_000, ..Questions::default() };
     let client = attached(&here, Side::Client, plugin);
-    let answering = tokio::spawn(told(attached(&there, Side::Server, Questions::default())));
+    let answering = tokio::spawn(count_answers(attached(&there, Side::Server, Questions::default())));
     for _ in 0..COUNT {
         assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
     }
@@ -175,7 +175,7 @@ async fn a_plugin_waits_for_room() {
     assert_eq!(soon(answering).await.expect("no panic"), 0);
 }
 
-/// Never has room for all that it wants to send, and counts how often it is asked.
+/// Never has room for its messages, and counts how often it is asked to send.
 #[derive(Debug)]
 struct Full {
     asked: u128,
@@ -206,9 +206,9 @@ impl Plugin<RakNet> for Full {
     }
 }
 
-/// A flood of messages does not have a plugin without room try again for each of them.
+/// A flood of messages does not make a plugin without room retry for each of them.
 #[tokio::test]
-async fn a_plugin_without_room_is_asked_once_a_while() {
+async fn a_plugin_without_room_is_asked_at_intervals() {
     let mut options = Options::server(1);
     (options.send_queue, options.receive_queue) = (100_000, 100_000);
     let Pair { here, there, .. } = Pair::open(&options).await;
@@ -227,30 +227,30 @@ async fn a_plugin_without_room_is_asked_once_a_while() {
     assert!(asked <= 1 + start.elapsed().as_millis() / 5, "{asked} times");
 }
 
-/// Only what is for another connection, or for none, is lost.
+/// Only messages for another connection, or for none, are lost.
 #[tokio::test]
-async fn a_plugin_tells_what_waits_behind_a_message_for_another_connection() {
+async fn messages_queued_behind_a_misaddressed_one_arrive() {
     let Pair { here, there: _there, .. } = Pair::open(&Options::server(1)).await;
-    let untold = [ConnectionId::without_peer(1), HERE].into();
-    let client = attached(&here, Side::Client, Questions { untold, ..Questions::default() });
+    let unannounced = [ConnectionId::without_peer(1), HERE].into();
+    let client = attached(&here, Side::Client, Questions { unannounced, ..Questions::default() });
     assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
 }
 
-/// It acts without messages, and whether or not the application changes anything.
+/// It acts without messages, and whether or not the application makes changes.
 #[tokio::test]
 async fn a_plugin_acts_at_its_time() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     let not_before = Some(Instant::ZERO + Duration::from_millis(30));
     let plugin = Questions { unasked: 1, not_before, ..Questions::default() };
     let client = attached(&here, Side::Client, plugin);
-    let answering = tokio::spawn(told(attached(&there, Side::Server, Questions::default())));
+    let answering = tokio::spawn(count_answers(attached(&there, Side::Server, Questions::default())));
     assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
     client.connection().disconnect().await;
     assert_eq!(soon(answering).await.expect("no panic"), 0);
 }
 
 #[tokio::test]
-async fn a_plugin_refuses_what_the_application_sends() {
+async fn a_plugin_can_drop_messages_of_the_application() {
     let Pair { here, there, .. } = Pair::open(&Options::server(1)).await;
     let plugin = Questions { refused: Some(0x87), ..Questions::default() };
     let client = attached(&here, Side::Client, plugin);
@@ -260,7 +260,7 @@ async fn a_plugin_refuses_what_the_application_sends() {
 }
 
 #[tokio::test]
-async fn a_stream_of_bytes_takes_no_plugin() {
+async fn a_byte_stream_accepts_no_plugin() {
     let mut options = Options::server(1);
     options.framing = Framing::Stream;
     let Pair { here, .. } = Pair::open(&options).await;

@@ -7,7 +7,7 @@ use rakwire_extras::tcp::{Delivery, Endpoint, Options};
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
-/// Collects what is written on this thread.
+/// Collects events of this thread.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<u8>>>);
 
@@ -24,8 +24,8 @@ impl io::Write for Collector {
 
 impl Collector {
     fn start() -> (Self, DefaultGuard) {
-        // Of a single subscriber `tracing` asks the thread that comes to a line of code first, and that may be one of
-        // another test, which has none. With a second one it asks all that there are.
+        // With a single subscriber, `tracing` queries only the thread that reaches a line of code first, which may be
+        // that of another test without a subscriber. With a second one it queries all of them.
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
         LazyLock::force(&SECOND);
         let collector = Self::default();
@@ -90,7 +90,7 @@ async fn spans_follow_the_life_of_a_connection_and_refusals() {
     let of_client = ["connecting", "connected", "closing", "ended reason=closed by this side"];
     for line in of_client.map(|event| format!("{opened}: {event}")) {
         assert!(
-            collector.lines().iter().any(|told| told.ends_with(&line)),
+            collector.lines().iter().any(|event| event.ends_with(&line)),
             "no {line} in {:#?}",
             collector.lines()
         );

@@ -1,4 +1,4 @@
-//! TLS: who is trusted, and who is not waited for.
+//! TLS: trusted servers, and handshakes that fail or never finish.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn messages_pass_through_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_server_is_not_trusted() {
+async fn an_untrusted_server_is_refused() {
     let ((options, _), (_, other)) = (options(), options());
     let (server, client) = (endpoint(options).await, endpoint(Options::client()).await);
     for (config, name) in [(&other, NAME), (&other, "elsewhere.example")] {
@@ -71,9 +71,9 @@ async fn another_server_is_not_trusted() {
     assert_eq!(server.try_accept().err(), Some(rakwire_extras::tcp::TryAcceptError::Empty));
 }
 
-/// A client without TLS, and one that says nothing, each until the handshake has to be over.
+/// A client without TLS and a silent one keep their places only until the handshake timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_shake_hands_loses_the_place() {
+async fn a_client_without_a_handshake_loses_its_place() {
     let (mut options, _) = options();
     options.handshake_timeout = Duration::from_millis(300);
     let server = endpoint(options).await;
@@ -81,16 +81,16 @@ async fn who_does_not_shake_hands_loses_the_place() {
     let mut plain = TcpStream::connect(server.local_addr()).await.expect("open");
     plain.write_all(&[0, 0, 0, 2, b'h', b'i']).await.expect("open");
     let mut bytes = Vec::new();
-    // What rustls says to somebody without TLS, and whether the system resets, is not ours to test.
+    // The bytes that rustls sends to a client without TLS, and a reset by the system, are not tested here.
     let _ = soon(plain.read_to_end(&mut bytes)).await;
     assert_eq!(soon(silent.read_to_end(&mut bytes)).await.expect("closed"), 0);
     until("the places are free", || server.stats().incoming == 0).await;
     assert_eq!(server.stats().handshakes_failed, 2);
 }
 
-/// Without the alert by which TLS closes, somebody between may have cut the stream.
+/// Without the TLS close alert, an attacker on the path may have cut the stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_of_tls_that_is_cut_is_a_loss() {
+async fn a_truncated_tls_stream_is_a_loss() {
     let (options, config) = options();
     let server = endpoint(options).await;
     let socket = TcpStream::connect(server.local_addr()).await.expect("open");
