@@ -223,7 +223,7 @@ mod tests {
             assert_eq!(calls(repeat, &[Errno::EHOSTUNREACH, Errno::EACCES, Errno::ENETUNREACH]), (4, Ok(())));
         }
         assert_eq!(calls(receive, &[Errno::EHOSTUNREACH; 8]), (9, Ok(())));
-        // Several unreachable machines, whose reports another task takes meanwhile.
+        // Several machines are unreachable, and another task takes their reports meanwhile.
         assert_eq!(calls(send, &[Errno::EHOSTUNREACH; 3]), (4, Ok(())));
         assert_eq!(calls(receive, &[Errno::EBADF; 8]), (1, Err(Some(Errno::EBADF as i32))));
     }

@@ -1,4 +1,4 @@
-//! What the commands build: the packages and pages for browsers, the programs, and the tests.
+//! Build outputs of the commands: packages and pages for browsers, programs, and tests.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::targets::{STATIC, WASM};
 
 /// The WebAssembly file of the npm package.
 pub const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
-/// The package of the game's client and messages.
+/// The package with the game's client and messages.
 pub(crate) const GAME_PACKAGE: &str = "snowfight/wasm/pkg";
 /// The page, ready to be served.
 pub const PAGE: &str = "web/dist";
@@ -20,29 +20,29 @@ pub const PAGE: &str = "web/dist";
 /// Prints the sizes and the imported modules of a WebAssembly file as JSON.
 const INSPECT: &str = include_str!("inspect.mjs");
 
-/// Builds the npm package as its README says: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
+/// Builds the npm package as its README describes: WebAssembly and glue in wasm/pkg, the TypeScript API in wasm/dist.
 pub fn npm_package(shell: &Shell) -> Result<String> {
     shell.cmd_for(WASM, "wasm", "npm", ["run", "build"]).run()?;
     let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
     Ok(format!("{WASM_FILE} has {raw} bytes, {gzip} with gzip"))
 }
 
-/// Builds the package of the game's client and messages, in snowfight/wasm/pkg.
+/// Builds the package with the game's client and messages, in snowfight/wasm/pkg.
 pub fn game_package(shell: &Shell) -> Result<String> {
     let build = ["build", "-p", "snowfight-wasm", "--lib", "--profile", "npm", "--target", WASM];
     shell.cmd_for(WASM, ".", "cargo", build).run()?;
     bind_game(shell, "npm")
 }
 
-/// Builds the WebAssembly of the demo with one call of cargo and without optimisation for size: a development build of the npm
-/// package, and the game's client and messages.
+/// Builds the WebAssembly of the demo with a single cargo call and without size optimisation: a development build of
+/// the npm package, and the game's client and messages.
 pub(crate) fn demo_wasm(shell: &Shell) -> Result<String> {
     let build = ["build.mjs", "--development", "-p", "snowfight-wasm"];
     shell.cmd_for(WASM, "wasm", "node", build).run()?;
     bind_game(shell, "debug").map(|game| format!("wasm/pkg and {game}"))
 }
 
-/// Makes a package of the WebAssembly of the game that cargo left in the folder of a profile.
+/// Creates the game package from the WebAssembly in a profile's build folder.
 fn bind_game(shell: &Shell, profile: &str) -> Result<String> {
     let built = target_dir(shell)?.join(WASM).join(profile).join("snowfight_wasm.wasm");
     let built = built.to_str().context("the path of the target folder is not valid UTF-8")?;
@@ -56,7 +56,7 @@ pub(crate) fn wasm_pack(shell: &Shell, folder: &str) -> Result<()> {
     shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.into_iter().chain(["--profile", "npm"])).run()
 }
 
-/// Builds the page with that, and does not check its types.
+/// Builds the page with the demo WebAssembly, without type checks.
 pub(crate) fn demo_page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "node_modules/.bin/vite", ["build"]).run()?;
     built_page(shell)
@@ -71,13 +71,13 @@ pub fn page(shell: &Shell) -> Result<String> {
 fn built_page(shell: &Shell) -> Result<String> {
     for page in ["index.html", "echo.html", "overhead.html", "servers.html"] {
         if !shell.path(PAGE).join(page).is_file() {
-            bail!("the build of the pages left no {PAGE}/{page}");
+            bail!("the build of the pages did not produce {PAGE}/{page}");
         }
     }
     Ok(PAGE.to_owned())
 }
 
-/// The programs that a person runs: the command-line tool, the relay and the game's server.
+/// The programs that users run: the command-line tool, the relay and the game's server.
 pub struct Programs {
     /// The command-line tool.
     pub rakwire: PathBuf,
@@ -87,7 +87,7 @@ pub struct Programs {
     pub snowfight: PathBuf,
 }
 
-/// Builds the programs. What only shows that they work need not be as fast as can be, but be there soon.
+/// Builds the programs. They only need to run, so a short build matters more than fast code.
 pub fn programs(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
@@ -102,7 +102,8 @@ pub(crate) struct DemoPrograms {
     pub(crate) echo: PathBuf,
 }
 
-/// Builds the programs of the demo, without what it does not use: the command-line tool, and certificates of the relay.
+/// Builds the programs of the demo, without features that it does not use: the command-line tool, and the relay's
+/// certificates.
 pub(crate) fn demo_programs(shell: &Shell) -> Result<String> {
     let packages = ["build", "-p", "rakwire-relay", "--no-default-features", "-p", "snowfight-server"];
     let programs = DEMO_PROGRAMS.iter().flat_map(|name| ["--bin", name]);
@@ -110,7 +111,7 @@ pub(crate) fn demo_programs(shell: &Shell) -> Result<String> {
     built_demo_programs(shell).map(|programs| format!("{}, and others", programs.snowfight.display()))
 }
 
-/// The programs of the demo as [`demo_programs`] or [`host_tests`] built them.
+/// Returns the programs of the demo as built by [`demo_programs`] or [`host_tests`].
 pub(crate) fn built_demo_programs(shell: &Shell) -> Result<DemoPrograms> {
     let folder = target_dir(shell)?.join("debug");
     let [relay, snowfight, echo] = DEMO_PROGRAMS.map(|name| folder.join(name));
@@ -122,12 +123,12 @@ pub(crate) fn built_demo_programs(shell: &Shell) -> Result<DemoPrograms> {
 
 fn check_is_there(program: &Path) -> Result<()> {
     if !program.is_file() {
-        bail!("the build left no {}", program.display());
+        bail!("the build did not produce {}", program.display());
     }
     Ok(())
 }
 
-/// The tests of all crates. One command for them builds each dependency once: its features are those of all of them.
+/// The tests of all crates. A single command builds each dependency once, with the features of all of them.
 pub const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "rakwire-interop"];
 
 /// Builds the tests of all crates, and with them the programs.
@@ -136,18 +137,18 @@ pub fn host_tests(shell: &Shell) -> Result<String> {
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 
-/// The programs as [`programs`] or [`host_tests`] built them; all children know them from now on.
+/// Returns the programs as built by [`programs`] or [`host_tests`], and sets their paths for all later children.
 pub fn built_programs(shell: &Shell) -> Result<Programs> {
     programs_of(shell, "debug")
 }
 
-/// Builds the programs for speed.
+/// Builds the programs with optimisation.
 pub fn fast_programs(shell: &Shell) -> Result<Programs> {
     shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     programs_of(shell, "release")
 }
 
-/// Builds the tool and the relay for speed, each as one file that needs no library of the system.
+/// Builds the tool and the relay with optimisation, each as a file that needs no system library.
 pub fn static_programs(shell: &Shell) -> Result<[PathBuf; 2]> {
     let build = ["build", "--release", "--locked", "--bins", "--target", STATIC];
     let packages = ["-p", "rakwire-cli", "-p", "rakwire-relay"];
@@ -174,7 +175,7 @@ fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
     Ok(programs)
 }
 
-/// Builds the relay for speed; all children know it from now on.
+/// Builds the relay with optimisation, and sets its path for all later children.
 pub fn fast_relay(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--release", "--package", "rakwire-relay"]).run()?;
     let relay = target_dir(shell)?.join("release/rakwire-relay");
@@ -182,16 +183,16 @@ pub fn fast_relay(shell: &Shell) -> Result<String> {
     Ok(relay.display().to_string())
 }
 
-/// Builds the program that measures.
+/// Builds the benchmark program.
 pub fn benchmark(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--release", "--package", "rakwire-bench"]).run()?;
     Ok("rakwire-bench".to_owned())
 }
 
-/// What is known of a WebAssembly file.
+/// Properties of a WebAssembly file.
 pub struct Inspection {
     raw: u64,
-    /// Compressed at the highest level.
+    /// Size in bytes, compressed at the highest level.
     pub gzip: u64,
     /// The modules that it imports from.
     pub imports: Vec<String>,
@@ -203,7 +204,7 @@ pub fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
     if !output.status.success() {
         bail!("{WASM_FILE} cannot be inspected");
     }
-    parse_inspection(&output.stdout).context("the inspection of the WebAssembly file cannot be read")
+    parse_inspection(&output.stdout).context("the inspection of the WebAssembly file is not valid")
 }
 
 fn parse_inspection(printed: &str) -> Option<Inspection> {
@@ -216,12 +217,13 @@ fn parse_inspection(printed: &str) -> Option<Inspection> {
     })
 }
 
-/// Where cargo puts what it builds here.
+/// Returns cargo's target folder.
 pub fn target_dir(shell: &Shell) -> Result<PathBuf> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
+    let metadata: Value =
+        serde_json::from_str(&output.stdout).context("`cargo metadata` did not print JSON")?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
-    folder.map(PathBuf::from).context("`cargo metadata` names no target folder")
+    folder.map(PathBuf::from).context("`cargo metadata` reports no target folder")
 }
 
 /// Removes a file that an earlier run may have left.
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inspection_is_read() {
+    fn an_inspection_is_parsed() {
         let found = parse_inspection(r#"{"raw":10,"gzip":5,"imports":["./rakwire_bg.js","env"]}"#).unwrap();
         assert_eq!((found.raw, found.gzip), (10, 5));
         assert_eq!(found.imports, ["./rakwire_bg.js", "env"]);

@@ -1,4 +1,4 @@
-//! Which crate may depend on which.
+//! Checks of the dependencies between crates.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::shell::Shell;
 use crate::targets::WASM;
 
-/// All that the core may pull in: small crates that need no operating system, whatever features are on.
+/// All crates that the core may depend on with any features: small ones that need no operating system.
 const CORE_MAY_USE: [&str; 36] = [
     "adler2",
-    // Of defmt.
+    // For defmt.
     "bitflags",
     "byteorder",
     "defmt",
@@ -24,7 +24,7 @@ const CORE_MAY_USE: [&str; 36] = [
     "siphasher",
     "stable_deref_trait",
     "thiserror",
-    // Of the cryptography of secure connections.
+    // For the cryptography of secure connections.
     "aead",
     "base64ct",
     "blake2",
@@ -50,20 +50,20 @@ const CORE_MAY_USE: [&str; 36] = [
     "zeroize",
 ];
 
-/// The crates of a program's side that have no business on another one, as beginnings of names.
+/// Prefixes of crates that one side's programs must not depend on.
 const RELAY_MUST_NOT_USE: [&str; 5] =
     ["embassy", "rakwire-cli", "rakwire-embassy", "rakwire-native", "rakwire-wasm"];
-/// Crates for programs alone: users of the libraries should not have to build them.
+/// Crates for programs only: users of the libraries should not have to build them.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
-/// Crates that the library needs for its features alone.
+/// Crates that the library may use for optional features only.
 const NATIVE_MAY_USE_BY_FEATURE: [&str; 5] = ["bytes", "metrics", "rand_pcg", "tracing", "x25519-dalek"];
-/// The most crates that may be compiled for the library without its features, macros included.
+/// Maximum number of crates compiled for the library without features, including macros.
 const NATIVE_MOST_CRATES: usize = 35;
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
-/// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
+/// The dependencies between our crates, as in the code map of ARCHITECTURE.md. Tests may use others too.
 const OURS: [(&str, &[&str]); 19] = [
     ("rakwire", &["rakwire-derive"]),
     ("rakwire-derive", &[]),
@@ -98,7 +98,7 @@ const OURS: [(&str, &[&str]); 19] = [
 /// The packages of this repository that the pages may use.
 const WEB_MAY_USE: [&str; 1] = ["file:../wasm"];
 
-/// What is known of a crate.
+/// Properties of a crate.
 struct Package {
     name: String,
     dependencies: Vec<Dependency>,
@@ -109,7 +109,7 @@ struct Dependency {
     kind: Option<String>,
 }
 
-/// Checks the edges of the dependency graph that the architecture forbids.
+/// Checks for dependencies that the architecture forbids.
 pub fn edges(shell: &Shell) -> Result<()> {
     edges_among_ours(shell)?;
     edges_of_pages(&shell.read("web/package.json")?)?;
@@ -133,15 +133,15 @@ pub fn edges(shell: &Shell) -> Result<()> {
 fn edges_among_ours(shell: &Shell) -> Result<()> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
     if !output.status.success() {
-        bail!("`cargo metadata` cannot tell the crates");
+        bail!("`cargo metadata` failed");
     }
-    let metadata = serde_json::from_str(&output.stdout).context("`cargo metadata` is no JSON")?;
-    let packages = parse_packages(&metadata).context("`cargo metadata` describes no packages")?;
+    let metadata = serde_json::from_str(&output.stdout).context("`cargo metadata` did not print JSON")?;
+    let packages = parse_packages(&metadata).context("`cargo metadata` reports no packages")?;
     let wrong = against(&OURS, &packages);
     if !wrong.is_empty() {
-        bail!("the crates are not as the code map of ARCHITECTURE.md says:\n  {}", wrong.join("\n  "));
+        bail!("the crates differ from the code map of ARCHITECTURE.md:\n  {}", wrong.join("\n  "));
     }
-    shell.print(format_args!("{} crates use each other as the code map says", OURS.len()));
+    shell.print(format_args!("{} crates match the code map", OURS.len()));
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn parse_packages(metadata: &Value) -> Option<Vec<Package>> {
     metadata.get("packages")?.as_array()?.iter().map(package).collect()
 }
 
-/// How the crates differ from a table of what each may use of the others.
+/// Returns the differences between the crates and a table of permitted dependencies.
 fn against(table: &[(&str, &[&str])], packages: &[Package]) -> Vec<String> {
     let mut wrong = Vec::new();
     for Package { name, dependencies } in packages {
@@ -195,39 +195,36 @@ fn report(shell: &Shell, package: &str, all: &BTreeSet<String>, unwanted: &BTree
         let names: Vec<_> = unwanted.iter().copied().collect();
         bail!("{package} must not depend on {}", names.join(", "));
     }
-    shell.print(format_args!("{package}: {} dependencies, none that it must not have", all.len()));
+    shell.print(format_args!("{package}: {} dependencies, none forbidden", all.len()));
     Ok(())
 }
 
-/// Checks that a package is not compiled from more crates than this.
+/// Checks that at most `most` crates are compiled for a package.
 fn bound(shell: &Shell, package: &str, all: &BTreeSet<String>, most: usize) -> Result<()> {
     if all.len() > most {
-        bail!("{package} is compiled from {} crates by default, more than {most}", all.len());
+        bail!("{package} depends on {} crates by default, more than {most}", all.len());
     }
-    shell.print(format_args!(
-        "{package}: {} crates are compiled for it by default, at most {most}",
-        all.len()
-    ));
+    shell.print(format_args!("{package}: depends on {} crates by default, at most {most}", all.len()));
     Ok(())
 }
 
-/// The packages that end up in a build of this one, without itself and without macros that only run while compiling.
+/// Returns the dependencies of a package that end up in its build, without macros, which run only during compilation.
 fn dependencies(shell: &Shell, package: &str, more: &[&str]) -> Result<BTreeSet<String>> {
     tree(shell, package, "normal,no-proc-macro", more)
 }
 
-/// The packages that a build of this one reaches by these edges, without itself.
+/// Returns the dependencies of a package along these kinds of edges, without the package itself.
 fn tree(shell: &Shell, package: &str, edges: &str, more: &[&str]) -> Result<BTreeSet<String>> {
     let args = ["tree", "--package", package, "--edges", edges, "--prefix", "none"];
     let output = shell.cmd("cargo", args.into_iter().chain(more.iter().copied())).output()?;
     let mut names = parse_tree(&output.stdout);
     if !output.status.success() || !names.remove(package) {
-        bail!("`cargo tree` cannot tell the dependencies of {package}");
+        bail!("`cargo tree` failed for the dependencies of {package}");
     }
     Ok(names)
 }
 
-/// The names in the lines `NAME vVERSION …` of `cargo tree --prefix none`.
+/// Returns the names in the lines `NAME vVERSION …` of `cargo tree --prefix none`.
 fn parse_tree(printed: &str) -> BTreeSet<String> {
     printed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
@@ -255,7 +252,7 @@ heapless v0.9.3 (*)
 ";
 
     #[test]
-    fn crates_keep_to_the_table() {
+    fn crates_must_match_the_table() {
         let package = |name: &str, dependencies: &[(&str, Option<&str>)]| Package {
             name: name.to_owned(),
             dependencies: dependencies
@@ -276,7 +273,7 @@ heapless v0.9.3 (*)
     }
 
     #[test]
-    fn pages_use_packages_and_no_crates() {
+    fn pages_may_use_packages_but_no_crates() {
         let manifest =
             |source: &str| format!("{{\"dependencies\": {{\"a\": \"^1.0.0\", \"b\": \"{source}\"}}}}");
         assert!(edges_of_pages(&manifest("file:../wasm")).is_ok());
@@ -285,7 +282,7 @@ heapless v0.9.3 (*)
     }
 
     #[test]
-    fn a_tree_is_read_as_names() {
+    fn a_dependency_tree_is_parsed_as_names() {
         let names = parse_tree(TREE);
         assert_eq!(
             names.iter().collect::<Vec<_>>(),
@@ -294,7 +291,7 @@ heapless v0.9.3 (*)
     }
 
     #[test]
-    fn what_is_not_allowed_is_found() {
+    fn forbidden_dependencies_are_found() {
         let mut names = parse_tree(TREE);
         names.remove("rakwire");
         assert_eq!(outside(&names, &CORE_MAY_USE).into_iter().collect::<Vec<_>>(), ["tokio-util"]);
@@ -308,7 +305,7 @@ heapless v0.9.3 (*)
     }
 
     #[test]
-    fn an_unwanted_edge_is_an_error_that_names_it() {
+    fn a_forbidden_dependency_is_named_in_the_error() {
         let names = parse_tree(TREE);
         let shell = Shell::new().unwrap();
         let error = report(&shell, "rakwire", &names, &BTreeSet::from(["tokio-util"])).unwrap_err();
@@ -316,10 +313,10 @@ heapless v0.9.3 (*)
     }
 
     #[test]
-    fn more_crates_than_the_bound_are_an_error() {
+    fn more_crates_than_the_limit_are_an_error() {
         let (shell, names) = (Shell::new().unwrap(), parse_tree(TREE));
         assert!(bound(&shell, "rakwire", &names, 5).is_ok());
         let error = bound(&shell, "rakwire", &names, 4).unwrap_err();
-        assert_eq!(error.to_string(), "rakwire is compiled from 5 crates by default, more than 4");
+        assert_eq!(error.to_string(), "rakwire depends on 5 crates by default, more than 4");
     }
 }

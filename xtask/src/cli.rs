@@ -5,20 +5,19 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::demo;
 use crate::stage::Tier;
 
-/// The commands of `xtask-tools`, and what each of them is for.
+/// The commands of `xtask-tools` and their descriptions.
 pub const OF_TOOLS: [(&str, &str); 8] = [
     ("mcu", "Run the firmware of microcontrollers in QEMU"),
-    ("size", "Measure how much memory everything takes, and compare with the committed tables"),
-    ("fuzz", "Look for faults of the core with generated input"),
-    ("soak", "Run the core over bad networks, thousands of times"),
-    ("mutants", "Put faults into a copy of the core, one at a time: the tests must find each of them"),
-    ("bench", "Measure speed beside other RakNets and beside the bare socket"),
+    ("size", "Measure memory use, and compare it with the committed tables"),
+    ("fuzz", "Search for faults in the core with generated input"),
+    ("soak", "Run the core over simulated bad networks, thousands of times"),
+    ("mutants", "Insert faults into a copy of the core, one at a time: the tests must find each of them"),
+    ("bench", "Compare speed with other RakNet implementations and with the plain socket"),
     ("package-relay", "Build the Debian package of the relay, in target/relay-package"),
     ("release", "Check and pack a release, and print the commands that upload it"),
 ];
 
-const LIST_HELP: &str =
-    "List the stages with tier, seconds of the last time, needs and what they check; run none";
+const LIST_HELP: &str = "List the stages with tier, last duration, needs and purpose, without running them";
 
 /// A command with its options.
 pub enum Request {
@@ -28,9 +27,9 @@ pub enum Request {
     Wasm,
     /// Builds the page.
     Web,
-    /// Builds the site, or the book alone.
+    /// Builds the site, or only the book.
     Site {
-        /// Whether the references and the demo are left out.
+        /// True to leave out the references and the demo.
         only_book: bool,
     },
     /// Runs the demo.
@@ -43,12 +42,12 @@ pub enum Request {
     Tools(Vec<String>),
 }
 
-/// Which stages to run.
+/// The stages to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Those of the tier.
     All,
-    /// Those of these names, of whatever tier.
+    /// The named stages, of any tier.
     Only(Vec<String>),
     /// None: they are listed.
     List,
@@ -56,12 +55,12 @@ pub enum Selection {
     Table,
 }
 
-/// Reads the arguments of this process. Ends it where they make no sense or ask for help.
+/// Parses the arguments of this process. Exits if they are invalid or request help.
 pub fn parse() -> Request {
     request(&command().get_matches())
 }
 
-/// All commands.
+/// Returns the definition of all commands.
 pub fn command() -> Command {
     let plain = [
         ("setup", "Install everything that the other commands need"),
@@ -69,10 +68,10 @@ pub fn command() -> Command {
         ("web", "Build the page: web/dist"),
     ];
     let tiers = [
-        (Tier::Check, "What to run before a commit: formatting, lints and the checks of texts"),
-        (Tier::Test, "Run the tests of every part, with one foreign RakNet"),
-        (Tier::Ci, "What a change must pass: `check`, `test`, all foreign RakNets, sizes, packages"),
-        (Tier::Nightly, "Run everything: `ci`, and what takes long or finds something rarely"),
+        (Tier::Check, "Run before a commit: formatting, lints and checks of texts"),
+        (Tier::Test, "Run the tests of every part, with one other RakNet implementation"),
+        (Tier::Ci, "Run before a merge: `check`, `test`, all other RakNet implementations, sizes, packages"),
+        (Tier::Nightly, "Run everything: `ci`, and stages that are slow or rarely find anything"),
     ];
     Command::new("xtask")
         .bin_name("cargo xtask")
@@ -87,10 +86,10 @@ pub fn command() -> Command {
         .subcommands(OF_TOOLS.map(|(name, about)| forwarded(name).about(about)))
 }
 
-/// A command whose arguments are those of `xtask-tools`.
+/// Defines a command that forwards its arguments to `xtask-tools`.
 fn forwarded(name: &'static str) -> Command {
     let arguments = Arg::new("arguments").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
-    Command::new(name).disable_help_flag(true).arg(arguments.help("Its own: see --help"))
+    Command::new(name).disable_help_flag(true).arg(arguments.help("Arguments of the tool: see --help"))
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -99,19 +98,18 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 fn tier_command(tier: Tier) -> Command {
     let only = Arg::new("only").long("only").value_name("NAME,…").action(ArgAction::Append);
-    let only = only
-        .value_delimiter(',')
-        .help("Run these stages only, of whatever tier, with the set-up that they need");
+    let only =
+        only.value_delimiter(',').help("Run only these stages, of any tier, with the set-up that they need");
     let list = flag("list", LIST_HELP);
     let command = Command::new(tier.name()).arg(only).arg(list.conflicts_with("only"));
-    let table = flag("table", "Print the table of CONTRIBUTING.md: which command runs which stage");
+    let table = flag("table", "Print the stage table of CONTRIBUTING.md");
     if tier == Tier::Ci { command.arg(table.conflicts_with_all(["only", "list"])) } else { command }
 }
 
 fn site_command() -> Command {
     Command::new("site")
         .about("Build the book, the references and the pages of the demo: target/site")
-        .arg(flag("book", "Build the book alone, which takes seconds, and check its links"))
+        .arg(flag("book", "Build only the book, which takes seconds, and check its links"))
 }
 
 fn demo_command() -> Command {
@@ -123,11 +121,11 @@ fn demo_command() -> Command {
     let seconds = clap::value_parser!(u16).range(1..=600);
     Command::new("demo")
         .about("Run a game server, the relay and the page until Ctrl-C")
-        .arg(port.help("The page's port. Without it: 8080, or a free one where that is taken"))
+        .arg(port.help("The page's port (default: 8080, or a free one if that is taken)"))
         .arg(
             flag(
                 "smoke",
-                "On free ports, let two pages in headless Chromium play against each other by each protocol; \
+                "On free ports, let two pages in headless Chromium play against each other with each protocol; \
                  print the outcome as a line of JSON",
             )
             .conflicts_with("port"),
@@ -135,7 +133,7 @@ fn demo_command() -> Command {
         .arg(
             flag(
                 "slow-page",
-                "Instead of a game, measure a page that does not keep up beside one that does, with and without \
+                "Instead of a game, measure a slow page beside a fast one, with and without \
                  pacing of snapshots: round trips, ages of what is shown, snapshots, drops",
             )
             .requires("smoke"),
@@ -143,22 +141,22 @@ fn demo_command() -> Command {
         .arg(
             number("blocked", "MS", "90")
                 .value_parser(percent)
-                .help("For how many of every 100 ms the main thread of the slow page is blocked"),
+                .help("Milliseconds of every 100 for which the main thread of the slow page is blocked"),
         )
-        .arg(number("seconds", "SECONDS", "10").value_parser(seconds).help("How long each case is measured"))
+        .arg(number("seconds", "SECONDS", "10").value_parser(seconds).help("Duration of each measurement"))
         .arg(
             number("runs", "N", "1")
                 .value_parser(clap::value_parser!(u32))
-                .help("How often each case is measured"),
+                .help("Number of measurements per case"),
         )
         .arg(
-            flag("mcu", "Let a microcontroller play along, emulated by QEMU; its log stands in this terminal")
+            flag("mcu", "Add a microcontroller emulated by QEMU as a player; its log appears in this terminal")
                 .conflicts_with("smoke"),
         )
 }
 
 fn request(matches: &ArgMatches) -> Request {
-    // Without arguments the help is shown, so what is left without a command is `--list`.
+    // Without arguments the help is shown, so the only case without a command is `--list`.
     let Some((name, of_command)) = matches.subcommand() else { return Request::List };
     if let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.name() == name) {
         return Request::Tier(tier, selection(of_command));
@@ -177,7 +175,7 @@ fn request(matches: &ArgMatches) -> Request {
 }
 
 fn selection(matches: &ArgMatches) -> Selection {
-    // Only `ci` knows the table.
+    // Only `ci` has the option `table`.
     let is_set = |name| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
     match matches.get_many::<String>("only") {
         Some(names) => Selection::Only(names.cloned().collect()),
@@ -214,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn the_commands_make_sense_to_clap() {
+    fn the_command_definition_is_valid() {
         command().debug_assert();
     }
 
     #[test]
-    fn stages_are_named_with_commas_and_again() {
+    fn stages_can_be_separated_by_commas_or_repeated() {
         let Request::Tier(Tier::Test, Selection::Only(names)) = parsed("test --only a,b --only c") else {
             panic!("not these stages")
         };
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_the_tools_get_all_their_arguments() {
+    fn tool_commands_receive_all_their_arguments() {
         let Request::Tools(args) = parsed("size mcu --profile a --help") else { panic!("not of the tools") };
         assert_eq!(args, ["size", "mcu", "--profile", "a", "--help"]);
         let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_the_demo_have_defaults_and_limits() {
+    fn demo_options_have_defaults_and_limits() {
         let Request::Demo(options) = parsed("demo --smoke --slow-page --seconds 3") else {
             panic!("no demo")
         };

@@ -20,46 +20,46 @@ use crate::stop;
 use crate::tasks;
 
 const DEFAULT_PORT: u16 = 8080;
-/// Lets the system choose.
+/// Lets the system choose a port.
 const ANY_PORT: u16 = 0;
-/// How many bots play before anybody joins, for the command line.
+/// Number of bots before the first player joins, as an argument.
 const BOTS: &str = "4";
 const NO_BOTS: &str = "0";
 /// The key of the game server, a new one for each demo.
 const KEY_FILE: &str = "target/demo/server.key";
 const POLL: Duration = Duration::from_millis(50);
-/// A little more than the interval at which a game server reports while it is measured.
+/// Slightly longer than the interval at which a game server reports during a measurement.
 const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 
-/// What the demo needs. What is left to do for the page after cargo is done beside the programs, so it comes first.
+/// The needs of the demo. The steps of the page after cargo run beside the build of the programs, so it comes first.
 const NEEDS: [Need; 2] = [Need::DemoPage, Need::DemoPrograms];
 const SMOKE_NEEDS: [Need; 3] = [Need::DemoPage, Need::DemoPrograms, Need::Chromium];
-/// What is measured is the page as it is published.
+/// Measurements use the page as it is published.
 const SLOW_PAGE_NEEDS: [Need; 3] = [Need::Page, Need::DemoPrograms, Need::Chromium];
 
-/// How to run the demo. The command line has words for each of these.
+/// The options of the demo, as on the command line.
 pub struct Options {
-    /// The port of the page, where one was asked for.
+    /// The requested port of the page, if any.
     pub port: Option<u16>,
-    /// Lets two pages play against each other, and ends.
+    /// Lets two pages play against each other, and exits.
     pub smoke: bool,
-    /// Measures a page that does not keep up, instead of a game.
+    /// Measures a slow page instead of a game.
     pub slow_page: bool,
-    /// For how many of every 100 ms the main thread of the slow page is blocked.
+    /// Milliseconds of every 100 for which the main thread of the slow page is blocked.
     pub blocked: u8,
-    /// How long each case is measured.
+    /// Duration of each measurement in seconds.
     pub seconds: u16,
-    /// How often each case is measured.
+    /// Number of measurements per case.
     pub runs: u32,
-    /// Lets an emulated microcontroller play along.
+    /// Adds a player on an emulated microcontroller.
     pub mcu: bool,
 }
 
-/// Runs the demo until it is interrupted, or as long as its trial takes.
+/// Runs the demo until it is interrupted, or until its test is complete.
 pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     let started = Instant::now();
     if options.smoke {
-        // The last line of the standard output is the outcome, so nothing else goes there.
+        // The last line of the standard output is the result, so nothing else may go there.
         let quiet = shell.with_free_stdout();
         if options.slow_page {
             tasks::set_up(&quiet, &SLOW_PAGE_NEEDS)?;
@@ -76,7 +76,7 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     let mut demo = Demo::start(shell, port, BOTS, &[])?;
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let (game, url) = (demo.game_url(), demo.url());
-    println!("\n    Play at  {game}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
+    println!("\n    Play at  {game}\n    Echoes   {url}/echo.html\n\n    Press Ctrl-C to stop.\n");
     let (took, busy) = (started.elapsed().as_secs_f64(), runner::busy()?.as_secs_f64());
     println!("Ready after {took:.0} s ({busy:.0} CPU seconds).");
     while !stop::interrupted() {
@@ -84,17 +84,17 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
         board.as_mut().map_or(Ok(()), Machine::check)?;
         thread::sleep(POLL);
     }
-    eprintln!("\nEnding the demo.");
+    eprintln!("\nStopping the demo.");
     Ok(())
 }
 
-/// Lets pages play the demo, which was built, once by each of these ways, and returns a line of JSON with the results.
+/// Lets pages play the built demo once with each transport, and returns the results as a line of JSON.
 pub fn smoke_test(shell: &Shell, ways: &[&str]) -> Result<String> {
     play(shell, BOTS, smoke::look)?;
     play(shell, NO_BOTS, |shell, url, metrics| smoke::fight(shell, url, metrics, ways))
 }
 
-/// Measures a slow page in all cases, each in a demo of its own, and gives back one line of JSON.
+/// Measures a slow page in all cases, each in its own demo, and returns a line of JSON.
 fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     let Options { blocked, seconds, .. } = *options;
     let mut rows = Vec::new();
@@ -104,7 +104,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
         let mut demo = Demo::start(&logged, Port::Exactly(ANY_PORT), NO_BOTS, case.server())?;
         let pages = slow_page::drive(&logged, demo.url(), case, blocked, seconds);
         demo.check()?;
-        // The relay says at its end what it counted, and the server once a second.
+        // The relay reports its counters when it ends, and the server once per second.
         thread::sleep(REPORT_INTERVAL);
         drop(demo);
         let said = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", slow_page::LOG))?;
@@ -115,16 +115,16 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     Ok(slow_page::line(blocked, seconds, &rows).to_string())
 }
 
-/// Starts a demo with so many bots, and lets pages play it at its address. What the relay counts is at another one.
+/// Starts a demo with `bots`, and lets pages play it at its address. The relay's metrics have another address.
 fn play(shell: &Shell, bots: &str, game: impl Fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
     let mut demo = Demo::start(shell, Port::Exactly(ANY_PORT), bots, &[])?;
     let outcome = game(shell, &demo.game_url(), &demo.metrics);
-    // A server that died is the better explanation of a page that failed.
+    // If a server died, that explains the failure of a page better.
     demo.check()?;
     outcome
 }
 
-/// The port that the page is served at.
+/// The port at which the page is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Port {
     Exactly(u16),
@@ -136,17 +136,17 @@ impl Port {
         port.map_or(Self::Preferably(DEFAULT_PORT), Self::Exactly)
     }
 
-    /// Fails if another program has the port that was asked for, which is better known before the demo is compiled.
+    /// Fails if another program uses the requested port, so that this is known before the demo is compiled.
     fn check(self) -> Result<()> {
         match self {
             Self::Exactly(port) if !is_free(port) => {
-                bail!("port {port} is taken; name another one, or none to have a free one")
+                bail!("port {port} is taken; choose another one, or leave it out to use a free one")
             }
             Self::Exactly(_) | Self::Preferably(_) => Ok(()),
         }
     }
 
-    /// Starts the relay with this port, or with a free one if another program has the preferred one or takes it meanwhile.
+    /// Starts the relay on this port, or on a free one if the preferred port is taken or becomes taken meanwhile.
     fn start<T>(self, start: impl Fn(u16) -> Result<T>) -> Result<T> {
         let port = match self {
             Self::Exactly(port) => return start(port),
@@ -158,7 +158,7 @@ impl Port {
                 return started;
             }
         }
-        eprintln!("Port {port} is taken: taking a free one.");
+        eprintln!("Port {port} is taken: using a free one.");
         start(ANY_PORT)
     }
 }
@@ -167,19 +167,19 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// The running servers. Dropping it ends the relay first.
+/// The running servers. Dropping it stops the relay first.
 struct Demo {
     relay: Service,
     game: Service,
     echo: Service,
-    /// The key hash of the game server, as it stands in links.
+    /// The key hash of the game server, in the form used in links.
     key: String,
     /// The address of the relay's metrics.
     metrics: String,
 }
 
 impl Demo {
-    /// Starts what was built, with more arguments for the game server.
+    /// Starts the built programs, with more arguments for the game server.
     fn start(shell: &Shell, port: Port, bots: &str, more: &[&str]) -> Result<Self> {
         let programs = artifacts::built_demo_programs(shell)?;
         let any = "127.0.0.1:0";
@@ -188,7 +188,7 @@ impl Demo {
         let args = [&["--listen", any, "--listen-raknet", any, "--bots", bots], &secure[..], more].concat();
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
-        let key = key_hash(&game.first_line).context("the game server named no key hash")?.to_owned();
+        let key = key_hash(&game.first_line).context("the game server printed no key hash")?.to_owned();
         let echo = Service::start(shell, "the echo server", &programs.echo, &["--listen", any])?;
         let targets = [
             format!("snowfight={},kind=game-protocol", game.address),
@@ -206,7 +206,7 @@ impl Demo {
         Ok(Self { relay, game, echo, key, metrics: format!("{admin}/metrics") })
     }
 
-    /// The page of the game, which knows the server's key by it.
+    /// Returns the URL of the game, which contains the server's key hash.
     fn game_url(&self) -> String {
         format!("{}/?key={}", self.url(), self.key)
     }
@@ -222,16 +222,16 @@ impl Demo {
     }
 }
 
-/// The file for the key of the game server, which makes it.
+/// Returns a path for the key of the game server, which creates the file.
 fn free_key_file(shell: &Shell) -> Result<String> {
     let file = shell.path(KEY_FILE);
     artifacts::remove_file(&file)?;
-    let folder = file.parent().context("the key lies in no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("{KEY_FILE} has no folder"))?;
+    let folder = file.parent().context("the key file has no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("the folder of {KEY_FILE} cannot be created"))?;
     Ok(file.to_str().context("the path of this repository is not valid UTF-8")?.to_owned())
 }
 
-/// The 32 characters of the key hash in the first line of the game server.
+/// Returns the 32 characters of the key hash in the first line of the game server.
 fn key_hash(line: &str) -> Option<&str> {
     let (_, hash) = line.split_once("rakwire-key-hash-1:")?;
     hash.split(',').next()
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
+    fn a_taken_port_is_an_error_only_if_it_was_requested() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         assert!(Port::Exactly(port).check().unwrap_err().to_string().contains("is taken"));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_another_program_takes_meanwhile_is_replaced() {
+    fn a_port_taken_meanwhile_is_replaced() {
         let taken = Cell::new(None);
         let start = |port| {
             if port == ANY_PORT {
@@ -268,19 +268,19 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_not_about_the_port_is_returned() {
+    fn errors_unrelated_to_the_port_are_returned() {
         let start = |_| bail!("no page");
         let error = Port::Preferably(free_port(25_000)).start::<u16>(start).unwrap_err();
         assert_eq!(error.to_string(), "no page");
     }
 
-    /// The first free port from this one on, below those that the system chooses. Each test looks at other ones.
+    /// Returns the first free port from this one on, below those that the system chooses. Each test uses another range.
     fn free_port(first: u16) -> u16 {
         (first..first + 1_000).find(|port| is_free(*port)).unwrap()
     }
 
     #[test]
-    fn the_key_hash_stands_on_the_first_line() {
+    fn the_key_hash_is_read_from_the_first_line() {
         let line =
             "listening on 127.0.0.1:1 and, with RakNet and the key rakwire-key-hash-1:abc, on 127.0.0.1:2";
         assert_eq!(key_hash(line), Some("abc"));

@@ -1,4 +1,4 @@
-//! The programs around libraries other than RakNet: one in Rust, which has a workspace of its own, and one in C++.
+//! The comparison programs with libraries other than RakNet: one in Rust with its own workspace, and one in C++.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::shell::Shell;
 
 const FOLDER: &str = "bench/fields";
 const TARGET_DIR: &str = "target/fields";
-/// The crate whose package has the source of GameNetworkingSockets.
+/// The crate that contains the source of GameNetworkingSockets.
 const GNS: &str = "game-networking-sockets-sys";
 
-/// Builds them for speed.
+/// Builds the programs with optimisation.
 pub fn build(shell: &Shell) -> Result<String> {
     cargo(shell, &["build", "--release", "--locked"]).run()?;
     build_gns(shell)?;
@@ -28,21 +28,22 @@ fn build_gns(shell: &Shell) -> Result<()> {
     shell.cmd("cmake", ["--build", &folder, "--target", "gns-peer", "--parallel", "2"]).run()
 }
 
-/// Cargo fetches and checks the package, and builds nothing of it.
+/// Returns the source folder of GameNetworkingSockets. Cargo downloads and verifies the package without building it.
 fn gns_source(shell: &Shell) -> Result<PathBuf> {
     let args = ["metadata", "--all-features", "--format-version", "1", "--locked"];
     let output = cargo(shell, &args).output()?;
-    let metadata: Value = serde_json::from_str(&output.stdout).context("cargo described no packages")?;
-    let packages = metadata["packages"].as_array().context("cargo described no packages")?;
+    let metadata: Value =
+        serde_json::from_str(&output.stdout).context("`cargo metadata` reports no packages")?;
+    let packages = metadata["packages"].as_array().context("`cargo metadata` reports no packages")?;
     let package = packages.iter().find(|package| package["name"] == GNS);
     let manifest = package.and_then(|package| package["manifest_path"].as_str());
     let folder = manifest.and_then(|manifest| Path::new(manifest).parent());
-    let source = folder.with_context(|| format!("{FOLDER} does not name {GNS}"))?;
+    let source = folder.with_context(|| format!("{FOLDER} does not use {GNS}"))?;
     let source = source.join("thirdparty/GameNetworkingSockets");
     if source.is_dir() { Ok(source) } else { bail!("{GNS} has no {}", source.display()) }
 }
 
-/// The one in Rust is formatted, and no lint warns.
+/// Checks the formatting and the lints of the Rust program.
 pub fn lints(shell: &Shell) -> Result<()> {
     cargo(shell, &["fmt", "--check"]).run()?;
     cargo(shell, &["clippy", "--release", "--locked", "--", "-D", "warnings"]).run()

@@ -1,4 +1,4 @@
-//! What only builds for microcontrollers: packages that are no part of the repository's workspace.
+//! Packages that build only for microcontrollers, outside of the repository's workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 
-/// Where all of them are built, so that what they share is built once.
+/// The common target folder, so that shared dependencies are built once.
 const TARGET_DIR: &str = "target/firmware";
 /// The firmware for QEMU.
 pub const EMULATED: &str = "embedded/firmware/qemu-mps2";
@@ -15,20 +15,20 @@ pub const EMULATED: &str = "embedded/firmware/qemu-mps2";
 pub const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
 /// The firmware for the Pico 2.
 pub const PICO: &str = "embedded/firmware/pico2-w5500";
-/// The example with Wi-Fi on the Pico W.
+/// The Wi-Fi example for the Pico W.
 pub const PICO_W: &str = "embedded/firmware/pico-w";
-/// The one on the Pico 2 W.
+/// The Wi-Fi example for the Pico 2 W.
 pub const PICO_2_W: &str = "embedded/firmware/pico2-w";
-/// The one on the ESP32-C3.
+/// The Wi-Fi example for the ESP32-C3.
 pub const ESP32C3: &str = "embedded/firmware/esp32c3";
-/// The programs that do nothing but be measured.
+/// Programs that are only measured.
 pub const SIZE_PROGRAMS: &str = "bench/size";
 
-/// What the examples with Wi-Fi take from the environment. No program that is built here ever runs on a board.
+/// Build-time variables of the Wi-Fi examples. No program that is built here ever runs on a board.
 const WIFI: [(&str, &str); 2] =
     [("RAKWIRE_WIFI", "not a network"), ("RAKWIRE_WIFI_PASSWORD", "not a password")];
 
-/// The packages, their targets, and what else is built of them.
+/// The packages, their targets, and their other build options.
 const PACKAGES: [(&str, &str, &[&str]); 8] = [
     (EMULATED, THUMB_M4, &["--features", "secure,server"]),
     ("embedded/firmware/common", THUMB_M4, &[]),
@@ -40,7 +40,7 @@ const PACKAGES: [(&str, &str, &[&str]); 8] = [
     (SIZE_PROGRAMS, THUMB_M4, &["--features", "driver,player"]),
 ];
 
-/// Formatting and lints of everything that only builds for microcontrollers.
+/// Checks formatting and lints of everything that builds only for microcontrollers.
 pub fn lints(shell: &Shell) -> Result<()> {
     let target_dir = shell.path(TARGET_DIR);
     let clippy = |target: &'static str, folder: &str, more: &[&str]| {
@@ -58,7 +58,7 @@ pub fn lints(shell: &Shell) -> Result<()> {
     clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6,secure"]).run()
 }
 
-/// Builds a firmware, and gives back where its binaries are.
+/// Builds a firmware, and returns the folder of its binaries.
 pub fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
     let target_dir = shell.path(TARGET_DIR);
     let args = ["build", "--release", "--locked", "--target", target].into_iter().chain(more.iter().copied());
@@ -71,17 +71,17 @@ pub fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -
     Ok(target_dir)
 }
 
-/// The firmware of this folder and name, built.
+/// Returns the path of a built firmware.
 pub fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
     let path = target_dir.join(target).join("release").join(name);
     if !path.is_file() {
-        bail!("the build left no {}", path.display());
+        bail!("the build did not produce {}", path.display());
     }
     Ok(path)
 }
 
-/// The compiler of the firmwares, as it names itself.
+/// Returns the version of the firmware compiler as it prints it.
 pub fn rustc(shell: &Shell) -> Result<String> {
     let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
-    Ok(version.context("rustc does not tell its version")?.trim().to_owned())
+    Ok(version.context("rustc did not print its version")?.trim().to_owned())
 }

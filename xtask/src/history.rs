@@ -1,4 +1,4 @@
-//! Keeps how long each part of a run took the last time, which is shown while a person waits for the next time.
+//! Records how long each part of a run took, to show an estimate the next time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::shell::Shell;
 
 const FOLDER: &str = "target/xtask/seconds";
 
-/// The parts that take longest, in seconds on two cores with nothing built: the words for the first time.
+/// Estimates for the slowest parts in seconds, on two cores with nothing built: shown the first time.
 const ESTIMATES: [(&str, u32); 22] = [
     ("set-up tools of xtask", 40),
     ("set-up wasm-bindgen", 60),
@@ -34,20 +34,20 @@ const ESTIMATES: [(&str, u32); 22] = [
     ("fuzz", 600),
 ];
 
-/// The seconds that a part took when it last passed.
+/// Returns how many seconds a part took when it last passed.
 pub fn seconds(shell: &Shell, part: &str) -> Option<f64> {
     fs::read_to_string(file(shell, part)).ok()?.trim().parse().ok()
 }
 
-/// Keeps how long a part took, which has passed.
+/// Records how long a part took that has passed.
 pub fn keep(shell: &Shell, part: &str, took: Duration) {
     let file = file(shell, part);
-    // Without it there is an estimate the next time, or nothing.
+    // If this fails, the next run shows an estimate or nothing.
     let _ = file.parent().map_or(Ok(()), fs::create_dir_all);
     let _ = fs::write(file, format!("{:.1}\n", took.as_secs_f64()));
 }
 
-/// How long a part will take, in words: as long as the last time, or about as long as elsewhere.
+/// Returns how long a part will take, in words: the last duration, or an estimate.
 pub fn expected(shell: &Shell, part: &str) -> Option<String> {
     let estimate = ESTIMATES.iter().find(|(name, _)| *name == part);
     let known = seconds(shell, part);
@@ -58,7 +58,7 @@ pub fn expected(shell: &Shell, part: &str) -> Option<String> {
     })
 }
 
-/// A time as a person says it.
+/// Returns a duration in words.
 fn words(seconds: f64) -> String {
     if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_time_counts_and_before_it_the_estimate() {
+    fn the_last_duration_precedes_the_estimate() {
         let shell = Shell::new().unwrap();
         let part = "a part of the tests of xtask";
         let _ = fs::remove_file(file(&shell, part));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_minutes() {
+    fn long_durations_are_given_in_minutes() {
         assert_eq!(words(90.0), "90 s");
         assert_eq!(words(600.0), "10 min");
     }

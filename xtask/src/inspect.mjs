@@ -1,4 +1,4 @@
-// What is in a WebAssembly file: its sizes, and the modules that it imports from.
+// Prints the sizes of a WebAssembly file and the modules that it imports from, as JSON.
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 

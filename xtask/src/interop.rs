@@ -1,4 +1,4 @@
-//! The tests with foreign RakNets, and the page of what they found.
+//! The tests with other RakNet implementations, and the page of their results.
 
 use std::env;
 use std::fs;
@@ -9,27 +9,27 @@ use crate::artifacts::{remove_file, target_dir};
 use crate::shell::Shell;
 
 const PAGE: &str = "docs/interop.md";
-/// Writes the page anew instead of comparing it.
+/// Rewrites the page instead of comparing it.
 const UPDATE: &str = "UPDATE_INTEROP";
 
 /// The stage of `cargo xtask ci`.
 pub fn stage(shell: &Shell) -> Result<()> {
     let found = target_dir(shell)?.join("tmp/interop.md");
-    // What an earlier run found says nothing about this one.
+    // Remove the results of an earlier run.
     remove_file(&found)?;
-    // Within the whole workspace, so that nothing is built again with fewer features.
+    // Test within the whole workspace, so that nothing is rebuilt with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
-    let found =
-        fs::read_to_string(&found).with_context(|| format!("the tests left no {}", found.display()))?;
+    let found = fs::read_to_string(&found)
+        .with_context(|| format!("the tests did not produce {}", found.display()))?;
     if env::var_os(UPDATE).is_some() {
         return fs::write(shell.path(PAGE), found).with_context(|| format!("{PAGE} cannot be written"));
     }
     compare(&shell.read(PAGE)?, &found)?;
-    shell.print(format_args!("{PAGE} is what was found"));
+    shell.print(format_args!("{PAGE} matches the results"));
     Ok(())
 }
 
-/// The tests with one foreign RakNet, which need no other one.
+/// Runs the tests with the one other RakNet that needs no further software.
 pub fn smoke(shell: &Shell) -> Result<()> {
     let args = ["test", "--workspace", "--test", "interop", "--", "python", "--skip", "cpp"];
     shell.cmd("cargo", args).run()
@@ -42,9 +42,9 @@ fn compare(committed: &str, found: &str) -> Result<()> {
     let differs = committed.lines().zip(found.lines()).find(|(old, new)| old != new);
     let where_to = differs.map_or_else(
         || "one of them is longer".to_owned(),
-        |(old, new)| format!("first here:\n  committed: {old}\n  found:     {new}"),
+        |(old, new)| format!("first difference:\n  committed: {old}\n  found:     {new}"),
     );
-    bail!("{PAGE} is not what was found, {where_to}\n{UPDATE}=1 writes it anew")
+    bail!("{PAGE} differs from the results, {where_to}\nset {UPDATE}=1 to rewrite it")
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_differs_is_an_error_that_shows_the_line() {
+    fn a_differing_page_is_an_error_that_shows_the_line() {
         compare("a\nb\n", "a\nb\n").unwrap();
         let error = compare("a\nb\n", "a\nc\n").unwrap_err().to_string();
         assert!(error.contains("committed: b\n  found:     c"), "{error}");

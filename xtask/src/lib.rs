@@ -1,8 +1,8 @@
 //! The commands of this repository, run as `cargo xtask COMMAND`.
 //!
-//! Each command does its own set-up on a machine which has only stable Rust, Node and npm; what is there already is
-//! not installed again. Every child process ends with the command that started it. What takes long to compile is in
-//! the package `xtask-tools`, which is built when a command or a stage needs it.
+//! Each command does its own set-up on a machine with only stable Rust, Node and npm, and skips what is already
+//! installed. Every child process ends with the command that started it. Code that is slow to compile is in the package
+//! `xtask-tools`, which is built when a command or a stage needs it.
 
 pub mod artifacts;
 pub mod checks;
@@ -49,7 +49,7 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::stage::Tier;
 
-/// Does what the command line asks for.
+/// Executes the command line.
 pub fn main() -> ExitCode {
     match run(cli::parse()) {
         Ok(code) => code,
@@ -83,7 +83,7 @@ fn run(request: Request) -> Result<ExitCode> {
         }
         Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
         Request::Tools(args) => {
-            // The standard output is for the result of the command.
+            // The standard output is reserved for the result of the command.
             tasks::set_up(&shell.with_free_stdout(), &[Need::Tools])?;
             let args: Vec<_> = args.iter().map(String::as_str).collect();
             if !tools_of_xtask::forward(&shell, &args)? {

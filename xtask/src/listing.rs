@@ -1,4 +1,4 @@
-//! Lists the stages: for a terminal, and as the table of the document.
+//! Lists of the stages: for a terminal, and as a table for CONTRIBUTING.md.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::history;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier, of_tier};
 
-/// A line for each stage: its tier, how long it took the last time, what it checks and what it needs.
+/// Returns a line per stage: its tier, last duration, purpose and needs.
 pub fn list(shell: &Shell, stages: &[Stage]) -> String {
     let lines = stages.iter().map(|stage| {
         let seconds = history::seconds(shell, stage.name);
@@ -18,7 +18,7 @@ pub fn list(shell: &Shell, stages: &[Stage]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A row for each stage: which commands run it, and why it is of its tier.
+/// Returns a row per stage: the commands that run it, and the reason for its tier.
 pub fn table(stages: &[Stage]) -> String {
     let mut text = "| stage | checks that | `check` | `test` | `ci` | `nightly` | why there |\n|---|---|---|---|---|---|---|".to_owned();
     let tiers = Tier::ALL.map(|tier| of_tier(stages, tier));
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_begins_each_line_with_the_name_of_the_stage() {
+    fn each_line_of_the_list_begins_with_the_stage_name() {
         let shell = Shell::new().unwrap();
         let expected = "\
 quick           check          -  all is well
@@ -55,7 +55,7 @@ never-ran       ci             -  more is well (needs node, qemu)";
     }
 
     #[test]
-    fn the_table_tells_which_command_runs_which_stage() {
+    fn the_table_shows_which_command_runs_which_stage() {
         let expected = "\
 | stage | checks that | `check` | `test` | `ci` | `nightly` | why there |
 |---|---|---|---|---|---|---|

@@ -1,4 +1,4 @@
-//! Where a run says what it does: the terminal, or a file when several parts of it are under way at once.
+//! The output of a run: the terminal, or a file while several parts run at once.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -9,32 +9,32 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-/// The output of this process and of its children.
+/// The destination of the output of this process and its children.
 #[derive(Clone, Debug)]
 pub enum Log {
-    /// Results go to the standard output, all else to the standard error.
+    /// Results go to the standard output, everything else to the standard error.
     Terminal,
-    /// Everything goes to the standard error: the standard output is for one result alone.
+    /// Everything goes to the standard error: the standard output is reserved for a single result.
     Stderr,
     /// Everything goes to a file.
     File(Arc<File>),
 }
 
 impl Log {
-    /// An empty file.
+    /// Creates an empty log file.
     pub fn create(path: &Path) -> Result<Self> {
-        let folder = path.parent().context("a log lies in no folder")?;
+        let folder = path.parent().context("a log file has no folder")?;
         let open = || {
             fs::create_dir_all(folder)?;
             File::create(path)?;
-            // Each write goes to the end, whichever process it comes from.
+            // Each write is appended, whichever process it comes from.
             OpenOptions::new().append(true).open(path)
         };
         let file = open().with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(Self::File(Arc::new(file)))
     }
 
-    /// A line of a result.
+    /// Writes a line of a result.
     pub fn print(&self, line: impl Display) {
         match self {
             Self::Terminal => println!("{line}"),
@@ -42,18 +42,18 @@ impl Log {
         }
     }
 
-    /// A line about what goes on.
+    /// Writes a line about progress.
     pub fn note(&self, line: impl Display) {
         match self {
             Self::Terminal | Self::Stderr => eprintln!("{line}"),
             Self::File(file) => {
-                // A full disk fails what is logged, too.
+                // A full disk also fails the command that is logged.
                 let _ = file.as_ref().write_all(format!("{line}\n").as_bytes());
             }
         }
     }
 
-    /// The standard output of a child.
+    /// Returns the standard output for a child.
     pub fn stdout(&self) -> Stdio {
         match self {
             Self::Terminal => Stdio::inherit(),
@@ -62,11 +62,11 @@ impl Log {
         }
     }
 
-    /// The standard error of a child.
+    /// Returns the standard error for a child.
     pub fn stderr(&self) -> Stdio {
         match self {
             Self::Terminal | Self::Stderr => Stdio::inherit(),
-            // Better seen in a wrong place than lost.
+            // Output in the wrong place is better than lost output.
             Self::File(file) => file.try_clone().map_or_else(|_| Stdio::inherit(), Stdio::from),
         }
     }
@@ -78,7 +78,7 @@ mod tests {
     use crate::process::Cmd;
 
     #[test]
-    fn a_file_has_our_lines_and_those_of_children_in_their_order() {
+    fn a_file_keeps_lines_of_this_process_and_children_in_order() {
         let path = std::env::temp_dir().join(format!("rakwire-log-{}", std::process::id()));
         let log = Log::create(&path).unwrap();
         log.note("first");

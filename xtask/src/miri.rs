@@ -1,4 +1,4 @@
-//! Miri, which runs tests in an interpreter that finds undefined behaviour, and every overflow.
+//! Miri, an interpreter that detects undefined behaviour and overflows in tests.
 
 use anyhow::Result;
 
@@ -8,8 +8,8 @@ use crate::shell::Shell;
 /// The needs of the stage.
 pub const NEEDS: [Need; 1] = [Need::Miri];
 
-/// The modules of the core whose tests it runs: those that compute with indices and bits. The core itself has no unsafe
-/// code, but what it uses has.
+/// Modules of the core with tests for Miri: those that compute with indices and bits. The core itself has no unsafe
+/// code, but its dependencies do.
 const MODULES: [&str; 4] = ["storage::", "cursor::", "codec::bits::", "codec::rabbit::"];
 
 /// The stage of `cargo xtask nightly`.

@@ -1,5 +1,5 @@
-//! `cargo xtask size npm`: how large each entry of the npm package is, compared with the committed table and with the limit of the
-//! smallest one.
+//! `cargo xtask size npm`: the size of each entry of the npm package, compared with the committed table and with the
+//! limit of the smallest entry.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::shell::Shell;
 
 const TABLE: &str = "docs/sizes.md";
 const SCRIPT: &str = "sizes.mjs";
-/// How much larger an entry may be than the table says, in percent, with the compiler of the table.
+/// How much larger than in the table an entry may be with the same compiler, in percent.
 const TOLERANCE: u64 = 2;
-/// How many bytes the smallest entry may have with gzip: WebAssembly and glue, and of these the glue.
+/// Maximum size of the smallest entry in bytes with gzip: WebAssembly and glue together, and the glue alone.
 const MOST_TOTAL: u64 = 40_000;
 const MOST_GLUE: u64 = 15_616;
 
@@ -29,24 +29,26 @@ impl Entry {
     }
 }
 
-/// Whether the clients of other packages are measured too, which are installed with the bundlers.
+/// Selects whether the clients of other packages are measured too, which are installed with the bundlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
-    /// They are measured, too.
+    /// They are measured.
     Measured,
     /// Only our own package is measured.
     LeftOut,
 }
 
-/// Measures the entries, prints the sizes, and checks them. A compiler that the table does not know is noted and no failure.
+/// Measures the entries, prints the sizes, and checks them. A compiler without rows in the table is noted, but not a
+/// failure.
 pub fn check(shell: &Shell, others: Others) -> Result<()> {
     let more = (others == Others::Measured).then_some("--others");
     let output = shell.cmd_in("wasm", "node", [SCRIPT].into_iter().chain(more)).output()?;
     let sizes: Value = serde_json::from_str(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
-    shell.print(format_args!("bytes with gzip; `parts` are those of the glue, before: {sizes:#}"));
+    shell
+        .print(format_args!("bytes with gzip; `parts` are those of the glue, before compression: {sizes:#}"));
     let entries = entries(&sizes).context("wasm/sizes.mjs printed no entries")?;
     let version = shell.cmd("rustc", ["--version"]).output()?.stdout;
-    let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
+    let rustc = version.split_whitespace().nth(1).context("`rustc --version` printed no version")?;
     let rows = rows(&shell.read(TABLE)?, rustc);
     if rows.is_empty() {
         shell.print(format_args!("{TABLE} has no sizes for rustc {rustc}; add rows to have them checked"));
@@ -54,16 +56,16 @@ pub fn check(shell: &Shell, others: Others) -> Result<()> {
     let wrong = wrong(&entries, &rows);
     if !wrong.is_empty() {
         bail!(
-            "the npm package is too large:\n  {}\nmake it smaller, or say in the change what the bytes are for and update \
+            "the npm package is too large:\n  {}\nmake it smaller, or explain the bytes in the change and update \
              the rows of rustc {rustc} in {TABLE}",
             wrong.join("\n  ")
         );
     }
-    shell.print(format_args!("{} entries are as {TABLE} says, or smaller", entries.len()));
+    shell.print(format_args!("{} entries match {TABLE}, or are smaller", entries.len()));
     Ok(())
 }
 
-/// The entries that `wasm/sizes.mjs` prints.
+/// Returns the entries that `wasm/sizes.mjs` prints.
 fn entries(sizes: &Value) -> Option<BTreeMap<String, Entry>> {
     let entry = |entry: &Value| {
         Some(Entry { wasm: entry.get("wasm")?.as_u64()?, glue: entry.get("glue")?.as_u64()? })
@@ -72,26 +74,26 @@ fn entries(sizes: &Value) -> Option<BTreeMap<String, Entry>> {
     entries.map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect()
 }
 
-/// The entries that are larger than they may be. The limit is that of the smallest one with WebAssembly inside.
+/// Returns the entries that are too large. The absolute limit applies to the smallest one that contains WebAssembly.
 fn wrong(entries: &BTreeMap<String, Entry>, rows: &BTreeMap<String, u64>) -> Vec<String> {
     let smallest = entries.iter().filter(|(_, entry)| entry.wasm > 0).min_by_key(|(_, entry)| entry.total());
     let mut wrong = Vec::new();
     match smallest {
         Some((_, entry)) if entry.total() <= MOST_TOTAL && entry.glue <= MOST_GLUE => {}
-        smallest => {
-            wrong.push(format!("{smallest:?} is the smallest, and may have {MOST_TOTAL} and {MOST_GLUE}"))
-        }
+        smallest => wrong
+            .push(format!("{smallest:?} is the smallest, and is limited to {MOST_TOTAL} and {MOST_GLUE}")),
     }
     for (name, entry) in entries.iter().filter(|_| !rows.is_empty()) {
         let most = rows.get(name).map_or(0, |total| total + total * TOLERANCE / 100);
         if entry.total() > most {
-            wrong.push(format!("{name} has {} bytes, and may have {most}", entry.total()));
+            wrong.push(format!("{name} has {} bytes, and is limited to {most}", entry.total()));
         }
     }
     wrong
 }
 
-/// The bytes of each entry with this compiler, from rows `| version | entry | bytes | bytes | bytes |` of the table.
+/// Returns the bytes of each entry with this compiler, from rows `| version | entry | bytes | bytes | bytes |` of the
+/// table.
 fn rows(text: &str, rustc: &str) -> BTreeMap<String, u64> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(rows(&table("50,000"), "1.95.0")["."], 50_000);
         assert!(rows(&table("50,000"), "1.96.0").is_empty());
         assert!(wrong(&entries, &rows(&table("34,314"), "1.95.0")).is_empty());
-        let expected = [". has 35000 bytes, and may have 34680"];
+        let expected = [". has 35000 bytes, and is limited to 34680"];
         assert_eq!(wrong(&entries, &rows(&table("34,000"), "1.95.0")), expected);
         let large = BTreeMap::from([(".".to_owned(), Entry { wasm: MOST_TOTAL, glue: 1 })]);
         assert_eq!(wrong(&large, &BTreeMap::new()).len(), 1);

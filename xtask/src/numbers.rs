@@ -1,4 +1,4 @@
-//! The numbers of a run: kept in files, one for each tier.
+//! The results of a run, stored in one file per tier.
 
 use std::fs;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::shell::Shell;
 use crate::stage::Tier;
 use crate::tasks::Row;
 
-/// The numbers of the last run of everything, which are committed.
+/// The results of the last complete run, which are committed.
 const NIGHTLY: &str = ".ci/nightly.json";
 
 /// The state of the repository, which may change during a run of hours.
 pub struct Commit {
     hash: String,
-    /// Whether there are changes besides the numbers of an earlier run.
+    /// True if there are changes other than the results of an earlier run.
     is_dirty: bool,
 }
 
 impl Commit {
-    /// The state right now.
+    /// Returns the current state.
     pub fn now(shell: &Shell) -> Result<Self> {
         let hash = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
         let others = format!(":(exclude){NIGHTLY}");
@@ -33,23 +33,23 @@ impl Commit {
     }
 }
 
-/// The rows of a run, and its times.
+/// The rows and times of a run.
 pub struct Numbers {
-    /// The stages and the notable steps of the set-up.
+    /// The stages and the notable set-up steps.
     pub rows: Vec<Row>,
-    /// How long all of it took.
+    /// Duration of the run.
     pub total: Duration,
-    /// How long cores were busy with it.
+    /// CPU time used.
     pub busy: Duration,
 }
 
 impl Numbers {
-    /// How many tests there were in all.
+    /// Returns the total number of tests.
     pub fn tests(&self) -> u64 {
         self.rows.iter().filter_map(|row| row.tests).map(Tests::all).sum()
     }
 
-    /// An error that names all that did not pass.
+    /// Returns an error that names all parts that did not pass.
     pub fn result(&self) -> Result<()> {
         let others: Vec<_> = self.rows.iter().filter(|row| row.outcome != Outcome::Passed).collect();
         if others.is_empty() {
@@ -59,8 +59,8 @@ impl Numbers {
         bail!("{} of {} parts failed or did not run: {}", others.len(), self.rows.len(), names.join(", "))
     }
 
-    /// Writes the numbers below target/, and those of a run of everything to where they are committed. `commit` is the state
-    /// in which the run began.
+    /// Writes the results below target/, and those of a complete run to their committed file. `commit` is the state at
+    /// the beginning of the run.
     pub fn keep(&self, shell: &Shell, tier: Tier, commit: &Commit) -> Result<()> {
         write(shell, &format!("target/xtask/last-{}.json", tier.name()), &self.json())?;
         if tier == Tier::Nightly {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_have_each_stage_and_the_sums() {
+    fn the_results_contain_each_stage_and_the_sums() {
         let row = |name: &str, tests: Option<Tests>, outcome| Row {
             name: name.to_owned(),
             took: Duration::from_millis(1240),

@@ -1,5 +1,6 @@
-//! The tests of a package read nothing outside of it, so that it can be tested wherever it is unpacked. What several
-//! packages read lies in one of them and is a symbolic link in the others, in whose place cargo packs the file.
+//! Checks that the tests of a package read only files inside it, so that it can be tested wherever it is unpacked. A
+//! file used by several packages is in one of them and a symbolic link in the others; cargo packs the file in place of
+//! the link.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::shell::Shell;
 use crate::tracked;
 
-/// Checks every path that goes up in a file below a folder `tests` of a package.
+/// Checks every path with `..` in the test files of packages.
 pub fn check(shell: &Shell) -> Result<()> {
     let root = &shell.path(".");
     let mut looked_at = 0;
@@ -29,11 +30,11 @@ pub fn check(shell: &Shell) -> Result<()> {
     if looked_at == 0 {
         bail!("there are no tests");
     }
-    shell.print(format_args!("{looked_at} files of tests, none of which reads outside of its package"));
+    shell.print(format_args!("{looked_at} test files, none of which reads outside of its package"));
     Ok(())
 }
 
-/// The folder of the package that a file belongs to.
+/// Returns the package folder of a file.
 fn package<'a>(file: &'a Path, root: &Path) -> Option<&'a Path> {
     let mut within = file.ancestors().skip(1).take_while(|folder| *folder != root);
     within.find(|folder| {
@@ -42,7 +43,7 @@ fn package<'a>(file: &'a Path, root: &Path) -> Option<&'a Path> {
     })
 }
 
-/// The paths in a text, from its file or from its package, that lead out of the package.
+/// Returns the paths in a text, relative to its file or to its package, that lead out of the package.
 fn outside<'t>(text: &'t str, file: &Path, package: &Path) -> Vec<&'t str> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -55,7 +56,7 @@ fn outside<'t>(text: &'t str, file: &Path, package: &Path) -> Vec<&'t str> {
     found
 }
 
-/// A path without parts that go up.
+/// Resolves `..` in a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_out_of_a_package_is_found() {
+    fn paths_out_of_a_package_are_found() {
         let (package, file) = (Path::new("/r/native"), Path::new("/r/native/tests/it/library.rs"));
         let found = |text| outside(text, file, package);
         assert_eq!(found(r#"include_str!("../vectors/a.json")"#), [""; 0]);

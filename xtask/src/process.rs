@@ -1,7 +1,7 @@
-//! Child processes which do not outlive this one.
+//! Child processes that do not outlive this one.
 //!
-//! Each child leads a process group of its own, so a Ctrl-C in the terminal reaches this process alone, which then
-//! ends the group: a signal to stop, some seconds to do so, and a kill. Dropping a [`Running`] does the same.
+//! Each child leads its own process group, so that a Ctrl-C in the terminal reaches only this process. It then ends the
+//! group: a signal to stop, some seconds to comply, and a kill. Dropping a [`Running`] does the same.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,7 +19,7 @@ use crate::stop::Stop;
 const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A command line to run, with its words for messages.
+/// A command line to run, with its text for messages.
 pub struct Cmd {
     command: Command,
     line: String,
@@ -30,7 +30,7 @@ pub struct Cmd {
 }
 
 impl Cmd {
-    /// A program with its arguments, which reads nothing.
+    /// Creates a command that reads no input.
     pub fn new<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> Self {
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).process_group(0);
@@ -43,7 +43,7 @@ impl Cmd {
         Self { command, line, limit: None, grace: GRACE, log: Log::Terminal, stop: Stop::default() }
     }
 
-    /// Sends its output there. What is piped after this stays so.
+    /// Redirects its output to a log. Output that is piped later stays piped.
     pub fn logged(mut self, log: &Log) -> Self {
         self.command.stdout(log.stdout()).stderr(log.stderr());
         self.log = log.clone();
@@ -56,19 +56,19 @@ impl Cmd {
         self
     }
 
-    /// Changes the command itself: its variables, folder or output.
+    /// Changes the underlying command: its variables, folder or output.
     pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
         change(&mut self.command);
         self
     }
 
-    /// Ends the command, as failed, after this time.
+    /// Ends the command as failed after this time.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Leaves it this time to end once it was asked to, before it is killed.
+    /// Sets the time between the signal to stop and the kill.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -86,7 +86,7 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs the command without showing it and gives back what it printed, whether it succeeded or not.
+    /// Runs the command without showing it and returns its output, whether it succeeded or not.
     pub fn output(self) -> Result<Output> {
         let limit = self.limit;
         let mut running = self
@@ -104,7 +104,8 @@ impl Cmd {
         Ok(Output { status, stdout: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
-    /// What the command prints, or `None` where there is no such program or it fails. Its complaints are not shown.
+    /// Returns the output of the command, or `None` if the program does not exist or fails. Its error output is
+    /// discarded.
     pub fn probe(self) -> Result<Option<String>> {
         let output = self
             .with(|command| {
@@ -129,15 +130,15 @@ impl Cmd {
     }
 }
 
-/// What a finished command left.
+/// The result of a finished command.
 pub struct Output {
     /// How it ended.
     pub status: ExitStatus,
-    /// All that it printed.
+    /// The standard output.
     pub stdout: String,
 }
 
-/// A started command. Dropping it ends it and all that it started.
+/// A started command. Dropping it ends it with all its children.
 pub struct Running {
     child: Child,
     line: String,
@@ -146,22 +147,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// The standard output of a child that was started with a pipe for it.
+    /// Takes the standard output of a child that was started with a pipe for it.
     pub fn take_stdout(&mut self) -> Result<ChildStdout> {
         self.child.stdout.take().with_context(|| format!("`{}` has no output to read", self.line))
     }
 
-    /// The standard input of a child that was started with a pipe for it.
+    /// Takes the standard input of a child that was started with a pipe for it.
     pub fn take_stdin(&mut self) -> Result<ChildStdin> {
         self.child.stdin.take().with_context(|| format!("`{}` reads no input", self.line))
     }
 
-    /// Whether it is to end before its time.
+    /// Returns true if the child must end early.
     pub fn is_told_to_stop(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// How the child ended, if it has.
+    /// Returns the exit status, if the child has ended.
     pub fn poll(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
@@ -185,13 +186,13 @@ impl Running {
         }
     }
 
-    /// Ends the child and its group at once, without a chance to clean up.
+    /// Kills the child and its group immediately, without a chance to clean up.
     pub fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();
     }
 
-    /// Ends the child and its group: asks first, kills after some seconds.
+    /// Ends the child and its group: a signal to stop, and a kill after some seconds.
     pub fn stop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
@@ -204,7 +205,7 @@ impl Running {
             }
             thread::sleep(POLL);
         }
-        // The leader may have gone and left others of its group.
+        // The leader may have exited and left other processes of its group.
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();
     }
@@ -223,7 +224,7 @@ impl Drop for Running {
     }
 }
 
-/// An exit status in plain words.
+/// Describes an exit status in words.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_no_error_to_a_probe() {
+    fn probing_a_missing_program_is_not_an_error() {
         assert_eq!(Cmd::new("no-such-program-anywhere", []).probe().unwrap(), None);
         assert_eq!(sh("echo no; exit 1").probe().unwrap(), None);
         assert_eq!(sh("echo yes").probe().unwrap().as_deref(), Some("yes\n"));
@@ -268,13 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn a_child_past_its_time_is_ended() {
+    fn a_child_is_ended_after_its_time_limit() {
         let error = Cmd::new("sleep", ["600"]).limit(Duration::from_millis(100)).run().unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
     }
 
     #[test]
-    fn a_child_is_ended_when_told_so_and_no_other_is_started() {
+    fn a_stop_ends_the_child_and_starts_no_other() {
         let stop = Stop::default();
         let child = thread::scope(|scope| {
             let child = scope.spawn(|| Cmd::new("sleep", ["600"]).until(&stop).run());

@@ -1,13 +1,13 @@
-//! The quickstarts in docs/: their commands run and print what is written there, and their programs are files that the
-//! tests build.
+//! Checks of the quickstarts in docs/: their commands run and print the documented output, and their programs are files
+//! that the tests build.
 //!
-//! A comment before a fenced block says what is done with it:
+//! A comment before a fenced block selects the check:
 //!
-//! - `<!-- file: PATH -->`: it is this file of the repository.
-//! - `<!-- starts -->`: its command is a server that runs until the end of the document.
-//! - `<!-- runs -->`: its commands run to their end.
+//! - `<!-- file: PATH -->`: the block equals this file of the repository.
+//! - `<!-- starts -->`: the command starts a server that runs until the end of the document.
+//! - `<!-- runs -->`: the commands run to completion.
 //!
-//! A block of `text` after the last two is what is printed; `…` in it stands for anything.
+//! A `text` block after the last two is the expected output; `…` in it matches anything.
 
 use std::env;
 use std::net::{TcpListener, UdpSocket};
@@ -20,14 +20,14 @@ use crate::artifacts;
 use crate::service::Service;
 use crate::shell::Shell;
 
-/// For each user: a server in Rust, a page, an operator of relays, a board, a maintainer.
+/// One per audience: servers in Rust, pages, operators of relays, boards, maintainers.
 const DOCUMENTS: [&str; 5] = ["server", "page", "operator", "board", "maintainer"];
 const README: &str = "README.md";
-/// Lines of a document.
+/// Maximum number of lines of a document.
 const LONGEST: usize = 80;
-/// The ports in the documents. Others may be in use here.
+/// The ports in the documents. Other programs may use them here.
 const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
-/// Long enough for a machine that is busy with other things.
+/// Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Checks every quickstart.
@@ -46,11 +46,11 @@ pub fn check(shell: &Shell) -> Result<()> {
         }
         checked += check_document(shell, &text).with_context(|| path.clone())?;
     }
-    shell.print(format_args!("{checked} blocks of {} quickstarts are true", DOCUMENTS.len()));
+    shell.print(format_args!("{checked} blocks of {} quickstarts are correct", DOCUMENTS.len()));
     Ok(())
 }
 
-/// Does what a document says, and counts the blocks that are checked.
+/// Checks a document and returns the number of checked blocks.
 fn check_document(shell: &Shell, text: &str) -> Result<usize> {
     let here = Here::new(shell)?;
     let mut running = Vec::new();
@@ -81,13 +81,13 @@ fn is_file(path: &str, text: &str, file: &str) -> Result<()> {
     Ok(())
 }
 
-/// What commands and addresses of documents are on this machine, during this run.
+/// Replacements for commands and addresses of the documents on this machine, during this run.
 struct Here(Vec<(String, String)>);
 
 impl Here {
     fn new(shell: &Shell) -> Result<Self> {
         let programs = artifacts::built_programs(shell)?;
-        let folder = programs.rakwire.parent().context("a program lies in a folder")?;
+        let folder = programs.rakwire.parent().context("a program has no folder")?;
         let own = env::current_exe().context("this program has no path")?;
         let name = |path: &Path| path.display().to_string();
         let mut replaced = vec![
@@ -97,7 +97,7 @@ impl Here {
             ("cargo run -p rakwire-native --example echo --".to_owned(), name(&folder.join("examples/echo"))),
             ("cargo xtask".to_owned(), name(&own)),
         ];
-        // All are bound before any is free again, so that they differ.
+        // All ports are bound before any is released, so that they differ.
         let bound = USED_PORTS.map(|port| (port, free_port()));
         for (port, bound) in bound {
             replaced.push((format!(":{port}"), format!(":{}", bound?.0)));
@@ -139,7 +139,7 @@ impl Here {
     }
 }
 
-/// A port that is free for UDP and for TCP, and what keeps it so.
+/// Returns a port that is free for UDP and TCP, with the sockets that reserve it.
 fn free_port() -> Result<(u16, TcpListener, UdpSocket)> {
     let tcp = TcpListener::bind("127.0.0.1:0").context("there is no free port")?;
     let port = tcp.local_addr()?.port();
@@ -147,7 +147,7 @@ fn free_port() -> Result<(u16, TcpListener, UdpSocket)> {
     Ok((port, tcp, udp))
 }
 
-/// Whether a line is the expected one, in which `…` stands for anything.
+/// Returns true if a line matches the expected one, in which `…` matches anything.
 fn is_like(expected: &str, line: &str) -> bool {
     let mut parts = expected.split('…');
     let first = parts.next().unwrap_or_default();
@@ -176,7 +176,7 @@ impl Step {
     }
 }
 
-/// The blocks of a document that have a comment before them.
+/// Returns the blocks of a document that follow a comment.
 fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut comment = None;
@@ -185,10 +185,10 @@ fn steps(text: &str) -> Result<Vec<Step>> {
         let Some(language) = text.strip_prefix("```") else {
             let is_comment = text.starts_with("<!-- ");
             if is_comment && comment.replace(text).is_some() || !is_comment && comment.is_some() {
-                bail!("there is no block behind the comment in line {}", line - 1);
+                bail!("there is no block after the comment in line {}", line - 1);
             }
             if !is_comment && !text.is_empty() {
-                // Words end what could have printed something.
+                // Text ends the reach of a command, so a later output block does not belong to it.
                 steps.push(None);
             }
             continue;
@@ -277,7 +277,7 @@ fn main() {}
     }
 
     #[test]
-    fn commands_run_with_ports_of_this_run() {
+    fn commands_run_with_the_ports_of_this_run() {
         let shell = Shell::new().unwrap();
         let here = Here(vec![(":8080".to_owned(), ":4711".to_owned())]);
         let printed = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
@@ -289,7 +289,7 @@ fn main() {}
     }
 
     #[test]
-    fn dots_stand_for_anything() {
+    fn an_ellipsis_matches_anything() {
         for (expected, line) in
             [("a", "a"), ("a … c", "a b c"), ("…c", "abc"), ("a…", "abc"), ("a…b…c", "a1b2c")]
         {

@@ -1,5 +1,5 @@
-//! Runs tests that failed once more, by themselves. One that passes then is flaky: a fault to mend, and not one of the change
-//! that the run is about.
+//! Repeats failed tests once in isolation. A test that then passes is flaky: a fault to fix, but not one caused by the
+//! change under test.
 
 use anyhow::{Result, bail};
 
@@ -8,10 +8,10 @@ use crate::results::{AGAIN, FLAKY, Failed};
 use crate::shell::Shell;
 use crate::targets::WASM;
 
-/// More failures than these come from a change rather than from chance.
+/// More failures than these are caused by a change rather than by chance.
 const FEW: usize = 5;
 
-/// A runner of tests that can run some of them alone.
+/// A test runner that can run selected tests.
 #[derive(Clone, Copy)]
 pub enum Runner {
     /// Cargo, with the tests of all crates.
@@ -21,7 +21,7 @@ pub enum Runner {
 }
 
 impl Runner {
-    /// Runs the tests that failed once more. Succeeds if they are few and all pass.
+    /// Repeats the failed tests once. Succeeds if they are few and all pass.
     pub fn run_again(self, shell: &Shell, failed: &[Failed]) -> Result<()> {
         if failed.is_empty() || failed.len() > FEW {
             bail!("{} tests failed", failed.len());
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_failures_and_none_do_not_run_once_more() {
+    fn many_failures_and_no_failures_are_not_repeated() {
         let shell = Shell::new().unwrap();
         let failed = |count| vec![Failed { name: "a".to_owned(), file: None }; count];
         for count in [0, FEW + 1] {

@@ -1,14 +1,14 @@
-//! Reads the log of a part of a run: its first error, how many tests there were, and which of them failed.
+//! Parses the log of a part of a run: its first error, the number of tests, and the failed ones.
 
-/// The beginning of a line that names a flaky test.
+/// The prefix of a line that names a flaky test.
 pub const FLAKY: &str = "FLAKY: ";
-/// The line between a run and the tests that run once more.
-pub const AGAIN: &str = "The tests that failed run once more, by themselves:";
+/// The line between a run and the repeated tests.
+pub const AGAIN: &str = "Repeating the failed tests in isolation:";
 
-/// The lines of a message that are worth a place in a summary.
+/// Maximum number of message lines in a summary.
 const MESSAGE_LINES: usize = 8;
 
-/// How many tests a part of a run had.
+/// The numbers of tests of a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tests {
     /// Those that passed.
@@ -18,7 +18,7 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// How many there were.
+    /// Returns the total number.
     pub const fn all(self) -> u64 {
         self.passed + self.failed
     }
@@ -31,13 +31,14 @@ impl Tests {
 /// A test that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Its name, as its runner takes it.
+    /// Its name in the form that its runner accepts.
     pub name: String,
-    /// The file that it is in, where its runner says so.
+    /// Its file, if its runner reports it.
     pub file: Option<String>,
 }
 
-/// The tests that failed; `None` where the log does not name them all, as when a program of tests was ended by a signal.
+/// Returns the failed tests, or `None` if the log does not name them all, for example because a test program was ended
+/// by a signal.
 pub fn failed_tests(log: &str) -> Option<Vec<Failed>> {
     let lines: Vec<String> = log.lines().map(plain).collect();
     let of_cargo = lines.iter().filter_map(|line| {
@@ -56,12 +57,12 @@ pub fn failed_tests(log: &str) -> Option<Vec<Failed>> {
     is_all.then_some(failed)
 }
 
-/// The tests that failed, and passed when they ran once more.
+/// Returns the tests that failed and passed when repeated.
 pub fn flaky_tests(log: &str) -> Vec<&str> {
     log.lines().filter_map(|line| line.strip_prefix(FLAKY)).collect()
 }
 
-/// The first line of a log that looks like an error, with what belongs to it.
+/// Returns the first line of a log that looks like an error, with its continuation.
 pub fn first_error(log: &str) -> Option<String> {
     let lines: Vec<String> = log.lines().map(plain).collect();
     let (place, kind) =
@@ -76,7 +77,7 @@ pub fn first_error(log: &str) -> Option<String> {
         Kind::Message if line.ends_with(':') => format!("{line} {}", after(place)),
         Kind::Message => line.to_owned(),
         Kind::Panic => format!("{line} {}", after(place)),
-        // The panic stands below, where cargo shows what the test printed.
+        // The panic follows below, where cargo shows the output of the test.
         Kind::Test => {
             let (start, end) = printed_by(&lines, place, line);
             let printed = lines.iter().enumerate().take(end).skip(start);
@@ -89,14 +90,14 @@ pub fn first_error(log: &str) -> Option<String> {
     })
 }
 
-/// The message of a panic that begins at this line: it ends where the runner has its own word.
+/// Returns the message of a panic that begins at this line and ends at the next line of the runner.
 fn message(lines: &[String], start: usize) -> String {
     let lines = lines.iter().skip(start).map(|line| line.trim());
     let own = lines.take_while(|line| !line.is_empty() && !line.starts_with("note: "));
     own.take(MESSAGE_LINES).collect::<Vec<_>>().join(" ")
 }
 
-/// The first failed test of Node, with its place and its message, which stand at the end of a log.
+/// Returns the first failed test of Node with its location and message, which are at the end of a log.
 fn in_node(lines: &[String]) -> Option<String> {
     let place = lines.iter().position(|line| line.starts_with("test at "))?;
     let block = lines.iter().skip(place).map(|line| line.trim_end()).take_while(|line| {
@@ -107,7 +108,8 @@ fn in_node(lines: &[String]) -> Option<String> {
     Some(text.join("\n    "))
 }
 
-/// The lines below this place that a failed test printed, where its runner is cargo, and all of them where it is another one.
+/// Returns the lines after `place` that a failed test printed, if its runner is cargo; for other runners, all following
+/// lines.
 fn printed_by(lines: &[String], place: usize, line: &str) -> (usize, usize) {
     let name = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
     let Some(name) = name else { return (place, lines.len()) };
@@ -146,7 +148,7 @@ fn kind(line: &str) -> Option<Kind> {
     }
 }
 
-/// Counts the tests of a log, if it has any. Those that run once more are counted once.
+/// Counts the tests of a log, if it has any. Repeated tests are counted once.
 pub fn tests(log: &str) -> Option<Tests> {
     let log = log.split_once(AGAIN).map_or(log, |(first, _)| first);
     let found = log.lines().filter_map(|line| tests_in(plain(line).trim()));
@@ -154,18 +156,18 @@ pub fn tests(log: &str) -> Option<Tests> {
 }
 
 fn tests_in(line: &str) -> Option<Tests> {
-    // Of cargo and Miri.
+    // Cargo and Miri.
     if let Some(result) = line.strip_prefix("test result: ") {
         let (_, counts) = result.split_once(". ")?;
         return Some(Tests { passed: before(counts, " passed")?, failed: before(counts, " failed")? });
     }
-    // Of xtask, which counts the mutants of the list.
+    // xtask, which counts the mutants of the list.
     if let Some((counts, _)) = line.split_once(" mutants were killed") {
         let (passed, all) = counts.split_once(" of ")?;
         let (passed, all): (u64, u64) = (passed.parse().ok()?, all.parse().ok()?);
         return Some(Tests { passed, failed: all.saturating_sub(passed) });
     }
-    // Of Node, for a person and for a program.
+    // Node, in its human-readable and its TAP format.
     let count = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# "))?;
     match count.split_once(' ')? {
         ("pass", passed) => Some(Tests { passed: passed.parse().ok()?, failed: 0 }),
@@ -174,13 +176,13 @@ fn tests_in(line: &str) -> Option<Tests> {
     }
 }
 
-/// The number before these words.
+/// Returns the number before these words.
 fn before(text: &str, words: &str) -> Option<u64> {
     let (head, _) = text.split_once(words)?;
     head.rsplit(' ').next()?.parse().ok()
 }
 
-/// A line without the colours of a terminal.
+/// Removes terminal colours from a line.
 fn plain(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_has_its_name_and_the_message_of_its_panic() {
+    fn a_failed_test_is_reported_with_its_name_and_panic_message() {
         let log = "test a::good ... ok\ntest a::bad ... FAILED\n\nfailures:\n\n---- a::bad stdout ----\n\n\
                    thread 'a::bad' panicked at core/src/a.rs:1:2:\nassertion failed: x\nnote: run with\n\n\
                    test result: FAILED. 1 passed; 1 failed; 0 ignored\n\nerror: test failed, to rerun pass `--lib`\n";
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_has_no_message_of_another_one() {
+    fn a_failed_test_never_gets_the_message_of_another() {
         let log = "test a::returns ... FAILED\ntest a::panics ... FAILED\n\nfailures:\n\n\
                    ---- a::returns stdout ----\nError: \"no\"\n\n---- a::panics stdout ----\n\
                    thread 'a::panics' panicked at core/src/a.rs:1:2:\nassertion failed: x\n\nfailures:\n    a::returns\n";
@@ -224,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_has_its_message() {
+    fn a_panic_is_reported_with_its_message() {
         let log =
             "thread 'main' panicked at src/a.rs:1:2:\n\n  it broke\nnote: run with `RUST_BACKTRACE=1`\n";
         assert_eq!(first_error(log).as_deref(), Some("thread 'main' panicked at src/a.rs:1:2: it broke"));
     }
 
     #[test]
-    fn failures_of_node_and_of_xtask_are_found() {
+    fn failures_of_node_and_xtask_are_found() {
         assert_eq!(first_error("ok 1 - a\n  not ok 2 - b\n").as_deref(), Some("not ok 2 - b"));
         assert_eq!(first_error("✔ a (1ms)\n✖ b (2ms)\n").as_deref(), Some("✖ b (2ms)"));
         let log = "$ cargo metadata\nError: documents name what does not exist:\n  a.md:1: no b\n  c.md\n";
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_of_node_has_its_place_and_its_message() {
+    fn a_failed_node_test_is_reported_with_location_and_message() {
         let log = "✔ a (1ms)\n✖ b (2ms)\nℹ tests 2\nℹ pass 1\nℹ fail 1\n\n✖ failing tests:\n\n\
                    test at tests/a.test.mjs:5:1\n✖ b (2ms)\n  AssertionError: not equal\n\n  1 !== 2\n\n      at x\n";
         let expected =
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_tests_of_cargo_are_named_unless_a_program_ended_without_a_word() {
+    fn failed_cargo_tests_are_named_unless_a_program_crashed() {
         let log = "test a ... ok\ntest b::c - should panic ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
         assert_eq!(failed_tests(log), Some(vec![Failed { name: "b::c".into(), file: None }]));
         let log = format!("{log}  process didn't exit successfully: `x` (signal: 6, SIGABRT)\n");
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_run_once_more_are_counted_once() {
+    fn repeated_tests_are_counted_once() {
         let result = "test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
         let log = format!("{result}{AGAIN}\ntest result: ok. 1 passed; 0 failed; 0 ignored\n{FLAKY}a::b\n");
         assert_eq!(tests(&log), Some(Tests { passed: 2, failed: 1 }));
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_counted_as_each_runner_prints_them() {
+    fn tests_are_counted_in_the_format_of_each_runner() {
         let passed = |passed| Some(Tests { passed, failed: 0 });
         let cargo = "test result: ok. 5 passed; 0 failed; 0 ignored\ntest result: FAILED. 2 passed; 1 failed; 0 ignored";
         assert_eq!(tests(cargo), Some(Tests { passed: 7, failed: 1 }));

@@ -1,4 +1,4 @@
-//! Runs stages: all of them side by side, or one by itself.
+//! Runs stages: several in parallel, or a single one.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use crate::stage::{Stage, Tier};
 use crate::stop;
 use crate::tasks::{self, Row};
 
-/// Runs the stages of a tier side by side, with the set-up that they need. Ends with a table and the first error of each that
-/// failed, and keeps the numbers.
+/// Runs the stages of a tier in parallel, with their set-up. Prints a table and the first error of each failed stage,
+/// and stores the results.
 pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
     let commit = Commit::now(shell)?;
     let numbers = run(shell, stages)?;
@@ -23,7 +23,7 @@ pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
     numbers.result().and(kept)
 }
 
-/// Runs some stages side by side, with the set-up that they need.
+/// Runs some stages in parallel, with their set-up.
 pub fn run_several(shell: &Shell, stages: &[Stage]) -> Result<()> {
     run(shell, stages)?.result()
 }
@@ -39,7 +39,7 @@ fn run(shell: &Shell, stages: &[Stage]) -> Result<Numbers> {
     Ok(numbers)
 }
 
-/// Sees to what a stage needs, and runs it with its output in the terminal.
+/// Sets up and runs a single stage with its output in the terminal.
 pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
     tasks::set_up(shell, &stage.needs())?;
     let started = Instant::now();
@@ -49,9 +49,9 @@ pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// How long cores have been busy with the children of this process.
+/// Returns the CPU time used by the children of this process.
 pub(crate) fn busy() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system does not tell the time used")?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system did not report the CPU time")?;
     let duration = |time: TimeVal| {
         let whole = Duration::from_secs(time.tv_sec().unsigned_abs());
         whole + Duration::from_micros(time.tv_usec().unsigned_abs())
@@ -80,7 +80,7 @@ fn table(numbers: &Numbers) -> String {
     )
 }
 
-/// The first error of each part that failed with its log, and why others did not run.
+/// Returns the first error of each failed part with its log, and the reason why others did not run.
 fn failures(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| row.outcome == Outcome::Failed) {
@@ -89,9 +89,9 @@ fn failures(rows: &[Row]) -> String {
     }
     for row in rows {
         let Some(flaky) = &row.flaky else { continue };
-        text += &format!("\n{} has flaky tests, which passed when they ran once more: {flaky}", row.name);
+        text += &format!("\n{} has flaky tests, which passed when repeated: {flaky}", row.name);
     }
-    // Without a reason the run ended before, which the table says.
+    // Parts without a reason did not run because the run ended early, which the table shows.
     for row in rows.iter().filter(|row| row.outcome == Outcome::NotRun) {
         let Some(reason) = &row.reason else { continue };
         text += &format!("\n{} not run: {reason}", row.name);
@@ -110,7 +110,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_stage_by_itself_fails_with_its_name() {
+    fn a_single_failed_stage_is_named_in_the_error() {
         let shell = Shell::new().unwrap();
         run_only(&shell, &STAGES[0]).unwrap();
         let error = run_only(&shell, &STAGES[1]).unwrap_err();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn several_stages_end_with_the_names_of_those_that_failed() {
+    fn failed_stages_are_named_at_the_end_of_a_run() {
         let shell = Shell::new().unwrap();
         run_several(&shell, &STAGES[..1]).unwrap();
         let error = run_several(&shell, &STAGES).unwrap_err();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_each_stage() {
+    fn the_table_has_a_row_for_each_stage() {
         let total = Duration::from_millis(3250);
         let numbers = Numbers { rows: rows(), total, busy: Duration::from_millis(4875) };
         let expected = "\
@@ -159,7 +159,7 @@ in all           3.2      13  4.9 CPU seconds, 1.5 cores busy";
     }
 
     #[test]
-    fn every_failure_has_its_first_error_and_its_log() {
+    fn every_failure_is_shown_with_its_first_error_and_log() {
         let expected = "
 
 two FAILED: error: no
@@ -169,8 +169,7 @@ four not run: needs one, which failed";
         assert_eq!(failures(&rows()[..1]), "");
         let flaky = rows().swap_remove(0);
         let flaky = Row { flaky: Some("a::b: assertion failed".to_owned()), ..flaky };
-        let expected =
-            "\n\nset-up one has flaky tests, which passed when they ran once more: a::b: assertion failed";
+        let expected = "\n\nset-up one has flaky tests, which passed when repeated: a::b: assertion failed";
         assert_eq!(flaky.word(), "flaky");
         assert_eq!(failures(&[flaky]), expected);
         let not_reached = rows().pop().map(|row| Row { reason: None, ..row });

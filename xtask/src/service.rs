@@ -1,4 +1,4 @@
-//! A server program that runs beside others, says on its first line where it listens, and ends with this process.
+//! Server programs that run beside others, print their address on the first line, and end with this process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::process::{Running, describe};
 use crate::shell::Shell;
 
-/// Long enough for a machine that is busy with other things.
+/// Long enough for a busy machine.
 const START: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -21,9 +21,9 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Service {
     name: &'static str,
     running: Running,
-    /// Where it listens: `HOST:PORT`, `http://HOST:PORT`, or just the port.
+    /// Its address: `HOST:PORT`, `http://HOST:PORT`, or only the port.
     pub address: String,
-    /// Its first line, which may say more.
+    /// Its first line, which may contain more.
     pub first_line: String,
 }
 
@@ -33,7 +33,8 @@ impl Service {
         Ok(Self::start_and_read(shell, name, program, args)?.0)
     }
 
-    /// Starts a program, waits until it listens, and then for a line that begins with `prefix`, whose rest is returned.
+    /// Starts a program, waits until it listens, and then for a line that begins with `prefix`. Returns the rest of
+    /// that line.
     pub fn start_and_find(
         shell: &Shell,
         name: &'static str,
@@ -50,7 +51,7 @@ impl Service {
         }
     }
 
-    /// Starts a program and waits until it listens. Its further lines come by the channel.
+    /// Starts a program and waits until it listens. Its further lines are sent through the channel.
     fn start_and_read(
         shell: &Shell,
         name: &'static str,
@@ -58,7 +59,7 @@ impl Service {
         args: &[&str],
     ) -> Result<(Self, Receiver<String>)> {
         let program = program.to_string_lossy();
-        // Drop and signals end the program in all cases but a kill of this process; for that one there is the kernel.
+        // Drop and signals end the program, unless this process is killed; in that case the kernel does.
         let command = if can_die_with_parent(shell)? {
             let tied = ["--pdeathsig", "TERM", "--", &program];
             shell.cmd("setpriv", tied.into_iter().chain(args.iter().copied()))
@@ -67,7 +68,7 @@ impl Service {
         };
         let mut running = command
             .with(|command| {
-                // Some end when their input does, which is when this process has gone.
+                // Some end when their input is closed, which happens when this process is gone.
                 command.stdin(Stdio::piped()).stdout(Stdio::piped());
             })
             .spawn()?;
@@ -77,12 +78,12 @@ impl Service {
         thread::spawn(move || pass_on(name, stdout, &log, &sender));
         let first_line = wait_for_line(name, &mut running, &lines)?;
         let address = parse_address(&first_line)
-            .with_context(|| format!("{name} did not say where it listens: {first_line:?}"))?
+            .with_context(|| format!("{name} did not print its address: {first_line:?}"))?
             .to_owned();
         Ok((Self { name, running, address, first_line }, lines))
     }
 
-    /// Ends the program at once, as a power failure would.
+    /// Kills the program immediately, as a power failure would.
     pub fn kill(mut self) {
         self.running.kill();
     }
@@ -96,11 +97,11 @@ impl Service {
     }
 }
 
-/// Shows a server's lines, and sends them on.
+/// Shows a server's lines, and forwards them.
 fn pass_on(name: &str, stdout: ChildStdout, log: &Log, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         log.note(format_args!("[{name}] {line}"));
-        // Only the first ones are waited for.
+        // The receiver waits only for the first lines.
         let _ = lines.send(line);
     }
 }
@@ -115,7 +116,7 @@ fn wait_for_line(name: &str, running: &mut Running, lines: &Receiver<String>) ->
             }
             Err(RecvTimeoutError::Timeout) if running.is_told_to_stop() => bail!("interrupted"),
             Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
-                bail!("{name} did not say where it listens within {} s", START.as_secs())
+                bail!("{name} did not print its address within {} s", START.as_secs())
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -126,13 +127,14 @@ fn ended(name: &str, status: ExitStatus) -> String {
     format!("{name} has stopped: {}", describe(status))
 }
 
-/// Whether a program can be told to end with its parent.
+/// Returns true if the system supports ending a program with its parent.
 fn can_die_with_parent(shell: &Shell) -> Result<bool> {
     let version = shell.cmd("setpriv", ["--version"]).probe()?;
     Ok(version.is_some_and(|version| version.contains("util-linux")))
 }
 
-/// The address in the line `listening on ADDRESS`; its port must be a real one. The foreign peers say `ready PORT`.
+/// Returns the address in the line `listening on ADDRESS`; its port must be valid. The other RakNet peers print `ready
+/// PORT`.
 fn parse_address(line: &str) -> Option<&str> {
     if let Some(port) = line.strip_prefix("ready ") {
         return port.parse::<u16>().ok().filter(|port| *port != 0).and(Some(port));
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_addresses() {
+    fn invalid_lines_contain_no_address() {
         for line in
             ["", "listening on", "listening on :80", "listening on a:0", "listening on a:99999", "on a:1"]
         {
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_of_a_server_is_on_a_later_line() {
+    fn a_second_address_of_a_server_is_on_a_later_line() {
         let shell = Shell::new().unwrap();
         let script = "echo listening on http://127.0.0.1:1; echo other; echo monitoring on http://127.0.0.1:2; exec cat";
         let args = ["-c", script];
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_known_by_its_address_until_it_ends() {
+    fn a_server_has_an_address_until_it_ends() {
         let shell = Shell::new().unwrap();
         let end = std::env::temp_dir().join(format!("rakwire-service-{}", std::process::id()));
         let script = "echo listening on 127.0.0.1:1234; until [ -e \"$0\" ]; do sleep 0.05; done; exit 2";

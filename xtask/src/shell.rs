@@ -1,4 +1,4 @@
-//! What all commands share: the repository's folders, and the surroundings of child processes.
+//! The environment shared by all commands: the repository's folders, and the settings of child processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -15,18 +15,18 @@ use crate::log::Log;
 use crate::process::Cmd;
 use crate::stop::Stop;
 
-/// The name of the linked toolchain that `.ci/cross-toolchain` makes.
+/// The name of the linked toolchain that `.ci/cross-toolchain` creates.
 pub const CROSS_TOOLCHAIN: &str = "cross";
-/// Names to a child that is a part of xtask the targets that only the linked toolchain can build for.
+/// Passes the targets that only the linked toolchain can build to a child that is a part of xtask.
 const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
-/// How long a part of xtask may take to end, which has children of its own to end.
+/// Time for a part of xtask to end, which has children of its own.
 const PART_GRACE: Duration = Duration::from_secs(15);
 
-/// The surroundings of every child process. Clones share everything but the log and what ends them.
+/// The environment of child processes. Clones share everything except the log and the stop signal.
 #[derive(Clone)]
 pub struct Shell {
     shared: Arc<Shared>,
-    /// Where it says what it does.
+    /// The destination of output.
     pub log: Log,
     stop: Stop,
 }
@@ -38,22 +38,22 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// What the set-up found out.
+/// Results of the set-up.
 #[derive(Default)]
 struct State {
     /// For all children.
     variables: BTreeMap<&'static str, OsString>,
-    /// The targets that only the linked toolchain can build for.
+    /// Targets that only the linked toolchain can build.
     cross_targets: BTreeSet<String>,
 }
 
 impl Shell {
-    /// The surroundings of commands in this repository.
+    /// Creates the environment for commands in this repository.
     pub fn new() -> Result<Self> {
         let here = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
         let root = here.ancestors().skip(1).find(|folder| folder.join("Cargo.lock").is_file());
-        let root = root.context("this crate lies in no workspace")?.to_path_buf();
+        let root = root.context("this crate is not in a workspace")?.to_path_buf();
         let cargo_home = match env::var_os("CARGO_HOME") {
             Some(home) => home.into(),
             None => PathBuf::from(env::var_os("HOME").context("neither CARGO_HOME nor HOME is set")?)
@@ -62,7 +62,7 @@ impl Shell {
         let own = [tools_dir(&root).join("bin"), root.join("wasm/node_modules/.bin"), cargo_home.join("bin")];
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&inherited)))
-            .context("a folder of this machine has a colon in its name")?;
+            .context("the name of a folder on the path contains a colon")?;
         let cross = env::var(CROSS_TARGETS).unwrap_or_default();
         let cross_targets = cross.split_whitespace().map(str::to_owned).collect();
         let state = Mutex::new(State { cross_targets, ..State::default() });
@@ -70,12 +70,12 @@ impl Shell {
         Ok(Self { shared: Arc::new(shared), log: Log::Terminal, stop: Stop::default() })
     }
 
-    /// The same for a part of a run, which says what it does elsewhere and can be ended by itself.
+    /// Returns a copy for a part of a run, with its own log and stop signal.
     pub fn for_part(&self, log: Log, stop: &Stop) -> Self {
         Self { shared: Arc::clone(&self.shared), log, stop: stop.clone() }
     }
 
-    /// The same, with the standard output left to the one result of a command.
+    /// Returns a copy that keeps the standard output free for the result of a command.
     pub fn with_free_stdout(&self) -> Self {
         let log = match &self.log {
             Log::Terminal => Log::Stderr,
@@ -84,7 +84,7 @@ impl Shell {
         self.for_part(log, &self.stop)
     }
 
-    /// The same, with another log.
+    /// Returns a copy with another log.
     pub fn with_log(&self, log: Log) -> Self {
         self.for_part(log, &self.stop)
     }
@@ -94,7 +94,7 @@ impl Shell {
         self.log.print(line);
     }
 
-    /// Prints a line about what goes on.
+    /// Prints a line about progress.
     pub fn note(&self, line: impl Display) {
         self.log.note(line);
     }
@@ -103,50 +103,50 @@ impl Shell {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A path inside the repository.
+    /// Returns a path inside the repository.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.shared.root.join(relative)
     }
 
-    /// The user's cargo home.
+    /// Returns the user's cargo home.
     pub fn cargo_home(&self) -> &Path {
         &self.shared.cargo_home
     }
 
-    /// Where tools go that must not, or cannot, go into the user's cargo home.
+    /// Returns the folder of tools that must not, or cannot, be installed into the user's cargo home.
     pub fn tools_dir(&self) -> PathBuf {
         tools_dir(&self.shared.root)
     }
 
-    /// The text of a file of the repository.
+    /// Reads a file of the repository.
     pub fn read(&self, relative: &str) -> Result<String> {
         fs::read_to_string(self.path(relative)).with_context(|| format!("{relative} cannot be read"))
     }
 
-    /// Sets a variable for all children from now on.
+    /// Sets a variable for all later children.
     pub fn set(&self, name: &'static str, value: impl AsRef<OsStr>) {
         self.state().variables.insert(name, value.as_ref().to_owned());
     }
 
-    /// A variable as children see it.
+    /// Returns a variable as children see it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         self.state().variables.get(name).cloned().or_else(|| env::var_os(name))
     }
 
-    /// Builds for this target with the linked toolchain from now on.
+    /// Uses the linked toolchain for this target from now on.
     pub fn use_cross_toolchain(&self, target: &'static str) {
         self.state().cross_targets.insert(target.to_owned());
     }
 
-    /// Where the children would find a program.
+    /// Finds a program on the path of children.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         env::split_paths(&self.shared.path).map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
-    /// A command at the root of the repository.
+    /// Creates a command at the root of the repository.
     pub fn cmd<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         let command = Cmd::new(program, args).with(|command| {
-            // `cargo run` describes this crate to us; to a build below, that would only be a reason to start anew.
+            // `cargo run` sets variables that describe this crate; in a nested build they would only cause a rebuild.
             for (name, _) in env::vars_os().filter(|(name, _)| describes_this_crate(name)) {
                 command.env_remove(name);
             }
@@ -156,7 +156,7 @@ impl Shell {
         command.logged(&self.log).until(&self.stop)
     }
 
-    /// A command that is a part of xtask, which gets the findings of the set-up.
+    /// Creates a command that is a part of xtask, which receives the results of the set-up.
     pub fn cmd_of_xtask<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         let cross_targets: Vec<_> = self.state().cross_targets.iter().cloned().collect();
         self.cmd(program, args).grace(PART_GRACE).with(|command| {
@@ -164,14 +164,14 @@ impl Shell {
         })
     }
 
-    /// A command in a folder of the repository.
+    /// Creates a command in a folder of the repository.
     pub fn cmd_in<'a>(&self, folder: &str, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         self.cmd(program, args).with(|command| {
             command.current_dir(self.path(folder));
         })
     }
 
-    /// A cargo (or wasm-pack) command in a folder of the repository which builds for this target.
+    /// Creates a cargo (or wasm-pack) command in a folder of the repository that builds for this target.
     pub fn cmd_for<'a>(
         &self,
         target: &str,
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_cargo_run_sets_is_dropped() {
+    fn only_variables_set_by_cargo_run_are_dropped() {
         assert!(describes_this_crate(OsStr::new("CARGO_PKG_NAME")));
         assert!(describes_this_crate(OsStr::new("CARGO_MANIFEST_DIR")));
         assert!(!describes_this_crate(OsStr::new("CARGO_TARGET_DIR")));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_xtask_knows_which_targets_the_linked_toolchain_builds_for() {
+    fn a_part_of_xtask_receives_the_targets_of_the_linked_toolchain() {
         let shell = Shell::new().unwrap();
         shell.use_cross_toolchain("b");
         shell.use_cross_toolchain("a");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn children_see_the_tools_first_and_the_variables_set() {
+    fn children_find_tools_first_and_receive_variables() {
         let shell = Shell::new().unwrap();
         shell.set("RAKWIRE_XTASK_TEST", "seen");
         let printed =

@@ -1,4 +1,5 @@
-//! The demo with a page that does not keep up: how late it shows what, and who leaves out or drops how much.
+//! Measurements of the demo with a slow page: the delay of what it shows, and the datagrams that each part drops or
+//! leaves out.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,11 +11,11 @@ use crate::process::describe;
 use crate::shell::Shell;
 
 const DRIVER: &str = "web/tests/slow-page.mjs";
-/// What a demo says while it is measured, in the folder of the smoke test.
+/// The output of a demo under measurement, in the folder of the smoke test.
 pub const LOG: &str = "target/demo/slow-page.log";
 const LIMIT: Duration = Duration::from_secs(300);
-/// The protocols and the kinds of snapshots, each without pacing and with it: in turns, so that what else the machine does
-/// is the same for both.
+/// The protocols and the kinds of snapshots, each without and with pacing. They alternate, so that other load on the
+/// machine affects both alike.
 pub const CASES: [Case; 8] = [
     Case { protocol: "game", snapshots: "whole", paced: false },
     Case { protocol: "game", snapshots: "whole", paced: true },
@@ -25,10 +26,10 @@ pub const CASES: [Case; 8] = [
     Case { protocol: "raknet", snapshots: "changes", paced: false },
     Case { protocol: "raknet", snapshots: "changes", paced: true },
 ];
-/// What the game server counts, in each of its reports.
+/// The counters in each report of the game server.
 const COUNTS: [&str; 4] = ["snapshots", "thinned", "backlogged", "datagrams"];
 
-/// What is measured.
+/// A case to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     protocol: &'static str,
@@ -37,13 +38,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// The arguments of the game server.
+    /// Returns the arguments of the game server.
     pub const fn server(self) -> &'static [&'static str] {
         if self.paced { &["--report", "1"] } else { &["--report", "1", "--unpaced"] }
     }
 }
 
-/// Lets two pages walk about at this address, and gives back the line of the driver.
+/// Lets two pages walk around at this address, and returns the output line of the driver.
 pub fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, seconds: u16) -> Result<Value> {
     let (blocked_ms, seconds) = (blocked_ms.to_string(), seconds.to_string());
     let args = [DRIVER, url, case.protocol, case.snapshots, &blocked_ms, &seconds];
@@ -55,24 +56,26 @@ pub fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, seconds: u16)
     serde_json::from_str(line).with_context(|| format!("{DRIVER} printed {line:?}"))
 }
 
-/// The row of a case: what the pages have shown, and what the game server and the relay have counted until they ended,
-/// according to what they said.
+/// Returns the row of a case: the measurements of the pages, and the counters of the game server and the relay from
+/// their output.
 pub fn row(case: Case, run: u32, pages: &Value, said: &str) -> Result<Value> {
     let Case { protocol, snapshots, paced } = case;
     let mut row = json!({ "protocol": protocol, "snapshots": snapshots, "paced": paced, "run": run });
     for part in ["slow", "other"] {
-        row[part] =
-            pages.get(part).with_context(|| format!("{DRIVER} says nothing of the {part} page"))?.clone();
+        row[part] = pages
+            .get(part)
+            .with_context(|| format!("{DRIVER} reports nothing about the {part} page"))?
+            .clone();
     }
     row["server"] = server_counts(said);
     let relay = said.lines().rev().find_map(|line| line.split_once("ended: "));
-    let (_, relay) = relay.context("the relay has not said what it counted")?;
+    let (_, relay) = relay.context("the relay did not report its counters")?;
     row["relay"] = json!({ "datagrams_to_clients": to_clients(relay), "dropped": dropped(relay) });
     row["events"] = pages.get("events").cloned().unwrap_or_default();
     Ok(row)
 }
 
-/// The sums of the game server's reports.
+/// Returns the sums of the game server's reports.
 fn server_counts(said: &str) -> Value {
     let reports = said.lines().filter_map(|line| line.split_once("] {"));
     let reports: Vec<Value> =
@@ -81,13 +84,13 @@ fn server_counts(said: &str) -> Value {
     COUNTS.iter().map(|name| ((*name).to_owned(), json!(sum(name)))).collect::<Map<_, _>>().into()
 }
 
-/// The number in `…, 12 datagrams (34 bytes) to clients`.
+/// Returns the number in `…, 12 datagrams (34 bytes) to clients`.
 fn to_clients(counted: &str) -> Option<u64> {
     let part = counted.split(", ").find(|part| part.ends_with("to clients"))?;
     part.split_once(' ')?.0.parse().ok()
 }
 
-/// The reasons and numbers in `…, dropped ClientQueueFull: 3`.
+/// Returns the reasons and numbers in `…, dropped ClientQueueFull: 3`.
 fn dropped(counted: &str) -> Map<String, Value> {
     let parts = counted.split(", ").filter_map(|part| part.strip_prefix("dropped ")?.split_once(": "));
     parts
@@ -95,7 +98,7 @@ fn dropped(counted: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// The line of JSON of all rows.
+/// Returns all rows as a line of JSON.
 pub fn line(blocked_ms: u8, seconds: u16, rows: &[Value]) -> impl Display {
     json!({ "blocked_ms_of_100": blocked_ms, "seconds": seconds, "rows": rows })
 }
@@ -111,7 +114,7 @@ mod tests {
         servers, 700 datagrams (7000 bytes) to clients, dropped ClientQueueFull: 130, dropped SendRefused: 1\n";
 
     #[test]
-    fn a_row_has_what_pages_server_and_relay_say() {
+    fn a_row_combines_pages_server_and_relay() {
         let pages = json!({ "slow": { "age_ms": 7 }, "other": {}, "events": 650 });
         let row = row(CASES[1], 3, &pages, OUTPUT).unwrap();
         let expected = json!({
@@ -123,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         let pages = json!({ "slow": {}, "other": {} });
         let reason = |pages, said| row(CASES[0], 1, pages, said).unwrap_err().to_string();
-        assert_eq!(reason(&pages, "nothing"), "the relay has not said what it counted");
-        assert!(reason(&json!({ "slow": {} }), OUTPUT).ends_with("says nothing of the other page"));
+        assert_eq!(reason(&pages, "nothing"), "the relay did not report its counters");
+        assert!(reason(&json!({ "slow": {} }), OUTPUT).ends_with("reports nothing about the other page"));
     }
 }

@@ -1,4 +1,4 @@
-//! The smoke test of the demo: headless Chromium plays whole games.
+//! The smoke test of the demo: headless Chromium plays complete games.
 
 use std::fs;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use crate::shell::Shell;
 const DRIVER: &str = "web/tests/smoke.mjs";
 const FOLDER: &str = "target/demo";
 const LIMIT: Duration = Duration::from_secs(1_500);
-/// What games are played by: the protocols, and replication over one of them.
+/// The variants of a game: the protocols, and replication over one of them.
 pub const WAYS: [&str; 3] = ["game", "raknet", "replication"];
-/// What the median of the round trips of each connection over loopback has to be less than.
+/// Upper limit of each connection's median round-trip time over loopback.
 const ROUND_TRIP_MS: f64 = 50.0;
-/// What the lock of the winner's page says: nothing of the Game Protocol, and of a secure connection whether the link names the
-/// server.
+/// The text of the lock on the winner's page: empty for the Game Protocol, and for a secure connection it depends on
+/// the key in the link.
 const LOCKS: [(&str, &str); 3] = [
     ("game", ""),
     ("raknet", "Secure: the server of this link"),
     ("replication", "Encrypted, to any server"),
 ];
-/// Hits that a player survives not.
+/// Hits that kill a player.
 const HEALTH: u64 = 3;
 
-/// Lets two pages play against each other at this address, once by each of these ways. Leaves pictures, and returns the driver's
-/// line of JSON. The other address has the counters of the relay.
+/// Lets two pages play against each other at `url`, once with each variant. Saves screenshots, and returns the driver's
+/// line of JSON. `metrics` is the address of the relay's counters.
 pub fn fight(shell: &Shell, url: &str, metrics: &str, ways: &[&str]) -> Result<String> {
     let option = format!("--ways={}", ways.join(","));
     let line = drive(shell, [url, metrics], &[&option], |value| check_fight(value, ways))?;
@@ -40,7 +40,7 @@ pub fn fight(shell: &Shell, url: &str, metrics: &str, ways: &[&str]) -> Result<S
     Ok(line)
 }
 
-/// A page joins a game with bots at this address, and sees them.
+/// Lets a page join a game with bots at this address, and checks that it sees them.
 pub fn look(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
     drive(shell, [url, metrics], &["--look"], check_look)
 }
@@ -52,14 +52,14 @@ fn drive(
     check: impl Fn(&Value) -> Result<()>,
 ) -> Result<String> {
     let folder = shell.path(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be made"))?;
+    fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be created"))?;
     let folder = folder.to_str().context("the path of this repository is not valid UTF-8")?;
     let args = [DRIVER, url, metrics, folder].into_iter().chain(more.iter().copied());
     let output = shell.cmd("node", args).limit(LIMIT).output()?;
     outcome(&output, check)
 }
 
-/// The line of JSON, if both it and the exit code say that all went well.
+/// Returns the line of JSON, if both the line and the exit code report success.
 fn outcome(output: &Output, check: impl Fn(&Value) -> Result<()>) -> Result<String> {
     let line = output.stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !output.status.success() {
@@ -73,34 +73,35 @@ fn outcome(output: &Output, check: impl Fn(&Value) -> Result<()>) -> Result<Stri
 fn check_look(value: &Value) -> Result<()> {
     match value.get("players").and_then(Value::as_u64) {
         Some(2..) => Ok(()),
-        seen => bail!("a newcomer sees {} players", seen.unwrap_or(0)),
+        seen => bail!("a new player sees {} players", seen.unwrap_or(0)),
     }
 }
 
-/// Checks the lock of the page, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
+/// Checks the lock of the page, and for each variant: positions before and after a move, the holder's id, the damage
+/// and both ends.
 fn check_fight(value: &Value, ways: &[&str]) -> Result<()> {
     for &way in ways {
-        let game = value.get(way).with_context(|| format!("there was no game by {way}"))?;
-        check_game(game).with_context(|| format!("the game by {way}"))?;
+        let game = value.get(way).with_context(|| format!("the game with {way} is missing"))?;
+        check_game(game).with_context(|| format!("the game with {way}"))?;
         let world = game.get("world").and_then(Value::as_str).unwrap_or_default();
         if world.contains("Replication") != (way == "replication") {
-            bail!("the page says {world:?} of the game by {way}");
+            bail!("the page shows {world:?} for the game with {way}");
         }
     }
     for (way, expected) in LOCKS.into_iter().filter(|(way, _)| ways.contains(way)) {
         let lock = value.get(way).and_then(|game| game.get("lock")).and_then(Value::as_str);
         if !lock.is_some_and(|lock| lock.contains(expected) && lock.is_empty() == expected.is_empty()) {
-            bail!("the lock of the game by {way} says {lock:?}, not {expected:?}");
+            bail!("the lock of the game with {way} shows {lock:?}, not {expected:?}");
         }
     }
     match value.get("queue_full_drops").and_then(Value::as_u64) {
         Some(0) => Ok(()),
         Some(count) => bail!("the relay dropped {count} datagrams because a queue was full"),
-        None => bail!("it does not say how many datagrams found a full queue at the relay"),
+        None => bail!("the number of datagrams dropped by full queues of the relay is missing"),
     }
 }
 
-/// How long a round trip of the connections took.
+/// Returns the round-trip times of the connections in words.
 fn round_trips(line: &str, ways: &[&str]) -> Result<String> {
     let value: Value = serde_json::from_str(line)?;
     let of = |way: &str| {
@@ -109,59 +110,60 @@ fn round_trips(line: &str, ways: &[&str]) -> Result<String> {
         Ok(format!("{way} {}", trips.join(" and ")))
     };
     let ways = ways.iter().map(|way| of(way)).collect::<Result<Vec<_>>>()?;
-    Ok(format!("round trips of the pages in ms, median: {}", ways.join(", ")))
+    Ok(format!("round-trip times of the pages in ms, median: {}", ways.join(", ")))
 }
 
-/// What the pages of a game measured.
+/// Returns the measurements of the pages of a game.
 fn pages(game: &Value) -> Result<&Vec<Value>> {
-    game.get("pages").and_then(Value::as_array).context("it does not say what the pages measured")
+    game.get("pages").and_then(Value::as_array).context("the measurements of the pages are missing")
 }
 
-/// The median of the round trips of a page's connection, in milliseconds.
+/// Returns the median round-trip time of a page's connection in milliseconds.
 fn round_trip(page: &Value) -> Result<f64> {
     let trip = || page.get("round_trip_ms")?.get("connection")?.get("p50")?.as_f64();
-    trip().context("it does not say how long round trips took")
+    trip().context("the round-trip times are missing")
 }
 
 fn check_game(game: &Value) -> Result<()> {
-    check_walk(game).context("by the keyboard")?;
-    check_walk(game.get("touch").unwrap_or(&Value::Null)).context("by a finger")?;
+    check_walk(game).context("with the keyboard")?;
+    check_walk(game.get("touch").unwrap_or(&Value::Null)).context("by touch")?;
     if game.get("holder").and_then(Value::as_u64).is_none() {
-        bail!("nobody held anything");
+        bail!("no player held anything");
     }
     let damage = game.get("damage").and_then(Value::as_u64).unwrap_or(0);
     if damage != HEALTH {
-        bail!("{damage} damage was done, not {HEALTH}");
+        bail!("the damage was {damage}, not {HEALTH}");
     }
     for state in ["won", "lost"] {
         let shown = game.get(state).and_then(|screen| screen.get("state")).and_then(Value::as_str);
         if shown != Some(state) {
-            bail!("no screen says {state}");
+            bail!("no page shows {state}");
         }
     }
     check_drops(game)?;
     check_round_trips(game)
 }
 
-/// Checks the round trips of both pages, which are slow over loopback only if a page or the relay lets datagrams wait.
+/// Checks the round-trip times of both pages, which are long over loopback only if a page or the relay delays
+/// datagrams.
 fn check_round_trips(game: &Value) -> Result<()> {
     for page in pages(game)? {
         let trip = round_trip(page)?;
         if trip >= ROUND_TRIP_MS {
-            bail!("a round trip took {trip} ms at the median, and not less than {ROUND_TRIP_MS}");
+            bail!("the median round-trip time was {trip} ms, not below {ROUND_TRIP_MS}");
         }
     }
     Ok(())
 }
 
-/// Checks that both pages say what the relay dropped.
+/// Checks that both pages report the relay's drops.
 fn check_drops(game: &Value) -> Result<()> {
     for page in pages(game)? {
-        let drops = page.get("relay_drops").context("it does not say what the relay dropped")?;
+        let drops = page.get("relay_drops").context("the relay's drops are missing")?;
         for direction in ["toClient", "toServer"] {
             let is_told = drops.get(direction).is_some_and(Value::is_object);
             if !is_told {
-                bail!("it does not say what the relay dropped {direction}");
+                bail!("the relay's drops are missing: {direction}");
             }
         }
     }
@@ -172,7 +174,7 @@ fn check_drops(game: &Value) -> Result<()> {
 fn check_walk(walk: &Value) -> Result<()> {
     let at = |name: &str, axis: &str| walk.get(name)?.get(axis)?.as_f64();
     let along = |axis| Some(at("after", axis)? - at("before", axis)?);
-    let (x, y) = along("x").zip(along("y")).context("it does not say who moved where")?;
+    let (x, y) = along("x").zip(along("y")).context("the positions before and after a move are missing")?;
     if x.hypot(y) < 1.0 {
         bail!("nobody moved");
     }
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_are_told() {
+    fn round_trip_times_are_reported() {
         let said = round_trips(&good().to_string(), &WAYS).unwrap();
         assert!(said.contains("game 4.5, raknet 4.5, replication 4.5"), "{said}");
         let mut line = good();
@@ -223,20 +225,24 @@ mod tests {
     }
 
     #[test]
-    fn each_value_of_a_line_counts() {
+    fn each_value_of_a_line_is_checked() {
         let changes = [
-            ("/raknet/after", json!({"x": 0.1, "y": 0.1}), "by the keyboard: nobody moved"),
-            ("/raknet/touch", Value::Null, "by a finger: it does not say who moved where"),
-            ("/raknet/holder", Value::Null, "nobody held anything"),
-            ("/raknet/damage", json!(2), "2 damage was done, not 3"),
-            ("/raknet/won/state", json!("playing"), "no screen says won"),
-            ("/raknet/pages/0/relay_drops/toServer", Value::Null, "what the relay dropped toServer"),
-            ("/raknet/pages/0/round_trip_ms/connection/p50", json!(50.0), "a round trip took 50 ms"),
-            ("/game/lock", json!("Encrypted, to any server"), "the lock of the game by game says"),
-            ("/raknet/lock", json!(""), "the lock of the game by raknet says"),
-            ("/raknet/world", json!("Replication: 1/s"), "of the game by raknet"),
+            ("/raknet/after", json!({"x": 0.1, "y": 0.1}), "with the keyboard: no player moved"),
+            ("/raknet/touch", Value::Null, "by touch: the positions before and after a move are missing"),
+            ("/raknet/holder", Value::Null, "no player held anything"),
+            ("/raknet/damage", json!(2), "the damage was 2, not 3"),
+            ("/raknet/won/state", json!("playing"), "no page shows won"),
+            ("/raknet/pages/0/relay_drops/toServer", Value::Null, "the relay's drops are missing: toServer"),
+            (
+                "/raknet/pages/0/round_trip_ms/connection/p50",
+                json!(50.0),
+                "the median round-trip time was 50 ms",
+            ),
+            ("/game/lock", json!("Encrypted, to any server"), "the lock of the game with game shows"),
+            ("/raknet/lock", json!(""), "the lock of the game with raknet shows"),
+            ("/raknet/world", json!("Replication: 1/s"), "for the game with raknet"),
             ("/queue_full_drops", json!(2), "the relay dropped 2 datagrams"),
-            ("/replication", Value::Null, "the game by replication"),
+            ("/replication", Value::Null, "the game with replication"),
         ];
         for (place, value, reason) in changes {
             let mut line = good();
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_counts_and_so_does_the_exit_code() {
+    fn the_last_line_and_the_exit_code_decide() {
         let print = |more: &str| {
             Cmd::new("sh", ["-c", &format!("echo talk; echo '{}'; echo{more}", good())]).output()
         };

@@ -1,4 +1,4 @@
-//! Stages: named parts of a test run, each of a tier.
+//! Stages: named parts of a test run, each in a tier.
 
 use anyhow::{Context, Error, Result, bail};
 
@@ -8,24 +8,24 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::tools_of_xtask;
 
-/// How often a stage runs.
+/// Tiers of stages, by how often they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// Before a commit.
     Check,
-    /// The tests of every part that need no long preparation.
+    /// Tests of every part that need no long preparation.
     Test,
-    /// All that a change must pass.
+    /// Everything that a change must pass.
     Ci,
-    /// All that there is.
+    /// All stages.
     Nightly,
 }
 
 impl Tier {
-    /// All tiers, the smallest first.
+    /// All tiers, smallest first.
     pub const ALL: [Self; 4] = [Self::Check, Self::Test, Self::Ci, Self::Nightly];
 
-    /// Its name, which is that of the command.
+    /// Returns its name, which is also that of the command.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -35,17 +35,17 @@ impl Tier {
         }
     }
 
-    /// Whether its command runs the stages of this other tier. `test` is for what `check` does not look at.
+    /// Returns true if the command of this tier also runs the stages of `other`. `test` does not include `check`.
     pub fn runs(self, other: Self) -> bool {
         other <= self && !(self == Self::Test && other == Self::Check)
     }
 }
 
-/// Where a stage runs.
+/// The code of a stage.
 #[derive(Clone, Copy)]
 enum Run {
     Here(fn(&Shell) -> Result<()>),
-    /// In the program of the package `xtask-tools`, by the name of the stage.
+    /// A stage of the package `xtask-tools`, by name.
     InTools,
 }
 
@@ -54,24 +54,24 @@ enum Run {
 pub struct Stage {
     /// Its name in commands and tables.
     pub name: &'static str,
-    /// The thing that is checked, in a few words.
+    /// A short description of the check.
     pub about: &'static str,
-    /// How often it runs.
+    /// The tier, which determines how often it runs.
     pub tier: Tier,
-    /// Why it is of this tier.
+    /// The reason for its tier.
     pub why: &'static str,
-    /// The stage that does the same and more, and takes its place where both would run.
+    /// A larger stage that includes this one, and replaces it if both would run.
     pub part_of: Option<&'static str>,
     own_needs: &'static [Need],
     load: Load,
     resource: Option<Resource>,
     run: Run,
-    /// The runner of its tests, where those that fail run once more.
+    /// The runner that repeats its failed tests.
     pub rerun: Option<Runner>,
 }
 
 impl Stage {
-    /// A stage that keeps a core busy.
+    /// Creates a stage that keeps a core busy.
     pub const fn new(
         name: &'static str,
         about: &'static str,
@@ -81,7 +81,7 @@ impl Stage {
         Self::with(name, about, own_needs, Run::Here(run))
     }
 
-    /// The same, which runs in the program of the package `xtask-tools`.
+    /// Creates such a stage that runs in the program of the package `xtask-tools`.
     pub const fn in_tools(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
         Self::with(name, about, own_needs, Run::InTools)
     }
@@ -102,54 +102,54 @@ impl Stage {
         }
     }
 
-    /// The same, of this tier and for this reason.
+    /// Sets the tier and the reason for it.
     pub const fn tier(mut self, tier: Tier, why: &'static str) -> Self {
         self.tier = tier;
         self.why = why;
         self
     }
 
-    /// The same, which is left out where this larger one runs.
+    /// Sets the larger stage that replaces this one if both would run.
     pub const fn part_of(mut self, larger: &'static str) -> Self {
         self.part_of = Some(larger);
         self
     }
 
-    /// The same, which takes so much of the machine.
+    /// Sets the load.
     pub const fn load(mut self, load: Load) -> Self {
         self.load = load;
         self
     }
 
-    /// The same, which needs this for itself.
+    /// Sets the exclusive resource.
     pub const fn uses(mut self, resource: Resource) -> Self {
         self.resource = Some(resource);
         self
     }
 
-    /// The same, whose tests that fail run once more, by this runner.
+    /// Sets the runner that repeats failed tests.
     pub const fn reruns(mut self, runner: Runner) -> Self {
         self.rerun = Some(runner);
         self
     }
 
-    /// All that it needs.
+    /// Returns all its needs.
     pub fn needs(&self) -> Vec<Need> {
         let program = self.is_in_tools().then_some(Need::Tools);
         program.into_iter().chain(self.own_needs.iter().copied()).collect()
     }
 
-    /// Whether it runs in the program of the package `xtask-tools`.
+    /// Returns true if it runs in the program of the package `xtask-tools`.
     pub const fn is_in_tools(&self) -> bool {
         matches!(self.run, Run::InTools)
     }
 
-    /// The constraints of a job that runs it after those jobs.
+    /// Returns the constraints of a job that runs it after those jobs.
     pub fn constraints(&self, after: Vec<usize>) -> Constraints {
         Constraints { load: self.load, resource: self.resource, after }
     }
 
-    /// Runs it; its needs are there.
+    /// Runs the stage. Its needs must be met.
     pub fn run(&self, shell: &Shell) -> Result<()> {
         match self.run {
             Run::Here(run) => run(shell),
@@ -157,29 +157,29 @@ impl Stage {
         }
     }
 
-    /// A failure of the stage, with its name.
+    /// Adds the name of the stage to a failure.
     pub fn explain(&self, error: Error) -> Error {
         error.context(format!("the stage {:?} failed", self.name))
     }
 }
 
-/// The stages that the command of a tier runs.
+/// Returns the stages that the command of a tier runs.
 pub fn of_tier(stages: &[Stage], tier: Tier) -> Vec<Stage> {
     let has_larger =
         |stage: &Stage| stages.iter().any(|other| stage.part_of == Some(other.name) && tier.runs(other.tier));
     stages.iter().filter(|stage| tier.runs(stage.tier) && !has_larger(stage)).cloned().collect()
 }
 
-/// The stages of these names, in their own order and each once.
+/// Returns the stages with these names, in their own order and each once.
 pub fn find(stages: &[Stage], names: &[String]) -> Result<Vec<Stage>> {
     let known: Vec<_> = stages.iter().map(|stage| stage.name).collect();
     let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
     if let Some(name) = unknown {
-        bail!("there is no stage {name:?}; there are {}", known.join(", "));
+        bail!("there is no stage {name:?}; the stages are {}", known.join(", "));
     }
     let found: Vec<_> =
         stages.iter().filter(|stage| names.iter().any(|name| name == stage.name)).cloned().collect();
-    found.first().context("no stage is named")?;
+    found.first().context("name at least one stage")?;
     Ok(found)
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let found = find(&stages(), &["bad".to_owned()]).unwrap();
         assert_eq!(found[0].about, "fails");
         let error = find(&stages()[..2], &["worse".to_owned()]).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "there is no stage \"worse\"; there are good, bad");
+        assert_eq!(error.to_string(), "there is no stage \"worse\"; the stages are good, bad");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_has_what_is_below_it_and_no_part_beside_the_whole() {
+    fn a_tier_includes_lower_tiers_and_no_part_beside_its_whole() {
         let of = |tier| of_tier(&stages(), tier).iter().map(|stage| stage.name).collect::<Vec<_>>();
         assert_eq!(of(Tier::Check), ["good"]);
         assert_eq!(of(Tier::Test), ["bad", "small"]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_in_the_tools_needs_these() {
+    fn stages_of_the_tools_need_that_package() {
         assert_eq!(stages()[4].needs(), [Need::Tools, Need::Node]);
         assert!(stages()[0].needs().is_empty());
     }

@@ -1,4 +1,4 @@
-//! All stages: what each checks, what it needs, and how often it runs.
+//! All stages, with the purpose, needs and tier of each.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::targets::{THUMB, WASM};
 const NODE_AND_CHROMIUM: [Need; 5] =
     [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
 
-/// The needs of a page in several browsers that talks to our programs and to foreign ones.
+/// The needs of a page in several browsers that talks to our programs and to other servers.
 const BROWSERS: [Need; 11] = [
     Need::Node,
     Need::NpmPackage,
@@ -44,10 +44,10 @@ const BROWSERS: [Need; 11] = [
     Need::CppPeer,
 ];
 
-/// The needs of the npm package in other runtimes than browsers.
+/// The needs of the npm package in runtimes other than browsers.
 const RUNTIMES: [Need; 4] = [Need::Node, Need::NpmPackage, Need::RuntimePackages, Need::HostTests];
 
-/// The needs of the trial of the packed npm package.
+/// The needs of the tests of the packed npm package.
 const BUNDLERS: [Need; 8] = [
     Need::Node,
     Need::NpmPackage,
@@ -59,16 +59,16 @@ const BUNDLERS: [Need; 8] = [
     Need::HostTests,
 ];
 
-/// The needs of the games of pages.
+/// The needs of games between pages.
 const DEMO: [Need; 3] = [Need::Page, Need::Chromium, Need::HostTests];
 
-/// The needs of measuring the memory of microcontrollers.
+/// The needs of memory measurements for microcontrollers.
 pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
 /// The needs of fuzzing.
 pub const FUZZ: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
 
-/// All stages, those of lower tiers first. Of those that could start the first does, so those whose preparation takes long
-/// stand before others of their tier.
+/// Returns all stages, lower tiers first. Of the stages that can start, the first does, so stages with a long preparation
+/// precede others of their tier.
 pub fn all() -> Vec<Stage> {
     let mut stages = checks_of_texts().to_vec();
     stages.extend(lints());
@@ -81,28 +81,28 @@ pub fn all() -> Vec<Stage> {
     stages
 }
 
-/// Stages that read the files of the repository and compile nothing of them.
+/// Stages that read the files of the repository without compiling them.
 #[rustfmt::skip]
 fn checks_of_texts() -> [Stage; 7] {
     [
         Stage::new("fmt", "the code is formatted", &[Need::Components], fmt)
             .tier(Tier::Check, "a second"),
-        Stage::new("edges", "no part depends on what it must not", &[], checks::edges)
+        Stage::new("edges", "the parts have no forbidden dependencies", &[], checks::edges)
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("modules", "modules use each other in no circle and not upwards; no folder has too many files", &[])
+        Stage::in_tools("modules", "modules have no cycles and no uses of higher layers; no folder has too many files", &[])
             .tier(Tier::Check, "seconds"),
-        Stage::in_tools("english", "comments and documents keep to plain English", &[])
+        Stage::in_tools("english", "comments and documents are in plain English", &[])
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("citations", "what comments cite of docs/ exists", &[])
+        Stage::in_tools("citations", "citations of docs/ in comments are valid", &[])
             .tier(Tier::Check, "a second"),
-        Stage::in_tools("docs", "what documents name exists: tests, files, commands; the table of the stages", &[])
+        Stage::in_tools("docs", "names in documents exist: tests, files, commands; the stage table is current", &[])
             .tier(Tier::Check, "seconds"),
-        Stage::new("own-files", "no test reads outside of its package", &[], own_files::check)
+        Stage::new("own-files", "no test reads files outside of its package", &[], own_files::check)
             .tier(Tier::Check, "a second"),
     ]
 }
 
-/// Stages that compile, and run nothing.
+/// Stages that compile without running anything.
 fn lints() -> [Stage; 7] {
     let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
     [
@@ -111,12 +111,12 @@ fn lints() -> [Stage; 7] {
             .tier(Tier::Check, "seconds once the dependencies are compiled"),
         ci(
             Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny),
-            "only dependencies change it, and its tool takes minutes to install",
+            "only changed dependencies affect it, and its tool takes minutes to install",
         ),
         ci(
             Stage::new(
                 "clippy-browsers",
-                "no lint warns in what runs in browsers",
+                "no lint warns in code for browsers",
                 &[Need::Components, Need::WasmTarget],
                 clippy_for_browsers,
             )
@@ -135,39 +135,39 @@ fn lints() -> [Stage; 7] {
         ci(
             Stage::in_tools(
                 "fuzz-lints",
-                "the targets of fuzzing are formatted, and no lint warns",
+                "the fuzz targets are formatted, and no lint warns",
                 &[Need::Components],
             ),
-            "a workspace of its own, which few changes reach",
+            "a separate workspace, which few changes affect",
         ),
         ci(
             Stage::new(
                 "fields-lints",
-                "the program around libraries other than RakNet is formatted, and no lint warns",
+                "the comparison program with other libraries is formatted, and no lint warns",
                 &[Need::Components],
                 fields::lints,
             ),
-            "a workspace of its own, which few changes reach",
+            "a separate workspace, which few changes affect",
         ),
         ci(
             Stage::new(
                 "doc",
-                "the documentation builds without warnings, as its readers get it",
+                "the documentation builds without warnings, as published",
                 &[Need::WasmTarget],
                 doc,
             )
             .uses(Resource::DevProfile),
-            "minutes, and clippy finds most of it",
+            "takes minutes, and clippy finds most problems",
         ),
     ]
 }
 
-/// The tests that a change is tried with.
+/// The tests for the development of a change.
 fn tests() -> [Stage; 6] {
     [
         Stage::new(
             "cargo",
-            "the tests of all crates, those behind proxies and routers of the distribution too",
+            "the tests of all crates, including those behind the distribution's proxies and routers",
             &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
             cargo_tests,
         )
@@ -181,7 +181,7 @@ fn tests() -> [Stage; 6] {
         )
         .reruns(Runner::Node("wasm"))
         .load(Load::Half)
-        .tier(Tier::Test, "the same core behind another interface"),
+        .tier(Tier::Test, "the same core with another API"),
         Stage::new(
             "game",
             "the messages and the client of the game in JavaScript",
@@ -191,12 +191,12 @@ fn tests() -> [Stage; 6] {
         .tier(Tier::Test, "seconds"),
         Stage::new(
             "interop-smoke",
-            "our endpoint with one foreign RakNet, the original one from Python",
+            "our endpoint with one other RakNet, the original called from Python",
             &[Need::HostTests, Need::PythonPeer],
             interop::smoke,
         )
         .part_of("interop")
-        .tier(Tier::Test, "the one foreign RakNet that is there in seconds"),
+        .tier(Tier::Test, "the one other RakNet that is available in seconds"),
         Stage::new(
             "web",
             "the page in Chromium",
@@ -207,7 +207,7 @@ fn tests() -> [Stage; 6] {
         .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
         Stage::new(
             "demo",
-            "the demo: a page looks at a game with bots, and two pages play against each other by RakNet",
+            "the demo: a page watches a game with bots, and two pages play against each other over RakNet",
             &DEMO,
             demo_game,
         )
@@ -216,50 +216,50 @@ fn tests() -> [Stage; 6] {
     ]
 }
 
-/// Tests with more programs, and of other parts that a change may spoil.
+/// Tests with more programs, and of other parts that a change may break.
 fn tests_of_all_peers() -> [Stage; 7] {
     [
         Stage::new(
             "demo-all",
-            "the demo: two pages play against each other by each protocol",
+            "the demo: two pages play against each other with each protocol",
             &DEMO,
             demo_games,
         )
-        .tier(Tier::Ci, "minutes, since pages are drawn without a GPU"),
+        .tier(Tier::Ci, "takes minutes, because pages are rendered without a GPU"),
         Stage::new(
             "secure",
-            "the tests of secure connections with the BLAKE2s of servers",
+            "the tests of secure connections with the BLAKE2s implementation of servers",
             &[],
             secure_tests,
         )
         .uses(Resource::DevProfile)
-        .tier(Tier::Ci, "compiles the core once more, for one hash"),
+        .tier(Tier::Ci, "compiles the core again, for one hash function"),
         Stage::new(
             "wasm-pack",
-            "the package of the game as wasm-pack builds it",
+            "the game package built by wasm-pack",
             &[Need::Node, Need::WasmPack],
             wasm_pack_tests,
         )
         .tier(Tier::Ci, "its tool takes minutes to install"),
         Stage::new(
             "interop",
-            "our endpoint and the relay with foreign programs, and the page of what was found",
+            "our endpoint and the relay with other implementations, and the page of the results",
             &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark],
             interop::stage,
         )
-        .tier(Tier::Ci, "fetches and compiles all foreign RakNets"),
+        .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
         Stage::new(
             "wasm-browsers",
-            "the npm package in Firefox and Chromium, by each transport and with foreign servers",
+            "the npm package in Firefox and Chromium, with each transport and with other servers",
             &BROWSERS,
             other_browser_tests,
         )
         .reruns(Runner::Node("wasm"))
         .load(Load::Half)
-        .tier(Tier::Ci, "another browser, certificates and networks"),
+        .tier(Tier::Ci, "needs another browser, certificates and networks"),
         Stage::new(
             "quickstarts",
-            "the commands of the quickstarts print what is written there",
+            "the commands of the quickstarts print the documented output",
             &[Need::HostTests],
             quickstarts::check,
         )
@@ -267,31 +267,31 @@ fn tests_of_all_peers() -> [Stage; 7] {
         .tier(Tier::Ci, "documents change less often than code"),
         Stage::new(
             "parts",
-            "the core keeps its word without the features that a small client leaves out, and with all of them",
+            "the core's tests pass without the features that a small client leaves out, and with all of them",
             &[],
             parts,
         )
         .uses(Resource::DevProfile)
         .part_of("parts-all")
-        .tier(Tier::Ci, "compiles the core twice more"),
+        .tier(Tier::Ci, "compiles the core two more times"),
     ]
 }
 
-/// Stages about the crates that are published.
+/// Stages for the published crates.
 fn packages() -> [Stage; 3] {
     [
         Stage::in_tools(
             "semver",
-            "the interfaces keep what the version promises, once there is a release to compare with",
+            "the public APIs respect semantic versioning, once there is a release to compare with",
             &[],
         )
         .tier(Tier::Ci, "compares with a release"),
-        Stage::in_tools("package", "every published crate packs, and compiles from its package", &[])
+        Stage::in_tools("package", "every published crate can be packed, and compiles from its package", &[])
             .uses(Resource::DevProfile)
             .tier(Tier::Ci, "compiles everything from packages"),
         Stage::new(
             "msrv",
-            "every published crate builds with the oldest Rust that it promises",
+            "every published crate builds with its minimum Rust version",
             &[Need::CargoHack],
             msrv,
         )
@@ -300,23 +300,23 @@ fn packages() -> [Stage; 3] {
     ]
 }
 
-/// Stages that build for microcontrollers, run an emulated board, or count.
+/// Stages that build for microcontrollers, run an emulated board, or count instructions.
 fn boards() -> [Stage; 6] {
     [
         Stage::in_tools(
             "mcu",
-            "the firmware in QEMU, against our server and those of others",
+            "the firmware in QEMU, with our server and other servers",
             &[Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests],
         )
         .load(Load::Half)
-        .tier(Tier::Ci, "needs QEMU and all foreign RakNets"),
+        .tier(Tier::Ci, "needs QEMU and all other RakNet implementations"),
         Stage::in_tools(
             "size",
             "flash and RAM on one microcontroller, and no panic in the core there",
             &SIZE,
         )
         .part_of("size-all")
-        .tier(Tier::Ci, "one target shows what a change costs"),
+        .tier(Tier::Ci, "one target shows the cost of a change"),
         Stage::in_tools("size-all", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
             .tier(Tier::Nightly, "links dozens of programs"),
         Stage::new(
@@ -329,27 +329,27 @@ fn boards() -> [Stage; 6] {
         .tier(Tier::Ci, "compiles for other targets"),
         Stage::in_tools(
             "instructions",
-            "the hot paths take no more instructions than the table says",
+            "the hot paths take no more instructions than in the table",
             &[Need::Valgrind, Need::Benchmark],
         )
-        .tier(Tier::Nightly, "compiles for speed, which takes minutes"),
+        .tier(Tier::Nightly, "compiles with optimisation, which takes minutes"),
         Stage::in_tools(
             "boards",
-            "the single-file example of each board builds, and becomes what the board takes over USB",
+            "the single-file example of each board builds, and converts to the board's USB format",
             &SIZE,
         )
         .tier(Tier::Nightly, "compiles the frameworks of six boards"),
     ]
 }
 
-/// Searches for faults that no test names.
+/// Searches for faults that no test covers.
 fn generated_input() -> [Stage; 5] {
     [
-        Stage::in_tools("mutants", "the models find every fault that is put into the core", &[])
-            .tier(Tier::Nightly, "a quarter of an hour, and about the tests, not the code"),
+        Stage::in_tools("mutants", "the models find every fault inserted into the core", &[])
+            .tier(Tier::Nightly, "takes a quarter of an hour, and checks the tests rather than the code"),
         Stage::new(
             "models",
-            "no attack on the models of secure connections, and one where there is one",
+            "no attack on the models of secure connections, and one on a model with a known attack",
             &models::NEEDS,
             models::stage,
         )
@@ -362,10 +362,10 @@ fn generated_input() -> [Stage; 5] {
         )
         .tier(Tier::Nightly, "an interpreter, with another compiler"),
         Stage::in_tools("fuzz", "generated input against the core and the game, for a minute", &FUZZ)
-            .tier(Tier::Nightly, "minutes, and what it finds is rare"),
+            .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
         Stage::new(
             "parts-all",
-            "the core works with each of the features that a small client leaves out, and without each; native and extras with each feature alone",
+            "the core's tests pass with each single feature that a small client leaves out, and without each; native and extras build with each feature",
             &[Need::CargoHack],
             all_parts,
         )
@@ -374,57 +374,57 @@ fn generated_input() -> [Stage; 5] {
     ]
 }
 
-/// Trials of the published packages as their users have them, and of their speed.
+/// Tests of the published packages as their users get them, and of their speed.
 fn products() -> [Stage; 7] {
     [
         Stage::new(
             "runtimes",
-            "the npm package in Node 20, 22 and 24, Deno and Bun: what each sees of failures; packed, in Deno and Bun",
+            "the npm package in Node 20, 22 and 24, Deno and Bun: failures in each; the packed package in Deno and Bun",
             &RUNTIMES,
             runtime_tests,
         )
         .load(Load::Half)
-        .tier(Tier::Ci, "half a minute, and its runtimes are large to fetch"),
+        .tier(Tier::Ci, "takes half a minute, and its runtimes are large downloads"),
         Stage::new(
             "bundlers",
-            "the packed npm package in every bundler, in Chromium, Firefox and WebKit; its reference",
+            "the packed npm package with every bundler, in Chromium, Firefox and WebKit; its reference",
             &BUNDLERS,
             bundler_tests,
         )
         .load(Load::Half)
-        .tier(Tier::Nightly, "three browsers and all bundlers"),
+        .tier(Tier::Nightly, "needs three browsers and all bundlers"),
         Stage::new(
             "examples",
-            "the examples of pages build, and hear from a server in Chromium",
+            "the example pages build, and receive messages from a server in Chromium",
             &[Need::Node, Need::NpmPackage, Need::ExamplePackages, Need::Chromium, Need::HostTests],
             example_tests,
         )
         .load(Load::Half)
-        .tier(Tier::Nightly, "the frameworks of pages, which few changes reach"),
-        Stage::new("site", "the book builds with the references and the demo, and its links hold", &site::NEEDS, site::build)
+        .tier(Tier::Nightly, "tests frameworks of pages, which few changes affect"),
+        Stage::new("site", "the book builds with the references and the demo, and its links are valid", &site::NEEDS, site::build)
             .uses(Resource::DevProfile)
-            .tier(Tier::Nightly, "compiles the book's program and all documentation"),
+            .tier(Tier::Nightly, "compiles the book tool and all documentation"),
         Stage::in_tools(
             "relay-package",
             "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",
             &[Need::HostTests, Need::Systemd],
         )
         .load(Load::Half)
-        .tier(Tier::Nightly, "needs a root of its own"),
+        .tier(Tier::Nightly, "needs its own root file system"),
         Stage::in_tools(
             "release-files",
-            "the files of a release: a player in Node reaches a server with them, where there is no Rust",
+            "the files of a release: without Rust, a player in Node reaches a server with them",
             &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler],
         )
         .uses(Resource::ReleaseProfile)
-        .tier(Tier::Nightly, "compiles the programs for speed, twice"),
+        .tier(Tier::Nightly, "compiles the programs with optimisation, twice"),
         Stage::in_tools(
             "bench",
-            "the benchmarks, small, beside a foreign RakNet, other libraries and a WebSocket echo",
+            "small runs of the benchmarks, with another RakNet, other libraries and a WebSocket echo",
             &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer],
         )
         .load(Load::Alone)
-        .tier(Tier::Nightly, "has the machine for itself"),
+        .tier(Tier::Nightly, "needs the machine for itself"),
     ]
 }
 
@@ -447,7 +447,7 @@ fn clippy_for_browsers(shell: &Shell) -> Result<()> {
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
 }
 
-/// With the features and targets that the manifests name in `[package.metadata.docs.rs]`.
+/// Builds the documentation with the features and targets of `[package.metadata.docs.rs]` in the manifests.
 fn doc(shell: &Shell) -> Result<()> {
     let here = ["doc", "--no-deps", "--all-features", "--workspace"];
     let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
@@ -471,7 +471,8 @@ fn parts(shell: &Shell) -> Result<()> {
     test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
 }
 
-/// The same, with each of them alone and without each of them; and the crates beside the core with each feature alone.
+/// Runs the same tests, and those with each of the features alone and without each of them. Checks native and extras with
+/// each single feature.
 fn all_parts(shell: &Shell) -> Result<()> {
     parts(shell)?;
     let without =
@@ -482,7 +483,7 @@ fn all_parts(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", alone.into_iter().chain(["--", "-D", "warnings"])).run()
 }
 
-/// The core with few features, in a workspace of its own.
+/// The core with few features, in a separate workspace.
 const MINIMAL: &str = "core/minimal";
 
 fn test_with(shell: &Shell, features: &str) -> Result<()> {
@@ -499,8 +500,8 @@ fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
     .run()
 }
 
-/// Builds every published crate with the compiler that its manifest names. The core is built for boards without its default
-/// features.
+/// Builds every published crate with its minimum Rust version. The core is also built without its default features, as for
+/// boards.
 fn msrv(shell: &Shell) -> Result<()> {
     let selections: [&[&str]; 3] = [
         &["--workspace"],
@@ -533,8 +534,8 @@ fn cargo_tests(shell: &Shell) -> Result<()> {
         .run()
 }
 
-/// Runs the tests of secure connections with the BLAKE2s of servers: in the whole workspace the driver for boards chooses the
-/// smaller one.
+/// Runs the tests of secure connections with the BLAKE2s implementation of servers: in the whole workspace the driver for
+/// boards selects the smaller one.
 fn secure_tests(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["test", "-p", "rakwire", "--lib", "secure::"]).run()
 }
@@ -549,7 +550,7 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
     npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
 }
 
-/// The tests of the npm package with more than Node, Chromium and one foreign server.
+/// Tests of the npm package that need more than Node, Chromium and one other server.
 const OTHER_BROWSERS: [&str; 8] = [
     "failures-firefox.test.mjs",
     "foreign.test.mjs",
@@ -565,7 +566,7 @@ fn other_browser_tests(shell: &Shell) -> Result<()> {
     npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
 }
 
-/// Those tests of the npm package that lie in files of these names.
+/// Runs the tests of the npm package in files with these names.
 fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     const FOLDER: &str = "wasm/tests";
     artifacts::built_programs(shell)?;
@@ -582,7 +583,7 @@ fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()
 }
 
-/// Runs the tests by the Node of the machine: `npm test` would take that among the packages of its folder.
+/// Runs the tests with the system's Node: `npm test` would use the one among the packages of its folder.
 fn runtime_tests(shell: &Shell) -> Result<()> {
     artifacts::built_programs(shell)?;
     let tests =
@@ -625,7 +626,7 @@ fn web_tests(shell: &Shell) -> Result<()> {
     shell.cmd_in("web", "npm", ["test"]).run()
 }
 
-/// Plays one game, by the way that has the most parts: RakNet, secure and plain.
+/// Plays one game with the variant that uses the most parts: RakNet, secure and plain.
 fn demo_game(shell: &Shell) -> Result<()> {
     demo::smoke_test(shell, &["raknet"]).map(|line| shell.print(line))
 }
@@ -646,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_have_names_of_their_own() {
+    fn stages_have_unique_names() {
         let stages = all();
         let names: BTreeSet<_> = stages.iter().map(|stage| stage.name).collect();
         assert_eq!(names.len(), stages.len());
@@ -662,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_and_its_whole_are_in_no_tier_together() {
+    fn a_part_and_its_whole_are_never_in_one_tier() {
         assert!(names(Tier::Test).contains("interop-smoke") && !names(Tier::Ci).contains("interop-smoke"));
         assert!(names(Tier::Ci).contains("parts") && !names(Tier::Nightly).contains("parts"));
         for stage in all().iter().filter(|stage| stage.part_of.is_some()) {
@@ -671,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_says_why_it_is_of_its_tier() {
+    fn every_stage_gives_a_reason_for_its_tier() {
         assert!(all().iter().all(|stage| !stage.why.is_empty()));
     }
 }

@@ -1,4 +1,4 @@
-//! What ends a run before its time: a signal to this process, or the failure of another part.
+//! Reasons to end a run early: a signal to this process, or the failure of another part.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Turns SIGINT, SIGTERM and SIGHUP into [`interrupted`].
+/// Makes SIGINT, SIGTERM and SIGHUP set [`interrupted`].
 pub fn watch_signals() -> Result<()> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
         .context("the signal handler cannot be set")
@@ -18,7 +18,7 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Ends the children of a run before their time, once it is set or this process has to stop.
+/// Ends the children of a run early, once it is set or this process has to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -28,7 +28,7 @@ impl Stop {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the run is to end.
+    /// Returns true if the run has to end.
     pub fn is_set(&self) -> bool {
         interrupted() || self.0.load(Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
-//! The targets that we build for besides the machine at hand, as rustc names them.
+//! The compilation targets besides the host, by their rustc names.
 
-/// The microcontroller target: the smallest of Arm's cores, without atomic compare-and-swap.
+/// The smallest microcontroller target: Arm cores without atomic compare-and-swap.
 pub const THUMB: &str = "thumbv6m-none-eabi";
 /// The target of Cortex-M4 and M7: the emulated board and the Nucleo.
 pub const THUMB_M4: &str = "thumbv7em-none-eabihf";
@@ -8,7 +8,7 @@ pub const THUMB_M4: &str = "thumbv7em-none-eabihf";
 pub const THUMB_M33: &str = "thumbv8m.main-none-eabihf";
 /// The target of small RISC-V cores.
 pub const RISCV: &str = "riscv32imc-unknown-none-elf";
-/// The target of programs that need no library of the system: Linux with musl, on the kind of machine at hand.
+/// The target of programs that need no system library: Linux with musl, on the host's architecture.
 pub const STATIC: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 /// The browser target.

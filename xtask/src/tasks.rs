@@ -1,4 +1,4 @@
-//! What a command has to do before and beside others: set-up and stages as jobs with a log each, and how they went.
+//! Runs set-up steps and stages as jobs, each with its own log, and collects their results.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -17,71 +17,71 @@ use crate::stage::Stage;
 use crate::stop::Stop;
 
 const LOGS: &str = "target/xtask";
-/// Set-up that took less is not worth a line of the table.
+/// Shorter set-up steps get no row in the table.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// Something to do.
+/// The work of a task.
 #[derive(Clone, Copy)]
 enum Work<'s> {
     Need(Need),
     Stage(&'s Stage),
 }
 
-/// Something to do, and what is known once it is done.
+/// A task and its result.
 struct Task<'s> {
     work: Work<'s>,
-    /// What a step of the set-up found or did.
+    /// The result of a set-up step.
     done: OnceLock<Done>,
 }
 
-/// How a task went, for the table.
+/// The result of a task, for the table.
 #[derive(Debug)]
 pub struct Row {
-    /// The name of the stage, or of the step of the set-up.
+    /// The name of the stage or the set-up step.
     pub name: String,
-    /// How long it ran.
+    /// Duration.
     pub took: Duration,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The tests that its log counts.
+    /// The tests counted in its log.
     pub tests: Option<Tests>,
-    /// The first error of one that failed, or why it did not run.
+    /// The first error of a failed task, or the reason why it did not run.
     pub reason: Option<String>,
-    /// The tests that passed only when they ran once more, with the first error.
+    /// The tests that passed only when repeated, with the first error.
     pub flaky: Option<String>,
-    /// The file with all that it printed, in the repository.
+    /// The file with its output, in the repository.
     pub log: String,
 }
 
 impl Row {
-    /// How it went, in a table.
+    /// Returns the outcome for a table.
     pub fn word(&self) -> &'static str {
         if self.flaky.is_some() { "flaky" } else { self.outcome.word() }
     }
 }
 
-/// How a run went.
+/// The result of a run.
 pub struct Report {
-    /// The stages and the notable steps of the set-up, in the order in which they could start.
+    /// The stages and the notable set-up steps, in the order in which they could start.
     pub rows: Vec<Row>,
     /// The first failure in the order of the rows.
     pub failure: Option<Error>,
 }
 
 impl Report {
-    /// The failure, if there is one.
+    /// Returns the failure, if there is one.
     pub fn into_result(self) -> Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
-/// Sees to it that all this is there. The first failure ends it.
+/// Ensures that all needs are met. Ends with the first failure.
 pub fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
     run(shell, needs, &[]).into_result()
 }
 
-/// Runs stages and sees to what they need, and to these needs. What each prints is shown in one piece when it ends, and
-/// stands in a file below target/ meanwhile.
+/// Runs stages after their needs and these ones. The output of each is stored in a file below target/, and shown in one
+/// piece when it ends.
 pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let tasks = tasks(needs, stages);
     let stop = Stop::default();
@@ -96,14 +96,14 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let show = |job: usize, event: Event<'_>| {
         let Some(task) = tasks.get(job) else { return };
         match event {
-            // What is needed is there already as a rule, so that its beginning is not worth a line.
+            // Needs are usually met already, so their start is not reported.
             Event::Starts if matches!(task.work, Work::Stage(_)) => task.announce(shell),
             Event::IsSlow if matches!(task.work, Work::Need(_)) => task.announce(shell),
             Event::Starts | Event::IsSlow => {}
             Event::Ends(ended) => {
                 let cause = ended.barred_by.and_then(|cause| tasks.get(cause));
                 task.show(shell, ended, cause);
-                // There is nothing to be learnt from the rest of a set-up.
+                // After a failure the rest of a set-up is pointless.
                 if ended.outcome == Outcome::Failed && stages.is_empty() {
                     stop.set();
                 }
@@ -111,18 +111,18 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
         }
     };
     let ended = schedule::run(jobs.collect(), cores, &stop, show);
-    // Others may be at work in the folder of the tools where this run was not.
+    // If this run did not use the folder of the tools, another one may be using it.
     if tasks.iter().any(|task| task.work.constraints(vec![]).resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
     report(shell, &tasks, ended)
 }
 
-/// Programs that are compiled within a minute, in the same folder as the tests of all crates, and that others wait for.
+/// Programs that compile within a minute, in the same folder as the tests of all crates, and that other jobs wait for.
 const SHORT: [Need; 2] = [Need::WasmBindgen, Need::Tools];
 
-/// Each stage behind its needs, and each need once. Short programs stand before the tests of all crates, so that those that
-/// wait for them run beside the long build.
+/// Returns each stage after its needs, and each need once. Short programs precede the tests of all crates, so that jobs
+/// that wait for them run beside the long build.
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     let all: Vec<_> = needs.iter().copied().chain(stages.iter().flat_map(Stage::needs)).collect();
     let all = Need::with_required(&all);
@@ -136,7 +136,7 @@ fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     work.into_iter().map(|work| Task { work, done: OnceLock::new() }).collect()
 }
 
-/// Adds those of these needs that are missing.
+/// Adds the missing ones of these needs.
 fn add(work: &mut Vec<Work<'_>>, needs: &[Need], short: &[Need]) {
     for need in Need::with_required(needs) {
         let before = if need == Need::HostTests { Need::with_required(short) } else { Vec::new() };
@@ -179,7 +179,7 @@ impl Task<'_> {
         }
     }
 
-    /// Where its output goes, in the repository.
+    /// Returns the path of its log in the repository.
     fn log(&self) -> String {
         format!("{LOGS}/{}.log", self.work.name().replace(' ', "-"))
     }
@@ -202,7 +202,7 @@ impl Task<'_> {
         };
         match result {
             Ok(done) => {
-                // A step of the set-up that had nothing to do says nothing about one that has.
+                // A set-up step that had nothing to do has no meaningful duration.
                 if !matches!(done, Some(Done::Present(_))) {
                     history::keep(&shell, &self.work.name(), started.elapsed());
                 }
@@ -217,7 +217,7 @@ impl Task<'_> {
         }
     }
 
-    /// Runs the tests of a stage that failed once more, where that says anything.
+    /// Repeats the failed tests of a stage, if that is meaningful.
     fn run_again(&self, stage: &Stage, shell: &Shell, error: Error) -> Result<()> {
         let failed = || results::failed_tests(&self.text(shell));
         let Some((runner, failed)) = stage.rerun.zip(stage.rerun.and_then(|_| failed())) else {
@@ -236,8 +236,8 @@ impl Task<'_> {
         shell.note(format_args!("--> {name}: {what} ({expected}log: {})", self.log()));
     }
 
-    /// Shows how it went: of set-up that succeeded a line, and all that a stage printed, or what failed. `cause` is what
-    /// failed before it.
+    /// Shows the result: one line for a successful set-up step, and the output of a stage or of a failure. `cause` is
+    /// the task that failed before it.
     fn show(&self, shell: &Shell, ended: &Ended, cause: Option<&Self>) {
         let (name, seconds) = (self.work.name(), ended.took.as_secs_f64());
         match (ended.outcome, self.done.get()) {
@@ -256,7 +256,7 @@ impl Task<'_> {
         }
     }
 
-    /// Why another one does not run when this one has failed.
+    /// Returns the reason why other tasks cannot run after this one has failed.
     fn as_reason(&self) -> String {
         match self.work {
             Work::Need(need) => format!("needs {}, which failed", need.name()),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_stand_once_before_the_first_stage_that_has_them() {
+    fn needs_precede_the_first_stage_that_has_them() {
         let stages = [
             Stage::new("one", "", &[Need::Packages], |_| Ok(())),
             Stage::new("two", "", &[Need::Node, Need::Qemu], |_| Ok(())),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn short_programs_stand_before_the_tests_of_all_crates_where_a_later_stage_needs_them() {
+    fn short_programs_precede_the_tests_if_a_later_stage_needs_them() {
         let stages = [
             Stage::new("long", "", &[Need::Nginx, Need::HostTests], |_| Ok(())),
             Stage::new("package", "", &[Need::GamePackage], |_| Ok(())),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_is_that_of_the_stage_that_failed_and_the_others_run() {
+    fn a_failed_stage_is_reported_and_the_others_run() {
         let stages = [
             Stage::new("good-task", "passes", &[], |shell| {
                 shell.print("fine");
@@ -377,8 +377,8 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_something_that_failed_is_not_run_and_says_why() {
-        // No step of the set-up fails on purpose, so the outcome of one is made up here.
+    fn tasks_with_failed_needs_do_not_run_and_give_the_reason() {
+        // No set-up step fails on purpose, so the failure is simulated.
         let never = Stage::new("never-task", "is not reached", &[Need::Page], |_| panic!("reached"));
         let stages = [never];
         let tasks = tasks(&[], &stages);

@@ -1,4 +1,4 @@
-//! The package `xtask-tools`: those stages and commands that take long to compile, in a program of their own.
+//! The package `xtask-tools`: stages and commands that are slow to compile, in a separate program.
 
 use std::path::PathBuf;
 
@@ -18,12 +18,12 @@ pub fn build(shell: &Shell) -> Result<String> {
     Ok(program(shell)?.display().to_string())
 }
 
-/// Runs a stage in the program, which was built.
+/// Runs a stage in the built program.
 pub fn stage(shell: &Shell, name: &str) -> Result<()> {
     cmd(shell, &[STAGE, name])?.run()
 }
 
-/// Leaves a command to the program, which was built. What it says of a failure is all that is to be said.
+/// Forwards a command to the built program, which reports failures itself.
 pub fn forward(shell: &Shell, args: &[&str]) -> Result<bool> {
     Ok(cmd(shell, args)?.spawn()?.wait(None)?.success())
 }
@@ -36,5 +36,5 @@ fn cmd(shell: &Shell, args: &[&str]) -> Result<Cmd> {
 
 fn program(shell: &Shell) -> Result<PathBuf> {
     let program = target_dir(shell)?.join("debug").join(PACKAGE);
-    if program.is_file() { Ok(program) } else { bail!("the build left no {}", program.display()) }
+    if program.is_file() { Ok(program) } else { bail!("the build did not produce {}", program.display()) }
 }

@@ -60,7 +60,7 @@ impl Server {
         })
     }
 
-    /// Forwards a message. A player whose queue is full does not get it.
+    /// Forwards a message. Players with a full queue do not get it.
     fn pass_on(&self, from: u32, message: &Message) {
         for (number, connection) in self.players() {
             if number != from {
@@ -139,7 +139,7 @@ impl Server {
         if let Err(error) = self.endpoint.ban(pattern, time) {
             return error.to_string();
         }
-        // A ban affects new connections only, so the players who are connected must be disconnected.
+        // A ban affects new connections only, so connected players must be disconnected.
         let mut left = 0;
         for (_, connection) in self.players() {
             if pattern.matches(connection.remote().ip()) {

@@ -1,5 +1,5 @@
-//! A server that writes a report of every panic and continues: the task of a player who says "crash" panics, and the
-//! others play on.
+//! A server that writes a report of every panic and continues: the task of a player that sends "crash" panics, and
+//! the others play on.
 //!
 //! ```sh
 //! cargo run -p rakwire-extras --features crash-report --example crash_report -- 127.0.0.1:19132 reports

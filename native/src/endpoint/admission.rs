@@ -33,7 +33,7 @@ struct Inner {
     waiting: HashMap<SocketAddr, Box<[u8]>>,
     /// Clients that have not been passed to the application yet.
     undelivered: VecDeque<Client>,
-    /// The decision about the client whose request the protocol is handling.
+    /// The decision about the request that the protocol is handling.
     decision: Option<Decision>,
     /// The client that the protocol has just requested a decision for.
     asked: Option<Client>,

@@ -429,7 +429,7 @@ impl<P: Protocol> ConnectionRef<P> {
             return;
         }
         let removed = self.shared.lock().dispatcher.blocked_senders.remove(id, wait);
-        // A waker may own its task, whose drop needs the lock.
+        // A waker may own its task, and dropping that needs the lock.
         drop(removed);
     }
 

@@ -24,7 +24,7 @@ use super::wakes::retry;
 
 /// A hook that is chosen at run time, or none.
 ///
-/// A method that panics ends neither its task nor the endpoint, whose other players would be cut off: the panic is
+/// A method that panics ends neither its task nor the endpoint, which would cut off all other players: the panic is
 /// counted, and the item that the method was called for is dropped, as by a filter that cannot decide.
 pub(crate) struct BoxedHook<P>(Option<Chosen<P>>);
 
@@ -150,7 +150,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 /// let filter = SharedHook::new(MessageFilter::<64>::new());
 /// let (options, hook) = (Options::server(64)?, filter.clone());
 /// let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await?;
-/// // Later: whoever is in no other group may only log in.
+/// // Later: connections in no other group may only log in.
 /// filter.with(|filter| {
 ///     filter.forbid_all(FilterGroup::EVERYONE);
 ///     filter.allow(FilterGroup::EVERYONE, [0x86]);

@@ -225,7 +225,7 @@ impl<P: Protocol> Inbox<P> {
             *waker = Some(inner.wakers.register(cx.waker()));
         }
         drop(inner);
-        // Dropping a waker may drop its task, whose futures may lock this inbox.
+        // Dropping a waker may drop its task, and the task's futures may lock this inbox.
         drop(removed);
         found.map_or(Poll::Pending, Poll::Ready)
     }

@@ -253,7 +253,7 @@ impl<P: Protocol> Endpoint<P> {
     /// messages. The old socket is closed soon after.
     ///
     /// Both protocols identify a peer by its address. A connection therefore survives only if the peer still sees the
-    /// same address and port, as with a server that is bound to its old port again, or a client whose NAT keeps the
+    /// same address and port, as with a server that is bound to its old port again, or a client behind a NAT that keeps the
     /// mapping. Otherwise the peer receives nothing any more, the connection is lost on both sides after the `timeout`
     /// of the configuration, and the application has to connect again. In RakNet the endpoint announces the addresses
     /// of the new socket in further connections, as if it was bound to it.

@@ -47,9 +47,9 @@ pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: Inboxes<P>,
     /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose receive queue is full. The protocol refuses their data.
+    /// Connections with a full receive queue. The protocol refuses their data.
     paused: HashMap<SocketAddr, (ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose receive queue has just become full.
+    /// Connections with a receive queue that has just become full.
     newly_paused: Vec<ConnectionId>,
     /// The limit of each receive queue in bytes.
     receive_queue: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) meters: Meters,
 }
 
-/// Maximum number of connections whose senders are woken in one turn of the driver.
+/// Maximum number of connections to wake senders of in one turn of the driver.
 const WOKEN_A_TURN: usize = 16;
 
 /// The next step of the driver after [`State::drive`].
@@ -194,14 +194,14 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Resumes the data of a connection whose application has read enough.
+    /// Resumes the data of a connection once its application has read enough.
     fn resume_if_room(&mut self, from: SocketAddr) {
         if let Some(id) = self.dispatcher.take_resumed(from) {
             self.hooked.peer.refuse_data(id, false);
         }
     }
 
-    /// Returns true if a datagram may belong to a handshake whose last request is still queued.
+    /// Returns true if a datagram may belong to a handshake with a request that is still queued.
     fn follows_a_request(&self, from: SocketAddr) -> bool {
         if !P::EARLY_DATA || self.requests.is_empty() {
             return false;

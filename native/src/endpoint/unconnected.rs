@@ -137,7 +137,7 @@ impl<I: Copy> Pings<I> {
         self.broadcasts.iter().any(|(other, _)| *other == to)
     }
 
-    /// Removes the pings whose tasks were cancelled.
+    /// Removes the pings of cancelled tasks.
     pub(crate) fn remove_abandoned(&mut self) {
         self.one.retain(|(_, waiting)| !waiting.is_closed());
         self.broadcasts.retain(|(_, found)| !found.is_closed());

@@ -317,7 +317,7 @@ const fn with_fast_cipher(security: Security) -> Security {
     security
 }
 
-/// The datagram cipher of the crate `ring`, whose assembly is several times as fast as portable code.
+/// The datagram cipher of the crate `ring`. Its assembly is several times as fast as portable code.
 #[cfg(feature = "ring")]
 mod ring_cipher {
     use rakwire::secure::DatagramCipher;

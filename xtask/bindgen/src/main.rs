@@ -1,8 +1,10 @@
-//! `wasm-bindgen`, as far as this repository and wasm-pack use it: JavaScript and types for a WebAssembly that rustc made.
+//! The parts of `wasm-bindgen` that this repository and wasm-pack use: generates JavaScript and types for a WebAssembly
+//! file.
 //!
-//! It is the library behind the published tool and leaves the same bytes, without what that one brings for tests in browsers:
-//! an HTTP server, an HTTP client and TLS. It is linked to under the name of the other one, which rustc reserves for the library. Cargo lets no other version than that of the crate `wasm-bindgen` into the lock
-//! file, as both stand on `wasm-bindgen-shared`, of which there can be only one.
+//! It wraps the library behind the published tool and produces the same bytes, without the dependencies of that tool's
+//! browser tests: an HTTP server, an HTTP client and TLS. A symbolic link gives it the name of the published tool,
+//! because rustc reserves that name for the library. The lock file ensures that its version matches the crate
+//! `wasm-bindgen`, because both depend on `wasm-bindgen-shared`, of which Cargo allows only one version.
 
 #![forbid(unsafe_code)]
 
@@ -12,40 +14,40 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use wasm_bindgen_cli_support::Bindgen;
 
-/// Make JavaScript and types for a WebAssembly that uses the crate `wasm-bindgen`.
+/// Generate JavaScript and types for a WebAssembly file that uses the crate `wasm-bindgen`.
 #[derive(Debug, Parser)]
 #[command(name = "wasm-bindgen", version = wasm_bindgen_shared::version())]
 struct Arguments {
-    /// The WebAssembly that rustc made
+    /// The WebAssembly file from rustc
     input: PathBuf,
-    /// Where the JavaScript runs
+    /// The environment that runs the JavaScript
     #[arg(long, value_enum, default_value_t = Target::Bundler)]
     target: Target,
-    /// Where the files go
+    /// The folder of the generated files
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
-    /// The beginning of their names (default: that of the input)
+    /// The prefix of their names (default: the name of the input)
     #[arg(long, value_name = "NAME")]
     out_name: Option<String>,
-    /// Write no types
+    /// Write no type declarations
     #[arg(long, conflicts_with = "typescript")]
     no_typescript: bool,
-    /// Write types, as is the default; for wasm-pack
+    /// Write type declarations, which is the default; for wasm-pack
     #[arg(long)]
     typescript: bool,
-    /// Check more in the JavaScript
+    /// Add debug assertions to the JavaScript
     #[arg(long)]
     debug: bool,
     /// Keep the debug sections
     #[arg(long)]
     keep_debug: bool,
-    /// Keep the names of functions as rustc mangles them
+    /// Keep mangled function names
     #[arg(long)]
     no_demangle: bool,
-    /// Leave out where the JavaScript loads the WebAssembly from when it is not told
+    /// Do not generate a default path from which the JavaScript loads the WebAssembly
     #[arg(long)]
     omit_default_module_path: bool,
-    /// Write linked modules into files of their own
+    /// Write linked modules to separate files
     #[arg(long)]
     split_linked_modules: bool,
 }

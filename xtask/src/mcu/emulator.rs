@@ -1,4 +1,4 @@
-//! The firmware in QEMU: its arguments go in, its lines and its exit code come out.
+//! Runs firmware in QEMU: passes its arguments, and returns its lines and its exit code.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -15,12 +15,12 @@ use crate::process::{Running, describe};
 use crate::setup::{Need, QEMU};
 use crate::shell::Shell;
 
-/// What a machine in QEMU needs.
+/// The needs of a machine in QEMU.
 pub const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
-/// What QEMU calls the network of a machine.
+/// QEMU's id of a machine's network.
 pub const NETWORK: &str = "network";
 
-/// How long a machine that has ended may take to have its last lines printed.
+/// Time limit for printing the last lines of a machine that has ended.
 const LAST_LINES: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -34,7 +34,7 @@ pub struct Machine {
     started: Instant,
 }
 
-/// What a machine said, and how it ended.
+/// The output of a machine and its end.
 pub struct Report {
     /// How the emulator ended.
     pub status: ExitStatus,
@@ -42,7 +42,7 @@ pub struct Report {
 }
 
 impl Machine {
-    /// Starts a firmware with arguments `name=value`; QEMU itself gets `more`.
+    /// Starts a firmware with arguments `name=value`; `more` are arguments for QEMU itself.
     pub fn start(
         shell: &Shell,
         firmware: &Path,
@@ -77,14 +77,14 @@ impl Machine {
         thread::spawn(move || {
             for line in BufReader::new(text).lines().map_while(Result::ok) {
                 log.note(format_args!("[mcu] {line}"));
-                // Nobody listens once the machine was given up.
+                // The receiver is gone once the machine was abandoned.
                 let _ = sender.send(line);
             }
         });
         Ok(Self { qemu, printer, lines, seen: Vec::new(), limit, started: Instant::now() })
     }
 
-    /// Waits until the machine says something with these words in it.
+    /// Waits until the machine prints a line that contains these words.
     pub fn wait_for(&mut self, words: &str) -> Result<()> {
         loop {
             match self.lines.recv_timeout(POLL) {
@@ -96,14 +96,14 @@ impl Machine {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => self.check_time()?,
-                Err(RecvTimeoutError::Disconnected) => bail!("the firmware ended and never said {words:?}"),
+                Err(RecvTimeoutError::Disconnected) => bail!("the firmware ended without printing {words:?}"),
             }
         }
     }
 
-    /// Fails if the machine has ended, which one that is not waited for should not.
+    /// Fails if the machine has ended unexpectedly.
     pub fn check(&mut self) -> Result<()> {
-        // Its lines were shown already.
+        // Its lines were already shown.
         self.lines.try_iter().for_each(drop);
         match self.qemu.poll()? {
             None => Ok(()),
@@ -130,7 +130,7 @@ impl Machine {
         Ok(Report { status, lines: self.seen })
     }
 
-    /// Waits until the machine ends as it should.
+    /// Waits until the machine ends, and fails unless it succeeded.
     pub fn succeed(self) -> Result<Report> {
         let report = self.finish()?;
         if !report.status.success() {
@@ -141,18 +141,18 @@ impl Machine {
 }
 
 impl Report {
-    /// Whether a line has these words in it.
+    /// Returns true if a line contains these words.
     pub fn says(&self, words: &str) -> bool {
         self.lines.iter().any(|line| line.contains(words))
     }
 
-    /// The number `name` in the line `RESULT name=value ...`.
+    /// Returns the number `name` in the line `RESULT name=value ...`.
     pub fn number(&self, name: &str) -> Result<f64> {
         let found = self.lines.iter().find_map(|line| number_in(line, name));
         found.with_context(|| format!("the firmware reported no {name}"))
     }
 
-    /// The number `name` in the line of results that has this word in it.
+    /// Returns the number `name` in the line of results that contains this word.
     pub fn number_of(&self, word: &str, name: &str) -> Result<f64> {
         let mut lines = self.lines.iter().filter(|line| line.split_whitespace().any(|found| found == word));
         let found = lines.find_map(|line| number_in(line, name));
@@ -166,11 +166,11 @@ fn number_in(line: &str, name: &str) -> Option<f64> {
     words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
-/// 32 random bytes in hexadecimal: the machine has no source of its own.
+/// Returns 32 random bytes in hexadecimal: the machine has no entropy source of its own.
 fn entropy() -> Result<String> {
     let mut bytes = [0; 32];
     let source = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    source.context("the system gives no random bytes")?;
+    source.context("the system could not provide random bytes")?;
     let mut text = String::new();
     for byte in bytes {
         write!(text, "{byte:02x}")?;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn entropy_differs() {
+    fn entropy_differs_between_calls() {
         let (a, b) = (entropy().unwrap(), entropy().unwrap());
         assert_eq!(a.len(), 64);
         assert_ne!(a, b);

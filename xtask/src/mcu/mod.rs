@@ -1,4 +1,4 @@
-//! The board that QEMU emulates, and a player of the demo on it.
+//! The board emulated by QEMU, and a demo player on it.
 
 mod emulator;
 
@@ -11,11 +11,11 @@ use crate::firmware::{self, EMULATED};
 use crate::shell::Shell;
 use crate::targets::THUMB_M4;
 
-/// How long a player may take until it plays.
+/// Time limit for a player to join.
 const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
-/// Lets a player on the emulated board join the game of this server, which takes [`PLAYER_NEEDS`]. It plays until the
-/// machine is dropped.
+/// Starts a player on the emulated board, which joins the game of this server; needs [`PLAYER_NEEDS`]. It plays until
+/// the machine is dropped.
 pub fn player(shell: &Shell, server: &str) -> Result<Machine> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
     let firmware = firmware::built(&folder, THUMB_M4, "player")?;
@@ -24,7 +24,7 @@ pub fn player(shell: &Shell, server: &str) -> Result<Machine> {
     Ok(machine)
 }
 
-/// The player's argument for a server on the host.
+/// Returns the player's argument for a server on the host.
 pub fn at(address: &str) -> String {
     format!("server=10.0.2.2:{}", address.rsplit(':').next().unwrap_or_default())
 }

@@ -1,14 +1,14 @@
-//! What decides when a job may start: how much of the machine it takes, what it has for itself, and what comes before.
+//! Conditions for starting a job: its load, its exclusive resource, and the jobs that it depends on.
 
 /// A core in units of load.
 pub(super) const CORE: usize = 2;
 
-/// How much of the machine a job keeps busy.
+/// The load of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// It waits for the network or a disk.
     None,
-    /// It waits about half of its time.
+    /// It is idle for about half of its time.
     Half,
     /// It keeps a core busy.
     Full,
@@ -17,7 +17,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// The units that it takes of `all`.
+    /// Returns its units out of `all`.
     pub(super) fn units(self, all: usize) -> usize {
         match self {
             Self::None => 0,
@@ -28,29 +28,30 @@ impl Load {
     }
 }
 
-/// What only one job at a time may use.
+/// A resource that only one job at a time may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// The system's package manager.
     SystemPackages,
-    /// Rustup, and the toolchains that it keeps.
+    /// Rustup, and its toolchains.
     Toolchains,
-    /// The folder in which cargo builds the tools.
+    /// The build folder of the tools.
     Tools,
-    /// The folder of the profile `dev`. Cargo has a lock for it, but whoever waits for that one keeps others waiting.
+    /// The build folder of the profile `dev`. Cargo locks it, but a job waiting for that lock would occupy a core of
+    /// the schedule.
     DevProfile,
-    /// The folder of the profile `release`.
+    /// The build folder of the profile `release`.
     ReleaseProfile,
-    /// The folder of the profile `npm`.
+    /// The build folder of the profile `npm`.
     NpmProfile,
 }
 
-/// What the choice of the next job depends on.
+/// The conditions for starting a job.
 #[derive(Clone, Debug)]
 pub struct Constraints {
-    /// How much of the machine it takes.
+    /// Its load.
     pub load: Load,
-    /// The one thing that it needs for itself.
+    /// Its exclusive resource.
     pub resource: Option<Resource>,
     /// The numbers of the jobs that must have passed.
     pub after: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Runs jobs side by side: each after those that it depends on, as many at once as the cores carry.
+//! Runs jobs in parallel: each after its dependencies, and as many at once as the cores can carry.
 
 mod constraints;
 mod plan;
@@ -23,27 +23,27 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// An action that runs as soon as these constraints are met.
+    /// Creates a job that runs as soon as these constraints are met.
     pub fn new(constraints: Constraints, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
         Self { constraints, action: Box::new(action) }
     }
 }
 
-/// How a job went.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did its work.
+    /// It succeeded.
     Passed,
     /// It ended with an error, or panicked.
     Failed,
-    /// It was ended with the run.
+    /// It was stopped together with the run.
     Stopped,
     /// It did not start.
     NotRun,
 }
 
 impl Outcome {
-    /// The outcome in a table.
+    /// Returns the outcome as a word for a table.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -57,13 +57,13 @@ impl Outcome {
 /// A job that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it failed.
+    /// The reason if it failed.
     pub error: Option<Error>,
-    /// The job whose failure kept it from running.
+    /// The failed job that kept it from running.
     pub barred_by: Option<usize>,
-    /// How long it ran.
+    /// Duration of the job.
     pub took: Duration,
 }
 
@@ -71,7 +71,7 @@ impl Ended {
     const NOT_RUN: Self =
         Self { outcome: Outcome::NotRun, error: None, barred_by: None, took: Duration::ZERO };
 
-    /// One that could not run, since this job has failed.
+    /// Creates the result of a job that could not run because `job` failed.
     pub fn barred_by(job: usize) -> Self {
         Self { barred_by: Some(job), ..Self::NOT_RUN }
     }
@@ -79,21 +79,21 @@ impl Ended {
 
 #[cfg(test)]
 impl Ended {
-    /// One that did its work.
+    /// Creates the result of a job that succeeded.
     pub fn passed() -> Self {
         Self { outcome: Outcome::Passed, ..Self::NOT_RUN }
     }
 
-    /// One that failed like this.
+    /// Creates the result of a job that failed.
     pub fn failed(error: Error) -> Self {
         Self { outcome: Outcome::Failed, error: Some(error), ..Self::NOT_RUN }
     }
 }
 
-/// Something that happens to a job.
+/// An event of a job.
 #[derive(Clone, Copy)]
 pub enum Event<'e> {
-    /// It begins.
+    /// It starts.
     Starts,
     /// It has been running for more than a second.
     IsSlow,
@@ -101,11 +101,11 @@ pub enum Event<'e> {
     Ends(&'e Ended),
 }
 
-/// How long a job may take before that is worth a word.
+/// Duration after which a running job is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Runs the jobs; of those that could start, the first in their order does. After a failure the others go on, but for
-/// those that depend on it.
+/// Runs the jobs. Of those that can start, the first in order is started. After a failure all jobs continue except
+/// those that depend on the failed one.
 pub fn run(
     jobs: Vec<Job<'_>>,
     cores: usize,
@@ -160,7 +160,7 @@ fn put(all: &mut [Ended], job: usize, ended: Ended) {
     }
 }
 
-/// Runs one job in its thread.
+/// Runs a job in its thread.
 fn finish(action: Option<Action<'_>>, stop: &Stop) -> Ended {
     let started = Instant::now();
     let result = panic::catch_unwind(AssertUnwindSafe(|| action.map_or(Ok(()), |action| action())));
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn jobs_run_side_by_side_and_those_after_them_later() {
+    fn independent_jobs_run_in_parallel_and_dependent_ones_later() {
         let said = Mutex::new(Vec::new());
         let say = |word| {
             said.lock().unwrap().push(word);
             Ok(())
         };
-        // Neither gets past it alone.
+        // Neither gets past the barrier alone.
         let both = Barrier::new(2);
         let meet = |word| {
             both.wait();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_the_others_go_on_but_for_what_depends_on_it() {
+    fn a_failure_stops_only_dependent_jobs() {
         let jobs = vec![
             Job::new(after(&[]), || bail!("broken")),
             Job::new(after(&[0]), || panic!("started without what it depends on")),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_run_stops_those_that_run_and_starts_no_more() {
+    fn the_end_of_a_run_stops_running_jobs_and_starts_no_more() {
         let stop = Stop::default();
         let until_told = || {
             let started = Instant::now();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_takes_long_is_told_once() {
+    fn a_slow_job_is_reported_once() {
         let jobs = vec![Job::new(after(&[]), || {
             thread::sleep(SLOW * 5 / 2);
             Ok(())

@@ -1,22 +1,22 @@
-//! Which job comes next: the first in their order whose constraints are met.
+//! Selects the next job: the first in order with all constraints met.
 
 use super::constraints::{CORE, Constraints};
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Waiting,
     Running,
     Passed,
     Failed,
-    /// It cannot run, since this job has failed.
+    /// It cannot run, because this job has failed.
     Barred(usize),
 }
 
-/// The jobs, and where each of them is.
+/// The jobs and their states.
 pub(super) struct Plan {
     jobs: Vec<(Constraints, State)>,
-    /// The units of load that the machine carries.
+    /// The load that the machine can carry, in units.
     capacity: usize,
 }
 
@@ -26,7 +26,7 @@ impl Plan {
         Self { jobs, capacity: CORE * cores.max(1) }
     }
 
-    /// The first job in their order that can be started now.
+    /// Returns the first job in order that can be started now.
     pub(super) fn next(&self) -> Option<usize> {
         self.jobs
             .iter()
@@ -42,7 +42,7 @@ impl Plan {
         fits && is_resource_free && constraints.after.iter().all(has_passed)
     }
 
-    /// A job that waits in vain, and the job whose failure is the cause of that.
+    /// Returns a job that can never run, and the job with the failure that causes this.
     pub(super) fn barred(&self) -> Option<(usize, usize)> {
         let waiting = self.jobs.iter().enumerate().filter(|(_, (_, state))| *state == State::Waiting);
         waiting.into_iter().find_map(|(job, (constraints, _))| {
@@ -79,7 +79,7 @@ mod tests {
         Plan::new(jobs.iter().map(|(load, others)| after(*load, others)), cores)
     }
 
-    /// Starts all that can be, and gives back their numbers.
+    /// Starts all possible jobs, and returns their numbers.
     fn start(plan: &mut Plan) -> Vec<usize> {
         let mut started = Vec::new();
         while let Some(job) = plan.next() {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_run_as_there_are_cores_in_their_order() {
+    fn as_many_jobs_run_as_there_are_cores() {
         let mut plan = plan(&[(Load::Full, &[][..]); 4], 2);
         assert_eq!(start(&mut plan), [0, 1]);
         plan.set(1, State::Passed);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_waits_for_all_that_it_depends_on() {
+    fn a_job_waits_for_all_its_dependencies() {
         let mut plan = plan(&[(Load::Full, &[]), (Load::Full, &[]), (Load::Full, &[0, 1])], 3);
         assert_eq!(start(&mut plan), [0, 1]);
         plan.set(0, State::Passed);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_after_a_failure_of_what_it_depends_on() {
+    fn no_job_runs_after_a_failed_dependency() {
         let mut plan = plan(&[(Load::Full, &[]), (Load::Full, &[0])], 2);
         assert_eq!(start(&mut plan), [0]);
         plan.set(0, State::Failed);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_vain_is_found_with_the_failure_behind_it() {
+    fn barred_jobs_are_found_with_the_original_failure() {
         let mut plan =
             plan(&[(Load::Full, &[]), (Load::Full, &[0]), (Load::Full, &[1]), (Load::Full, &[])], 1);
         assert_eq!(plan.barred(), None);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_take_less_room() {
+    fn waiting_jobs_take_less_load() {
         let jobs = [
             (Load::Half, &[][..]),
             (Load::Half, &[]),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_measures_runs_alone() {
+    fn a_measuring_job_runs_alone() {
         let jobs = [(Load::Full, &[][..]), (Load::Alone, &[]), (Load::None, &[]), (Load::Half, &[])];
         let mut plan = plan(&jobs, 2);
         assert_eq!(start(&mut plan), [0, 2, 3]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_used_by_one_at_a_time() {
+    fn a_resource_is_used_by_one_job_at_a_time() {
         let resources = [Some(Resource::Tools), Some(Resource::Tools), Some(Resource::NpmProfile), None];
         let jobs = resources.map(|resource| Constraints { load: Load::None, resource, after: vec![] });
         let mut plan = Plan::new(jobs, 1);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_core_runs_one_after_the_other() {
+    fn one_core_runs_jobs_one_after_another() {
         let mut plan = plan(&[(Load::Alone, &[]), (Load::Full, &[])], 0);
         assert_eq!(start(&mut plan), [0]);
         plan.set(0, State::Passed);

@@ -1,4 +1,4 @@
-//! The browsers for the tests that run in one.
+//! Installs the browsers for tests.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use crate::shell::Shell;
 
 /// A browser.
 pub(super) struct Browser {
-    /// The variable that names it to all children, and by which a person may choose another one.
+    /// The variable that passes its path to all children; a user may set it to choose another browser.
     variable: &'static str,
-    /// What its program may be called.
+    /// Possible names of its program.
     names: &'static [&'static str],
     /// The package of the distribution.
     package: &'static str,
@@ -27,13 +27,13 @@ pub(super) const FIREFOX: Browser =
     Browser { variable: "FIREFOX", names: &["firefox-esr", "firefox"], package: "firefox-esr" };
 
 impl Browser {
-    /// Finds the browser, or has the system's package manager install it.
+    /// Finds the browser, or installs it with the system's package manager.
     pub(super) fn install(&self, shell: &Shell) -> Result<Done> {
         let variable = self.variable;
         if let Some(named) = shell.variable(variable) {
             let named = PathBuf::from(named);
             if !named.is_file() {
-                bail!("{variable} names {}, which is not there", named.display());
+                bail!("{variable} is set to {}, which does not exist", named.display());
             }
             return Ok(Done::Present(format!("{variable} names {}", named.display())));
         }

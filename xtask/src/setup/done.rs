@@ -1,9 +1,9 @@
-//! How a step of the set-up ends.
+//! Results of set-up steps.
 
-/// What a step of the set-up found or did.
+/// The result of a set-up step.
 pub enum Done {
-    /// It was there already, as this text says.
+    /// It was already there; the text describes it.
     Present(String),
-    /// It was installed or built, as this text says.
+    /// It was installed or built; the text describes it.
     Installed(String),
 }

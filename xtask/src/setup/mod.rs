@@ -1,4 +1,4 @@
-//! Set-up: what the commands need on this machine, installed or built where it is missing.
+//! Set-up: installs or builds missing requirements of the commands on this machine.
 
 mod browser;
 mod done;
@@ -18,7 +18,7 @@ pub use self::peers::{PROGRAMS as PEERS, websockify};
 pub use self::rust::MIRI_TOOLCHAIN;
 use crate::shell::Shell;
 
-/// Sees to it that what is needed is there.
+/// Ensures that a need is met.
 pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     let done = match need.how() {
         How::Program(name, package) => system::program(shell, name, package),
@@ -35,12 +35,12 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     };
     done.map_err(|reason| {
         let by_hand = by_hand(need);
-        let by_hand = by_hand.map_or_else(String::new, |by_hand| format!("\n  by hand: {by_hand}"));
+        let by_hand = by_hand.map_or_else(String::new, |by_hand| format!("\n  to do it manually: {by_hand}"));
         anyhow!("the set-up step \"{}\" failed: {reason:#}{by_hand}", need.name())
     })
 }
 
-/// Says how a need is met that is not there.
+/// Describes how a missing need is met.
 pub fn doing(need: Need) -> &'static str {
     match need.how() {
         How::Program(..) | How::Daemon(..) | How::Files(_) | How::Browser(_) => {
@@ -55,7 +55,7 @@ pub fn doing(need: Need) -> &'static str {
     }
 }
 
-/// What a person can do where the step failed.
+/// Returns manual steps for a failed need.
 fn by_hand(need: Need) -> Option<String> {
     match need.how() {
         How::Program(_, package) | How::Daemon(_, package) => Some(format!("`apt-get install {package}`")),
@@ -66,12 +66,12 @@ fn by_hand(need: Need) -> Option<String> {
         How::Rust(_, by_hand) => Some(by_hand()),
         How::Node => Some("install Node 20 or newer with npm: `apt-get install nodejs npm`".to_owned()),
         How::Npm(folders) => Some(format!("`npm ci` in {}/", folders.join("/ and "))),
-        How::Peers(_) => Some(format!("`bash {}`, and read what it says", peers::SCRIPT)),
+        How::Peers(_) => Some(format!("`bash {}`, and follow its output", peers::SCRIPT)),
         How::Built(..) => None,
     }
 }
 
-/// Removes what the installation left behind.
+/// Removes temporary files of the installation.
 pub fn clean(shell: &Shell) {
     tools::clean(shell);
 }

@@ -1,4 +1,4 @@
-//! What commands need: how it comes to this machine, how much that takes, and what must be there before.
+//! Needs of commands: how each is installed, how much load that causes, and its prerequisites.
 
 use anyhow::Result;
 
@@ -16,11 +16,11 @@ use crate::tools_of_xtask;
 /// QEMU for Arm boards: the program, and the package of the distribution.
 pub const QEMU: &str = "qemu-system-arm";
 
-/// The programs that make and boot a bare Debian. Only the trial of the relay's guide needs them.
+/// Programs that create and boot a bare Debian. Only the test of the relay's guide needs them.
 const BARE_DEBIAN: [(&str, &str); 2] =
     [("/usr/sbin/debootstrap", "debootstrap"), ("/usr/bin/systemd-nspawn", "systemd-container")];
 
-/// CMake, and the libraries that GameNetworkingSockets is built with.
+/// CMake, and the libraries that GameNetworkingSockets needs.
 const CMAKE: [(&str, &str); 4] = [
     ("/usr/bin/cmake", "cmake"),
     ("/usr/bin/protoc", "protobuf-compiler"),
@@ -28,11 +28,11 @@ const CMAKE: [(&str, &str); 4] = [
     ("/usr/include/openssl/evp.h", "libssl-dev"),
 ];
 
-/// How a need comes to this machine.
+/// The way in which a need is met.
 pub(super) enum How {
     /// A program in a package of the distribution.
     Program(&'static str, &'static str),
-    /// The same, with a service that is not left running.
+    /// The same, with a service that must not be left running.
     Daemon(&'static str, &'static str),
     /// Files in packages of the distribution.
     Files(&'static [(&'static str, &'static str)]),
@@ -41,22 +41,22 @@ pub(super) enum How {
     Cargo(&'static Tool),
     /// Targets of Rust.
     Targets(&'static [&'static str]),
-    /// Other parts of Rust, and how a person installs them.
+    /// Other parts of Rust, and instructions to install them manually.
     Rust(fn(&Shell) -> Result<Done>, fn() -> String),
-    /// Node, which has to be there.
+    /// Node, which must be installed already.
     Node,
     /// The npm packages of these folders.
     Npm(&'static [&'static str]),
-    /// Foreign RakNets: these, or all.
+    /// Other RakNet implementations: these, or all.
     Peers(&'static [&'static str]),
-    /// It is built from this repository, in a folder that one job at a time may use.
+    /// Built from this repository, in a folder that one job at a time may use.
     Built(fn(&Shell) -> Result<String>, Option<Resource>),
 }
 
-/// Makes the list of needs: each with its name, how it comes to this machine, and what must be there before.
+/// Defines the list of needs: each with its name, the way in which it is met, and its prerequisites.
 macro_rules! needs {
     ($($need:ident $name:literal: $how:expr $(, after [$($required:ident),*])?;)*) => {
-        /// One thing that a command needs.
+        /// A requirement of a command.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Need {
             $(#[doc = concat!("It is called `", $name, "`.")] $need,)*
@@ -65,7 +65,7 @@ macro_rules! needs {
         impl Need {
             const ALL: &[Self] = &[$(Self::$need),*];
 
-            /// Its name in tables and logs.
+            /// Returns its name in tables and logs.
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$need => $name,)* }
             }
@@ -119,7 +119,7 @@ needs! {
     CargoSemverChecks "cargo-semver-checks": How::Cargo(&tools::CARGO_SEMVER_CHECKS);
     Miri "miri": How::Rust(rust::miri, rust::miri_by_hand);
     Verifpal "verifpal": How::Cargo(&tools::VERIFPAL), after [Miri];
-    // Those of the runtimes are programs for Linux on x86-64, which npm refuses elsewhere.
+    // The runtimes are programs for Linux on x86-64, which npm refuses on other systems.
     Packages "npm packages": How::Npm(&["wasm", "web"]), after [Node];
     BundlerPackages "npm packages of bundlers": How::Npm(&["wasm/tests/bundlers"]), after [Node];
     RuntimePackages "npm packages of runtimes": How::Npm(&["wasm/tests/runtimes"]), after [Node];
@@ -145,7 +145,7 @@ needs! {
 }
 
 impl Need {
-    /// Everything that is installed, without the tools that only a release needs.
+    /// Returns everything that is installed, without the tools that only a release needs.
     pub(crate) fn tools() -> Vec<Self> {
         let is_rare = |need: Self| matches!(need, Self::BareDebian | Self::CargoSemverChecks);
         let is_built = |need: Self| need != Self::WasmBindgen && matches!(need.how(), How::Built(..));
@@ -160,7 +160,7 @@ impl Need {
             How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
             How::Targets(_) | How::Rust(..) => (Load::None, Some(Resource::Toolchains)),
             How::Node | How::Npm(_) => (Load::None, None),
-            // Its script installs packages of the system, too. That of Python is a wheel.
+            // Its script also installs system packages. The Python peer is a wheel.
             How::Peers(["python"]) => (Load::None, Some(Resource::SystemPackages)),
             How::Peers(_) => (Load::Full, Some(Resource::SystemPackages)),
             How::Built(_, resource) => (Load::Full, resource),
@@ -168,7 +168,7 @@ impl Need {
         Constraints { load, resource, after }
     }
 
-    /// These and all that they require, each once and after what it requires.
+    /// Returns these needs and their prerequisites, each once and after its own prerequisites.
     pub(crate) fn with_required(needs: &[Self]) -> Vec<Self> {
         let mut order = Vec::new();
         needs.iter().for_each(|need| need.visit(&mut order));
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_come_first_and_once() {
+    fn prerequisites_come_first_and_once() {
         let order = Need::with_required(&[Need::Page, Need::Node]);
         let place = |need| order.iter().position(|other| *other == need).unwrap();
         for need in &order {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_set_up_installs_tools_and_builds_none_of_our_programs() {
+    fn the_set_up_installs_tools_and_builds_no_own_programs() {
         let tools = Need::tools();
         assert!(tools.contains(&Need::CargoDeny) && tools.contains(&Need::WasmBindgen));
         assert!(!tools.contains(&Need::Page) && !tools.contains(&Need::BareDebian));

@@ -1,4 +1,4 @@
-//! Node, and the npm packages of the folders which have any.
+//! Checks Node, and installs the npm packages of folders.
 
 use std::fs;
 
@@ -10,17 +10,17 @@ use crate::shell::Shell;
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {
-    let printed = shell.cmd("node", ["--version"]).probe()?.context("`node` is not there")?;
+    let printed = shell.cmd("node", ["--version"]).probe()?.context("`node` is not installed")?;
     let version = printed.trim();
     let major = major(version).with_context(|| format!("`node --version` printed {version:?}"))?;
     if major < OLDEST_NODE {
         bail!("Node {version} is too old: {OLDEST_NODE} or newer is needed");
     }
-    let npm = shell.cmd("npm", ["--version"]).probe()?.context("`npm` is not there")?;
-    Ok(Done::Present(format!("node {version} and npm {} are there", npm.trim())))
+    let npm = shell.cmd("npm", ["--version"]).probe()?.context("`npm` is not installed")?;
+    Ok(Done::Present(format!("node {version} and npm {} are installed", npm.trim())))
 }
 
-/// Installs the packages of each folder when its lock file has changed since the last time.
+/// Installs the packages of each folder if its lock file has changed since the last time.
 pub(super) fn packages(shell: &Shell, folders: &[&str]) -> Result<Done> {
     let mut installed = Vec::new();
     for folder in folders {
@@ -29,14 +29,14 @@ pub(super) fn packages(shell: &Shell, folders: &[&str]) -> Result<Done> {
         }
     }
     if installed.is_empty() {
-        return Ok(Done::Present("as the lock files say".to_owned()));
+        return Ok(Done::Present("installed as in the lock files".to_owned()));
     }
     Ok(Done::Installed(format!("in {}", installed.join(" and "))))
 }
 
 fn install(shell: &Shell, folder: &str) -> Result<bool> {
     let lock = shell.read(&format!("{folder}/package-lock.json"))?;
-    // A copy of the lock file, made last: it is there only if the installation was finished.
+    // A copy of the lock file, written last: it exists only if the installation was completed.
     let stamp = shell.path(folder).join("node_modules/.rakwire-lock");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
         return Ok(false);
@@ -47,7 +47,7 @@ fn install(shell: &Shell, folder: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// The first number of a version such as `v20.20.2`.
+/// Returns the first number of a version such as `v20.20.2`.
 fn major(version: &str) -> Option<u32> {
     version.strip_prefix('v')?.split('.').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The foreign RakNet peers that the interop tests talk to.
+//! The other RakNet implementations for the interop tests.
 
 use anyhow::Result;
 
@@ -6,17 +6,17 @@ use super::done::Done;
 use crate::shell::Shell;
 
 pub(super) const SCRIPT: &str = "interop/setup.sh";
-/// Where their programs lie.
+/// The folder of their programs.
 pub const PROGRAMS: &str = "target/interop/bin";
 
-/// What `bench relay` measures beside the relay.
+/// Installs the program that `bench relay` compares with the relay.
 pub fn websockify(shell: &Shell) -> Result<()> {
     shell.cmd("bash", [SCRIPT, "websockify"]).run()?;
     shell.set("INTEROP_BIN_DIR", shell.path(PROGRAMS));
     Ok(())
 }
 
-/// Has the script build the peers of these names, or all of them; it looks itself at what is there.
+/// Builds the named peers, or all of them, with the script, which itself skips those that exist.
 pub(super) fn build(shell: &Shell, peers: &[&str]) -> Result<Done> {
     shell.cmd("bash", [SCRIPT].into_iter().chain(peers.iter().copied())).run()?;
     let programs = shell.path(PROGRAMS);

@@ -1,4 +1,4 @@
-//! The Rust toolchain's parts: components and targets.
+//! Components and targets of the Rust toolchain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,14 +20,14 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
         }
     }
     if absent.is_empty() {
-        return Ok(Done::Present("rustfmt and clippy are there".to_owned()));
+        return Ok(Done::Present("rustfmt and clippy are installed".to_owned()));
     }
     let args = ["component", "add"].into_iter().chain(absent.iter().copied());
     shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
     Ok(Done::Installed(absent.join(" and ")))
 }
 
-/// The compiler that has Miri; no stable one does.
+/// The compiler that includes Miri; no stable one does.
 pub const MIRI_TOOLCHAIN: &str = "nightly";
 const MIRI_INSTALL: [&str; 9] = [
     "toolchain",
@@ -60,7 +60,7 @@ pub(super) fn miri_by_hand() -> String {
     format!("`rustup {}`", MIRI_INSTALL.join(" "))
 }
 
-/// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.
+/// Makes a target available: from the toolchain, by rustup, or by the linked toolchain.
 fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if has_target(shell, None, target)? {
         return Ok(Done::Present(format!("{target} is there")));
@@ -76,13 +76,13 @@ fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if target == STATIC {
         return Err(error.context("static programs need the standard library that rustup fetches"));
     }
-    shell.note(format_args!("rustup cannot fetch {target} ({error:#})."));
+    shell.note(format_args!("rustup cannot install {target} ({error:#})."));
     shell.note(format_args!(
-        "Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
+        "Building it from the distribution's Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
     ));
     shell.cmd("bash", [FALLBACK, target]).run()?;
     if !has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
-        bail!("{FALLBACK} ended well, but the toolchain `{CROSS_TOOLCHAIN}` has no {target}");
+        bail!("{FALLBACK} succeeded, but the toolchain `{CROSS_TOOLCHAIN}` has no {target}");
     }
     shell.use_cross_toolchain(target);
     Ok(Done::Installed(format!("{target}, in the linked toolchain `{CROSS_TOOLCHAIN}`")))
@@ -97,7 +97,7 @@ pub(super) fn targets(shell: &Shell, targets: &[&'static str]) -> Result<Done> {
         }
     }
     match installed.is_empty() {
-        true => Ok(Done::Present(format!("there are {}", targets.join(", ")))),
+        true => Ok(Done::Present(format!("{} are installed", targets.join(", ")))),
         false => Ok(Done::Installed(installed.join(", "))),
     }
 }

@@ -1,4 +1,4 @@
-//! What the system's package manager installs.
+//! Installs packages with the system's package manager.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use super::done::Done;
 use crate::process::Cmd;
 use crate::shell::Shell;
 
-/// Whether this run has fetched the lists of packages.
+/// True once this run has updated the package lists.
 static UPDATED: AtomicBool = AtomicBool::new(false);
 
-/// Finds a program, or has the system's package manager install it.
+/// Finds a program, or installs it with the system's package manager.
 pub(super) fn program(shell: &Shell, name: &str, package: &str) -> Result<Done> {
     if let Some(found) = shell.find_program(name) {
         return Ok(Done::Present(format!("{} is there", found.display())));
@@ -25,7 +25,7 @@ pub(super) fn program(shell: &Shell, name: &str, package: &str) -> Result<Done> 
     }
 }
 
-/// Finds a program whose package also has a service of that name, or installs it without leaving the service running.
+/// Finds a program with a service of that name in its package, or installs it without leaving the service running.
 pub(super) fn daemon(shell: &Shell, name: &str, package: &str) -> Result<Done> {
     let find = || shell.find_program(name).or_else(|| in_sbin(name));
     if let Some(found) = find() {
@@ -41,7 +41,7 @@ pub(super) fn daemon(shell: &Shell, name: &str, package: &str) -> Result<Done> {
     }
 }
 
-/// Finds programs and libraries by a file of each, or installs their packages.
+/// Finds programs and libraries by one file each, or installs their packages.
 pub(super) fn files(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
     let missing = wanted.iter().filter(|(file, _)| !Path::new(file).exists());
     let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
@@ -50,18 +50,18 @@ pub(super) fn files(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
     }
     match wanted.iter().find(|(file, _)| !Path::new(file).exists()) {
         Some((file, package)) => bail!("{package} is installed, but there is no {file}"),
-        None if missing.is_empty() => Ok(Done::Present("all are there".to_owned())),
+        None if missing.is_empty() => Ok(Done::Present("all are installed".to_owned())),
         None => Ok(Done::Installed(missing.join(" "))),
     }
 }
 
-/// How a person installs what [`files`] looks for.
+/// Returns instructions to install what [`files`] searches for.
 pub(super) fn by_hand(wanted: &[(&str, &str)]) -> String {
     let packages: Vec<&str> = wanted.iter().map(|(_, package)| *package).collect();
     format!("`apt-get install {}`", packages.join(" "))
 }
 
-/// Where daemons lie, which is not on the path of everybody.
+/// Finds a daemon in the sbin folders, which are not on every user's path.
 fn in_sbin(name: &str) -> Option<PathBuf> {
     Some(Path::new("/usr/sbin").join(name)).filter(|path| path.is_file())
 }
@@ -69,12 +69,12 @@ fn in_sbin(name: &str) -> Option<PathBuf> {
 /// Installs a package of the distribution.
 pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {
-        bail!("there is no {package}, and no apt-get to install it with");
+        bail!("{package} is missing, and there is no apt-get to install it");
     }
-    // Another run of the package manager may be under way: wait for it.
+    // Wait for other runs of the package manager.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
     if !UPDATED.load(Ordering::SeqCst) {
-        // A run that was ended in the middle leaves packages that apt-get does not go on with. If this fails, it says why.
+        // An interrupted run leaves packages that block apt-get. If this fails, apt-get reports the reason.
         let _ = as_root(shell, "dpkg", ["--configure", "-a"]).run();
         apt_get(shell, wait.into_iter().chain(["update"]))?;
         UPDATED.store(true, Ordering::SeqCst);

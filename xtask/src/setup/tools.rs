@@ -1,5 +1,5 @@
-//! Tools that cargo installs: into the user's cargo home, or under `target/tools` where that one cannot be written or
-//! holds another version.
+//! Tools installed by cargo: into the user's cargo home, or under `target/tools` if that is not writable or has another
+//! version.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,34 +16,35 @@ pub(super) const WASM_PACK: Tool = Tool { exact: true, ..Tool::new("wasm-pack", 
 pub(super) const CARGO_DENY: Tool = Tool::new("cargo-deny", "0.20.2");
 pub(super) const CARGO_FUZZ: Tool = Tool::new("cargo-fuzz", "0.13.2");
 pub(super) const CARGO_HACK: Tool = Tool { ask: &["hack", "--version"], ..Tool::new("cargo-hack", "0.6.46") };
-/// The faults that it makes differ from version to version.
+/// Its mutations differ between versions.
 pub(super) const CARGO_MUTANTS: Tool =
     Tool { ask: &["mutants", "--version"], exact: true, ..Tool::new("cargo-mutants", "27.1.0") };
 pub(super) const CARGO_SEMVER_CHECKS: Tool =
     Tool { ask: &["semver-checks", "--version"], ..Tool::new("cargo-semver-checks", "0.51.0") };
-/// Builds the book. Its web server, which takes longest to compile, is left out.
+/// Builds the book. Its web server, the slowest part to compile, is left out.
 pub(super) const MDBOOK: Tool =
     Tool { features: &["--no-default-features", "--features", "search"], ..Tool::new("mdbook", "0.5.4") };
-/// Turns the log of a firmware into text.
+/// Converts the log of a firmware to text.
 pub(super) const DEFMT_PRINT: Tool = Tool::new("defmt-print", "1.2.0");
-/// Looks for attacks in models of protocols. What it finds differs from version to version.
+/// Searches for attacks in models of protocols. Its results differ between versions.
 pub(super) const VERIFPAL: Tool = Tool { exact: true, newest_rust: true, ..Tool::new("verifpal", "1.6.7") };
 
 /// A tool as cargo knows it: a package with a program of the same name.
 pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
-    /// The arguments by which the program prints its version.
+    /// The arguments that make the program print its version.
     ask: &'static [&'static str],
-    /// Whether no other version will do when it is there.
+    /// True if only this version is acceptable.
     exact: bool,
-    /// Whether it needs a newer compiler than this repository, and one that optimises.
+    /// True if it needs a newer compiler than this repository, and optimisation.
     newest_rust: bool,
-    /// The arguments of cargo that choose its features.
+    /// The cargo arguments that select its features.
     features: &'static [&'static str],
 }
 
-/// Builds the command-line half of wasm-bindgen, which is a crate here. It must be of exactly the version of the library half.
+/// Builds the command-line part of wasm-bindgen, a crate of this repository. Its version must equal that of the library
+/// part.
 pub(super) fn wasm_bindgen(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--package", "xtask-bindgen"]).run()?;
     let built = artifacts::target_dir(shell)?.join("debug/xtask-bindgen");
@@ -57,9 +58,9 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<String> {
     Ok(program.display().to_string())
 }
 
-/// Removes what building the tools left.
+/// Removes the build folder of the tools.
 pub(super) fn clean(shell: &Shell) {
-    // Nothing left is what is wanted.
+    // It may not exist.
     let _ = fs::remove_dir_all(build_dir(shell));
 }
 
@@ -83,14 +84,14 @@ impl Tool {
         if let Some(version) = found.as_deref().filter(|version| self.accepts(version)) {
             return Ok(Done::Present(format!("{version} is there")));
         }
-        // A version that another project wants stays where it is; the one under target/tools comes first on the path.
+        // A version that another project needs stays in place; the one under target/tools comes first on the path.
         let home = match found {
             None if can_write(shell.cargo_home()) => shell.cargo_home().to_path_buf(),
             None | Some(_) => shell.tools_dir(),
         };
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.name, self.version);
-        // Most of the tools have not much to compute, so what counts is that they are there soon.
+        // Most of the tools have little to compute, so a short build matters more.
         let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
         let args = ["install", "--locked", build, package.as_str(), "--bin", self.name, "--root", &root];
         shell
@@ -105,7 +106,7 @@ impl Tool {
             .run()?;
         match self.found(shell)? {
             Some(version) if self.accepts(&version) => Ok(Done::Installed(format!("{version}, in {root}"))),
-            Some(version) => bail!("{} was installed, but the one found is {version}", self.name),
+            Some(version) => bail!("{} was installed, but the version found is {version}", self.name),
             None => bail!("{} was installed in {root}, but does not run", self.name),
         }
     }
@@ -130,7 +131,7 @@ fn can_write(folder: &Path) -> bool {
     written && fs::remove_file(&probe).is_ok()
 }
 
-/// The version in the line `NAME VERSION` which tools print, some with more after it or a `v` before it.
+/// Returns the version in the line `NAME VERSION` that tools print, some with more after it or a `v` before it.
 fn version_printed(printed: &str) -> Option<&str> {
     let word = printed.split_whitespace().nth(1)?;
     let word = word.strip_prefix('v').unwrap_or(word);
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printed_versions_are_found() {
+    fn printed_versions_are_parsed() {
         assert_eq!(version_printed("wasm-bindgen 0.2.130\n"), Some("0.2.130"));
         assert_eq!(version_printed("wasm-bindgen 0.2.130 (abcdef)\n"), Some("0.2.130"));
         assert_eq!(version_printed("mdbook v0.5.4\n"), Some("0.5.4"));
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_cannot_be_written() {
+    fn a_missing_folder_is_not_writable() {
         assert!(!can_write(Path::new("/no/such/folder")));
         assert!(can_write(&std::env::temp_dir()));
     }

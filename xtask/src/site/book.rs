@@ -1,4 +1,4 @@
-//! The sources of the book, as mdBook reads them: its pages at their paths in the repository, and the files that they link to.
+//! The sources of the book for mdBook: its pages at their paths in the repository, and the files that they link to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use anyhow::{Context, Result, bail};
 use super::pages::{self, Page};
 use super::readers;
 
-/// The folder of the table of contents, from which its links start.
+/// The folder of the table of contents, to which its links are relative.
 const DOCUMENTS: &str = "docs";
-/// The table that becomes a page for each library.
+/// The table that is split into a page per library.
 const FEATURES: &str = "docs/features.md";
-/// The parts of the book for contributors. Pages of the others name no tests.
+/// The parts of the book for contributors. Pages of other parts cite no tests.
 const FOR_MAINTAINERS: [&str; 2] = ["Design and measurements", "Contributing"];
 /// Folders of the site that other tools write.
 const NOT_OF_THE_BOOK: [&str; 2] = ["api/", "demo/"];
 
-/// The book before its links are followed.
+/// The book before its links are resolved.
 pub(super) struct Book {
     /// The table of contents, with the sections of long documents.
     pub(super) contents: String,
     pub(super) pages: Vec<Page>,
-    /// The page of each place, by document and anchor.
+    /// The page of each document and anchor.
     places: BTreeMap<(String, String), String>,
     documents: BTreeSet<String>,
     files: BTreeSet<String>,
@@ -50,14 +50,14 @@ impl Book {
             };
             let document = resolved(DOCUMENTS, target);
             let text =
-                read(&document).with_context(|| format!("the contents of the book name {document}"))?;
+                read(&document).with_context(|| format!("the contents of the book refer to {document}"))?;
             let text = if FOR_MAINTAINERS.contains(&part) { text } else { readers::without_tests(&text) };
             book.add(line, &document, &text);
         }
         Ok(book)
     }
 
-    /// Adds a document with the line that the table of contents has for it.
+    /// Adds a document with its line in the table of contents.
     fn add(&mut self, line: &str, document: &str, text: &str) {
         let pages = if document == FEATURES {
             readers::features(document, text)
@@ -79,7 +79,7 @@ impl Book {
         self.documents.insert(document.to_owned());
     }
 
-    /// The text of a page whose links hold in the book, and the files that it needs besides.
+    /// Returns the text of a page with its links adapted to the book, and the files that it needs.
     pub(super) fn linked(&self, page: &Page) -> Result<(String, BTreeSet<String>)> {
         let mut files = BTreeSet::new();
         let mut text = String::new();
@@ -95,7 +95,8 @@ impl Book {
         Ok((text, files))
     }
 
-    /// A link as the book has it. A file that is no page goes along; a folder is its README.
+    /// Returns a link in the form that the book needs. Files that are not pages are copied; a folder stands for its
+    /// README.
     fn link(&self, page: &Page, target: &str, files: &mut BTreeSet<String>) -> Result<String> {
         if target.contains(':') {
             return Ok(target.to_owned());
@@ -124,7 +125,7 @@ impl Book {
         Ok(target.to_owned())
     }
 
-    /// The document that a page is a part of.
+    /// Returns the document that a page is a part of.
     fn document_of(&self, page: &Page) -> String {
         let at = self.pages.iter().position(|other| other == page).unwrap_or_default();
         let first = self.pages.iter().take(at + 1).rev().find(|page| page.depth == 0);
@@ -132,12 +133,12 @@ impl Book {
     }
 }
 
-/// The targets of the links of a line.
+/// Returns the link targets of a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0))
 }
 
-/// A line whose links have other targets.
+/// Replaces the link targets of a line.
 fn replaced(line: &str, mut target: impl FnMut(&str) -> Result<String>) -> Result<String> {
     let mut parts = line.split("](");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -150,7 +151,7 @@ fn replaced(line: &str, mut target: impl FnMut(&str) -> Result<String>) -> Resul
     Ok(text)
 }
 
-/// A path relative to a folder, from the top of the repository.
+/// Resolves a path relative to a folder, from the root of the repository.
 fn resolved(folder: &str, path: &str) -> String {
     let mut parts: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -163,7 +164,7 @@ fn resolved(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The path from a folder to a file, both from the top of the repository.
+/// Returns the path from a folder to a file, both given from the root of the repository.
 fn relative(folder: &str, file: &str) -> String {
     let up = folder.split('/').filter(|part| !part.is_empty()).count();
     match file.strip_prefix(folder).and_then(|below| below.strip_prefix('/')) {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contents_have_the_sections_of_long_documents() {
+    fn the_contents_include_the_sections_of_long_documents() {
         let contents = book("# One\n").unwrap().contents;
         let expected = "# Guide\n- [One](docs/one.md)\n  - [Two](native/README.md)\n    - [B](native/README-b.md)\n    - [C](native/README-c.md)\n\
                         # Contributing\n- [Three](docs/three.md)\n";
@@ -200,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn only_maintainers_read_names_of_tests() {
+    fn only_pages_for_maintainers_cite_tests() {
         let book = book("# One\n").unwrap();
         let texts: Vec<_> = book.pages.iter().map(|page| page.text.contains("Tests:")).collect();
         assert_eq!(texts, [false, false, false, false, true]);
     }
 
     #[test]
-    fn links_lead_to_the_page_of_their_place_and_files_go_along() {
+    fn links_lead_to_the_right_page_and_files_are_copied() {
         let book = book("![a](images/a.svg) [x](../native/examples/x.rs) [n](../native/#c) [o](#one)\n# One\n```\n[no](gone)\n```\n").unwrap();
         let (text, files) = book.linked(&book.pages[0]).unwrap();
         let expected = "![a](images/a.svg) [x](../native/examples/x.rs) [n](../native/README-c.md#c) [o](#one)\n# One\n```\n[no](gone)\n```\n";
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_out_of_the_book_are_errors() {
+    fn links_out_of_the_book_are_errors() {
         let problem = |link: &str| {
             let book = book(link).unwrap();
             format!("{:#}", book.linked(&book.pages[0]).unwrap_err())

@@ -1,4 +1,4 @@
-//! The links of the built pages of the book: each leads to a file of the site, and to a place in it.
+//! Checks the links of the book's built pages: each must lead to an existing file and anchor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Folders that other tools write; these check their own links. A book by itself has none of them.
+/// Folders that other tools write; these check their own links. A book built alone has neither.
 const NOT_CHECKED: [&str; 2] = ["api", "demo"];
 
-/// A page, as its links and the places that links can lead to.
+/// The links and anchors of a page.
 struct Page {
     links: Vec<String>,
     places: BTreeSet<String>,
@@ -26,12 +26,12 @@ pub(super) fn check(site: &Path) -> Result<(usize, usize)> {
         }
     }
     if !wrong.is_empty() {
-        bail!("links of the site lead nowhere:\n  {}", wrong.join("\n  "));
+        bail!("broken links of the site:\n  {}", wrong.join("\n  "));
     }
     Ok((pages.values().map(|page| page.links.len()).sum(), pages.len()))
 }
 
-/// Reads the pages of a folder and of those in it.
+/// Reads the pages of a folder and its subfolders.
 fn read(site: &Path, folder: &str, pages: &mut BTreeMap<String, Page>) -> Result<()> {
     let here = site.join(folder);
     for entry in fs::read_dir(&here).with_context(|| format!("{} cannot be read", here.display()))? {
@@ -65,10 +65,10 @@ fn problem(site: &Path, pages: &BTreeMap<String, Page>, page: &str, link: &str) 
         return Some(format!("{link} leads to {target}, which does not exist"));
     }
     let places = &pages.get(&target)?.places;
-    (!place.is_empty() && !places.contains(place)).then(|| format!("{link}: {target} has no place {place}"))
+    (!place.is_empty() && !places.contains(place)).then(|| format!("{link}: {target} has no anchor {place}"))
 }
 
-/// The path of a link in the site.
+/// Returns the path of a link in the site.
 fn resolved(page: &str, link: &str) -> String {
     let mut parts: Vec<_> = page.split('/').collect();
     parts.pop();
@@ -101,7 +101,7 @@ impl Page {
     }
 }
 
-/// The value of an attribute of a tag.
+/// Returns the value of an attribute of a tag.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let value = tag.split_once(&format!(" {name}=\""))?.1.split('"').next()?;
     Some(value.replace("&amp;", "&"))
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_places_are_those_of_tags_alone() {
+    fn links_and_anchors_are_read_from_tags_only() {
         let page = Page::parse(
             "<p id=\"a\">1 < 2 <a class=\"x\" href=\"b.html?c&amp;d#e\">href=\"no\"</a><img src=\"f.svg\">",
         );
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn links_start_at_the_folder_of_their_page() {
+    fn links_are_relative_to_the_folder_of_their_page() {
         assert_eq!(resolved("docs/a.html", "../native/b.html"), "native/b.html");
         assert_eq!(resolved("docs/a.html", "./b.html"), "docs/b.html");
         assert_eq!(resolved("a.html", "/demo/index.html"), "demo/index.html");
     }
 
     #[test]
-    fn links_to_missing_pages_and_places_are_problems() {
+    fn links_to_missing_pages_and_anchors_are_problems() {
         let site = std::env::temp_dir().join(format!("rakwire-site-{}", std::process::id()));
         fs::create_dir_all(site.join("api")).unwrap();
         fs::write(
@@ -143,7 +143,7 @@ mod tests {
         fs::remove_dir_all(&site).unwrap();
         assert_eq!(good, (4, 1));
         assert!(
-            wrong.contains("a.html has no place y") && wrong.contains("c.html, which does not exist"),
+            wrong.contains("a.html has no anchor y") && wrong.contains("c.html, which does not exist"),
             "{wrong}"
         );
     }

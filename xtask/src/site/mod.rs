@@ -21,12 +21,12 @@ use crate::tracked;
 pub const NEEDS: [Need; 3] = [Need::MdBook, Need::Page, Need::BundlerPackages];
 /// The finished site.
 const SITE: &str = "target/site";
-/// The book with its sources, as mdBook reads it.
+/// The book with its sources for mdBook.
 const BOOK: &str = "target/site-book";
 /// The settings of the book, and its table of contents.
 const SETTINGS: &str = "docs/book.toml";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// The front page: the first page of the book is in a folder, where its links start.
+/// The front page. The first page of the book is in a folder, to which its links are relative.
 const FRONT_PAGE: &str = "\
 <!doctype html>
 <html lang=\"en\">
@@ -36,7 +36,7 @@ const FRONT_PAGE: &str = "\
 <a href=\"docs/introduction.html\">The book of rakwire</a>
 </html>
 ";
-/// The libraries that programs use, apart from the one for browsers.
+/// The libraries that programs use, except the one for browsers.
 const LIBRARIES: [&str; 5] =
     ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-plugins", "rakwire-embassy"];
 
@@ -45,14 +45,14 @@ pub fn build(shell: &Shell) -> Result<()> {
     let site = shell.path(SITE);
     book(shell, &site)?;
     rust_references(shell, &site.join("api"))?;
-    // It writes into the folder that wasm/typedoc.json names.
+    // It writes to the folder that wasm/typedoc.json specifies.
     shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
     copy(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
     copy(&shell.path(PAGE), &site.join("demo"))?;
     check_links(shell, &site)
 }
 
-/// Builds the book alone and checks its links.
+/// Builds only the book and checks its links.
 pub fn build_book(shell: &Shell) -> Result<()> {
     let site = shell.path(SITE);
     book(shell, &site)?;
@@ -61,11 +61,11 @@ pub fn build_book(shell: &Shell) -> Result<()> {
 
 fn check_links(shell: &Shell, site: &Path) -> Result<()> {
     let (links, pages) = links::check(site)?;
-    shell.print(format_args!("{SITE}: {links} links of {pages} pages lead to places that exist"));
+    shell.print(format_args!("{SITE}: {links} links of {pages} pages are valid"));
     Ok(())
 }
 
-/// Builds the book at the root of the site, which it empties.
+/// Builds the book at the root of the site, which it empties first.
 fn book(shell: &Shell, site: &Path) -> Result<()> {
     let folder = shell.path(BOOK);
     remove(&folder)?;
@@ -86,7 +86,7 @@ fn book(shell: &Shell, site: &Path) -> Result<()> {
     write(&site.join("index.html"), FRONT_PAGE)
 }
 
-/// Builds the references of the Rust libraries; that of the one for browsers is built for browsers.
+/// Builds the references of the Rust libraries; the one for browsers is built for its own target.
 fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
     let target = artifacts::target_dir(shell)?;
     let packages = LIBRARIES.iter().flat_map(|library| ["-p", library]);
@@ -98,7 +98,7 @@ fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
         (here, target.join("doc"), api.to_path_buf()),
         (browsers, target.join(WASM).join("doc"), api.join("browsers")),
     ] {
-        // Other crates may be there from earlier commands.
+        // Earlier commands may have left references of other crates.
         remove(&from)?;
         command.run()?;
         copy(&from, &to)?;
@@ -112,8 +112,8 @@ fn write(file: &Path, text: &str) -> Result<()> {
 }
 
 fn make_parent(file: &Path) -> Result<()> {
-    let folder = file.parent().context("a file lies in no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
+    let folder = file.parent().context("a file has no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))
 }
 
 /// Removes a folder that an earlier run may have left.
@@ -124,9 +124,9 @@ fn remove(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder recursively.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("{} cannot be made", to.display()))?;
+    fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
         let entry = entry?;
         let target = to.join(entry.file_name());

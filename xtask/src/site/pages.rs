@@ -1,26 +1,26 @@
-//! Documents as pages of the book: a long document becomes one page for each of its sections.
+//! Documents as pages of the book: each section of a long document becomes a page.
 //!
 //! Comments and tests cite documents by path and anchor, so the documents stay whole in the repository.
 
 use std::collections::BTreeSet;
 
-/// Words that a reader takes about ten minutes for. Only documents and sections with more are split.
+/// Number of words that take about ten minutes to read. Only longer documents and sections are split.
 const LONGEST: usize = 2_000;
 
 /// A page of the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// The path, as if it were one of the repository.
+    /// The path, as if the page was a file of the repository.
     pub(super) path: String,
     /// The heading, for the table of contents.
     pub(super) title: String,
-    /// How deep it is below the document in the table of contents.
+    /// Its depth below the document in the table of contents.
     pub(super) depth: usize,
     pub(super) text: String,
 }
 
 impl Page {
-    /// The places in it that links can lead to.
+    /// Returns the anchors in the page.
     pub(super) fn anchors(&self) -> BTreeSet<String> {
         let mut anchors = BTreeSet::new();
         for (line, is_code) in lines(&self.text) {
@@ -34,7 +34,7 @@ impl Page {
     }
 }
 
-/// Splits a document at its headings of the second level if it is long, and long sections at those of the third.
+/// Splits a long document at its second-level headings, and long sections at their third-level headings.
 pub(super) fn split(path: &str, text: &str) -> Vec<Page> {
     let whole = Page { path: path.to_owned(), title: String::new(), depth: 0, text: text.to_owned() };
     let mut pages = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn split(path: &str, text: &str) -> Vec<Page> {
     pages
 }
 
-/// A page, and one for each of its sections if it is too long.
+/// Returns a page, and one page per section if it is too long.
 fn parts(document: &str, page: Page) -> Vec<Page> {
     if page.text.split_whitespace().count() <= LONGEST {
         return vec![page];
@@ -53,7 +53,7 @@ fn parts(document: &str, page: Page) -> Vec<Page> {
     let stem = document.strip_suffix(".md").unwrap_or(document);
     let mut pages = vec![Page { text: String::new(), ..page.clone() }];
     for (line, is_code) in lines(&page.text) {
-        // Each page begins with a heading of the first level.
+        // Each page begins with a first-level heading.
         if let Some((2, title)) = heading(line).filter(|_| !is_code) {
             let path = format!("{stem}-{}.md", slug(title));
             let text = pages.last_mut().map_or_else(String::new, |before| taken_anchors(&mut before.text));
@@ -69,7 +69,7 @@ fn parts(document: &str, page: Page) -> Vec<Page> {
     pages
 }
 
-/// Takes the anchors at the end of a text, which belong to the heading behind it.
+/// Removes and returns the anchors at the end of a text, which belong to the heading after it.
 fn taken_anchors(text: &mut String) -> String {
     let mut at = text.trim_end().len();
     while let Some(line) =
@@ -93,7 +93,7 @@ fn list_sections(pages: &mut [Page]) {
     }
 }
 
-/// The lines of a text, each with true inside of a fenced block and at its fences.
+/// Returns the lines of a text, each with true inside of a fenced block and at its fences.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut is_fenced = false;
     text.lines().map(move |line| {
@@ -103,14 +103,14 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// The level and the text of a heading.
+/// Returns the level and the text of a heading.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
     title.strip_prefix(' ').filter(|_| level > 0).map(|title| (level, title.trim()))
 }
 
-/// A heading as the address of its place, as mdBook and GitHub make it.
+/// Returns the anchor of a heading, as mdBook and GitHub generate it.
 pub(super) fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_document_is_split_at_its_sections_and_long_sections_at_theirs() {
+    fn long_documents_and_long_sections_are_split_at_headings() {
         let long = "word ".repeat(LONGEST);
         let text = format!(
             "# A\nintro\n\n<a id=\"x\"></a>\n## One `b`\n```\n## no\n```\n### C\n{long}\n## Two\nend\n"

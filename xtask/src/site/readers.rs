@@ -1,9 +1,9 @@
-//! Pages for users: without the names of tests, which only contributors need, and with a page for each library in place of the
-//! table of features, since its eight columns fit no phone.
+//! Pages for users. They omit test names, which only contributors need, and split the features table into one page per
+//! library, because its eight columns do not fit a phone.
 
 use super::pages::{Page, lines};
 
-/// The libraries of the table of features: the column, the title of the page and the end of its name.
+/// The libraries of the features table: the column, the title of the page and the suffix of its file name.
 const LIBRARIES: [(&str, &str, &str); 5] = [
     ("core", "Features of the core", "core"),
     ("native", "Features of rakwire-native", "native"),
@@ -11,10 +11,10 @@ const LIBRARIES: [(&str, &str, &str); 5] = [
     ("Rust in browsers", "Features of rakwire-wasm", "browsers"),
     ("embassy", "Features of rakwire-embassy", "boards"),
 ];
-/// How a cell of that table begins that names no item.
+/// The beginnings of cells that name no item.
 const ABSENT: [&str; 2] = ["Not offered", "Impossible"];
 
-/// A text without columns of tests and without lists of tests in sentences.
+/// Removes test columns and lists of tests from a text.
 pub(super) fn without_tests(text: &str) -> String {
     let mut column = None;
     let mut kept = String::new();
@@ -42,7 +42,7 @@ pub(super) fn without_tests(text: &str) -> String {
     without_parentheses(&kept)
 }
 
-/// Drops parentheses that have names of tests and nothing else.
+/// Removes parentheses that contain only test names.
 fn without_parentheses(text: &str) -> String {
     let mut parts = text.split('(');
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -58,7 +58,7 @@ fn without_parentheses(text: &str) -> String {
     kept
 }
 
-/// Returns whether a text is names in backticks alone, of tests or of their files.
+/// Returns true if a text consists only of names of tests or their files in backticks.
 fn is_list_of_tests(text: &str) -> bool {
     let is_test = |name: &str| {
         let is_long =
@@ -73,7 +73,7 @@ fn is_list_of_tests(text: &str) -> bool {
     pieces.len() > 2 && pieces.len() % 2 == 1 && between && names.into_iter().all(|name| is_test(name))
 }
 
-/// Drops a word with the list of names in backticks behind it, and the full stop.
+/// Removes a word together with the following list of names in backticks and the full stop.
 fn without_lists(text: &str, word: &str) -> String {
     let mut parts = text.split(word);
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -95,7 +95,7 @@ fn without_lists(text: &str, word: &str) -> String {
     kept
 }
 
-/// The table of features as an overview and a page for each library.
+/// Converts the features table to an overview and a page per library.
 pub(super) fn features(path: &str, text: &str) -> Vec<Page> {
     let stem = path.strip_suffix(".md").unwrap_or(path);
     let mut overview = Page {

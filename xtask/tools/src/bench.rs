@@ -1,4 +1,4 @@
-//! Measurements: the program of the crate `rakwire-bench`, built for speed.
+//! Measurements with the program of the crate `rakwire-bench`, built with optimisation.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -11,87 +11,88 @@ use xtask::shell::Shell;
 use xtask::targets::WASM;
 use xtask::tasks;
 
-/// The report of a quick measurement, which leaves that of a whole session as it is.
+/// The report of a quick measurement, which keeps that of a full session unchanged.
 const QUICK_REPORT: &str = "target/bench/quick.json";
 
-/// What to measure.
+/// The options of measurements.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
     part: Option<Part>,
-    /// Every row once, small and with two peers: to see that it works, not how fast it is
+    /// Measure every row once, small and with two peers: a functional test without meaningful timings
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance.md and its plots from the report, if all of it is of one session
+    /// Write docs/performance.md and its plots from the report, if it is complete and from one session
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
-    /// Count the instructions of the hot paths and write their table, and nothing else
+    /// Only count the instructions of the hot paths and write their table
     #[arg(long, conflicts_with_all = ["quick", "publish"])]
     instructions: bool,
-    /// Measure only rows whose names contain one of these
+    /// Measure only rows with one of these in their names
     #[arg(long, value_name = "NAME,…", conflicts_with = "instructions")]
     only: Option<String>,
     /// Keep the rows of the last report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
-    /// Go on with a session that was interrupted, if commit and boot of the machine are the same
+    /// Continue an interrupted session, if the commit and the boot of the machine are the same
     #[arg(long, conflicts_with_all = ["keep", "instructions"])]
     resume: bool,
-    /// How often each pairing is measured; the median counts
+    /// Number of measurements per pairing; the median is reported
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
 }
 
-/// What is measured apart from RakNet on this machine.
+/// Measurements other than those of RakNet on this machine.
 #[derive(Subcommand)]
 enum Part {
-    /// The firmware in QEMU: instructions, and datagrams a second
+    /// The firmware in QEMU: instructions, and datagrams per second
     Mcu(mcu::bench::Options),
-    /// The npm package in Chromium: what a message costs, a busy page with and without a worker, bytes to load
+    /// The npm package in Chromium: cost of a message, a busy page with and without a worker, bytes to load
     Npm {
-        /// A short run: to see that it works
+        /// A short run: a functional test
         #[arg(long)]
         quick: bool,
     },
-    /// The relay beside a WebSocket echo: packets per second and core, latency, memory and CPU time of clients
+    /// The relay compared with a WebSocket echo: packets per second and core, latency, memory and CPU time of clients
     Relay {
-        /// A short run with few clients: to see that it works
+        /// A short run with few clients: a functional test
         #[arg(long)]
         quick: bool,
-        /// How many rounds; the median counts
+        /// Number of rounds; the median is reported
         #[arg(long, value_name = "N", default_value_t = 5)]
         runs: u32,
     },
-    /// Secure connections beside plain ones, over loopback; what they cost in instructions is among those of --instructions
+    /// Secure connections compared with plain ones, over loopback; --instructions includes their instruction counts
     Secure {
-        /// A short run: to see that it works
+        /// A short run: a functional test
         #[arg(long)]
         quick: bool,
-        /// How many rounds; the median counts
+        /// Number of rounds; the median is reported
         #[arg(long, value_name = "N", default_value_t = 5)]
         runs: u32,
     },
-    /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
+    /// The transports of the npm package over a path with latency and loss. Needs root, Linux and the device
+    /// /dev/net/tun
     Transports(Transports),
-    /// Libraries other than RakNet, with the same work: quinn, ENet, KCP, renet and GameNetworkingSockets
+    /// Libraries other than RakNet with the same workload: quinn, ENet, KCP, renet and GameNetworkingSockets
     Fields {
-        /// Everything once and small: to see that it works
+        /// Everything once and small: a functional test
         #[arg(long, conflicts_with = "publish")]
         quick: bool,
-        /// How often each is measured; the median counts
+        /// Number of measurements of each; the median is reported
         #[arg(long, value_name = "N", default_value_t = 3)]
         runs: u32,
-        /// Only this work: messages, bulk, unreliable, round-trips, loss-1 or loss-5
+        /// Only this workload: messages, bulk, unreliable, round-trips, loss-1 or loss-5
         #[arg(long, value_name = "NAME,…")]
         only: Option<String>,
-        /// Write the table into docs/alternatives.md
+        /// Write the table to docs/alternatives.md
         #[arg(long, conflicts_with = "only")]
         publish: bool,
     },
-    /// The server of the snowball fight under load: how many players it carries
+    /// The server of the snowball fight under load: how many players it can serve
     Game {
-        /// Few players for a short time: to see that it works
+        /// Few players for a short time: a functional test
         #[arg(long)]
         quick: bool,
     },
@@ -99,10 +100,10 @@ enum Part {
 
 #[derive(Args)]
 struct Transports {
-    /// One loss and a short time: to see that it works
+    /// One loss rate and a short time: a functional test
     #[arg(long)]
     quick: bool,
-    /// How often each row is measured; the median counts
+    /// Number of measurements per row; the median is reported
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: u32,
     /// Only rows with this loss: 0, 1, 5 or 15
@@ -111,7 +112,7 @@ struct Transports {
     /// Only rows of this transport: websocket, webtransport or webrtc
     #[arg(long, value_name = "NAME")]
     transport: Option<String>,
-    /// Only how long it takes to connect
+    /// Only the time to connect
     #[arg(long, conflicts_with_all = ["loss", "transport"])]
     connect: bool,
 }
@@ -190,12 +191,12 @@ fn raknet(shell: &Shell, options: &Options) -> Result<()> {
     if options.publish { run(shell, &["publish"]) } else { Ok(()) }
 }
 
-/// The hot paths take no more instructions than the committed table says.
+/// Checks that the hot paths take no more instructions than in the committed table.
 pub(crate) fn instructions(shell: &Shell) -> Result<()> {
     run(shell, &["instructions"])
 }
 
-/// The commands work.
+/// Checks that the commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     run(shell, &["run", "--quick", "--report", QUICK_REPORT])?;
     run(shell, &["secure", "--quick", "--runs", "1"])?;

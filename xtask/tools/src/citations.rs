@@ -1,4 +1,4 @@
-//! Checks that what comments and documents cite of docs/ exists, down to the anchor.
+//! Checks that citations of docs/ in comments and documents are valid, including the anchor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,11 +21,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut problems = Vec::new();
     let mut count = 0;
     for path in files.iter().filter(|path| !NOT_READ.iter().any(|start| path.starts_with(start))) {
-        // The links of a document are relative to its own folder, not to that of a symbolic link to it.
+        // Links of a document are relative to its own folder, not to that of a symbolic link to it.
         if shell.path(path).is_symlink() {
             continue;
         }
-        // What is no text cites nothing.
+        // Binary files cite nothing.
         let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
         let all = citations(path, &text);
         count += all.len();
@@ -33,13 +33,13 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         problems.extend(wrong.map(|(line, problem)| format!("{path}:{line}: {problem}")));
     }
     if !problems.is_empty() {
-        bail!("what is cited does not exist:\n\n{}", problems.join("\n"));
+        bail!("citations of missing places:\n\n{}", problems.join("\n"));
     }
-    shell.print(format_args!("{count} citations lead to places in docs/ that exist"));
+    shell.print(format_args!("{count} citations of docs/ are valid"));
     Ok(())
 }
 
-/// A mention of a document, or of a place in it.
+/// A citation of a document or of an anchor in it.
 #[derive(Debug, PartialEq, Eq)]
 struct Citation {
     line: usize,
@@ -61,12 +61,12 @@ impl Citation {
     }
 }
 
-/// All citations of a file: `docs/NAME.md`, `docs/NAME.md#anchor`, and the links of a document to documents.
+/// Returns all citations of a file: `docs/NAME.md`, `docs/NAME.md#anchor`, and the links of a document to documents.
 fn citations(path: &str, text: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         for (at, _) in content.match_indices("docs/") {
-            // A longer path or an address is another folder.
+            // A match inside a longer path or a URL is another folder.
             if !content[..at].ends_with(|c: char| c.is_alphanumeric() || "/-_.".contains(c)) {
                 found.extend(citation(line, "", &content[at..]));
             }
@@ -86,7 +86,7 @@ fn citations(path: &str, text: &str) -> Vec<Citation> {
     found
 }
 
-/// The citation at the beginning of a text, with a path that is relative to a folder.
+/// Returns the citation at the beginning of a text, with a path that is relative to a folder.
 fn citation(line: usize, folder: &str, text: &str) -> Option<Citation> {
     let end = text.find(|c: char| !c.is_alphanumeric() && !"/-_.".contains(c)).unwrap_or(text.len());
     let name = text[..end].trim_end_matches('.');
@@ -110,7 +110,7 @@ fn anchor_at(text: &str) -> &str {
     &text[..end]
 }
 
-/// What can be linked to in a document: its headings and its `<a id="…">`.
+/// Returns the anchors of a document: its headings and its `<a id="…">`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut is_fenced = false;
@@ -125,7 +125,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// A heading as the address of its place, as GitHub makes it.
+/// Returns the anchor of a heading, as GitHub generates it.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cited_in_a_comment_must_exist() {
+    fn documents_cited_in_comments_must_exist() {
         assert!(problems("core/src/lib.rs", "// See docs/raknet.md, docs/raknet.md#cookies.").is_empty());
         assert_eq!(
             problems("core/src/lib.rs", "//! (docs/raknet.md#cookie) and `docs/wire.md`."),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_documents_must_lead_somewhere() {
+    fn links_of_documents_must_be_valid() {
         let good = "[a](#cookies) [b](../README.md) [c](https://example.org/x.md) [d](raknet.md#opening-a-connection)";
         assert!(problems("docs/raknet.md", good).is_empty());
         assert_eq!(

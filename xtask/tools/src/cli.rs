@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{bench, fuzz, mcu, mutants, relay_package, release, size};
 
-/// The commands of `cargo xtask` that this program is for.
+/// The commands of `cargo xtask` that this program implements.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 pub(crate) struct Cli {
@@ -16,15 +16,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the firmware of microcontrollers in QEMU.
     Mcu(mcu::Options),
-    /// Measure how much memory everything takes, and compare with the committed tables.
+    /// Measure memory use, and compare it with the committed tables.
     Size(size::Options),
-    /// Look for faults of the core with generated input.
+    /// Search for faults in the core with generated input.
     Fuzz(fuzz::FuzzOptions),
-    /// Run the core over bad networks, thousands of times.
+    /// Run the core over simulated bad networks, thousands of times.
     Soak(fuzz::SoakOptions),
-    /// Put faults into a copy of the core, one at a time: the tests must find each of them.
+    /// Insert faults into a copy of the core, one at a time: the tests must find each of them.
     Mutants(mutants::Options),
-    /// Measure speed beside other RakNets and beside the bare socket.
+    /// Compare speed with other RakNet implementations and with the plain socket.
     Bench(bench::Options),
     /// Build the Debian package of the relay, in target/relay-package.
     PackageRelay(relay_package::Options),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commands_are_those_that_xtask_forwards() {
+    fn the_commands_match_those_that_xtask_forwards() {
         let cli = Cli::command();
         let own = cli.get_subcommands().filter(|command| !command.is_hide_set());
         let own: Vec<_> = own

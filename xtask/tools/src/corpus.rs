@@ -1,4 +1,4 @@
-//! The inputs that fuzzing starts from: one archive for each target, which is the same whenever its inputs are.
+//! The initial inputs of fuzzing: one reproducible archive per target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ impl<'s> Corpora<'s> {
         self.folder.join(format!("{target}{ENDING}")).to_string_lossy().into_owned()
     }
 
-    /// The targets that have an archive, in the order of their names.
+    /// Returns the targets with an archive, sorted by name.
     pub(crate) fn targets(&self) -> Result<Vec<String>> {
         let names = names(&self.folder)?.into_iter();
         Ok(names.filter_map(|name| name.strip_suffix(ENDING).map(str::to_owned)).collect())
     }
 
-    /// Makes `folder` hold the inputs of a target and nothing else; returns how many they are.
+    /// Replaces the contents of `folder` by the inputs of a target; returns their number.
     pub(crate) fn unpack(&self, target: &str, folder: &Path) -> Result<usize> {
         clear(folder)?;
         let args = ["--extract", "--gzip", "--file", &self.archive(target), "--directory"];
@@ -38,8 +38,8 @@ impl<'s> Corpora<'s> {
         Ok(names(folder)?.len())
     }
 
-    /// Writes the inputs in `folder` as the archive of a target; returns how many they are. The archive names neither times nor
-    /// users.
+    /// Writes the inputs in `folder` to the archive of a target; returns their number. The archive contains neither
+    /// times nor users.
     pub(crate) fn pack(&self, target: &str, folder: &Path) -> Result<usize> {
         let names = names(folder)?;
         let folder = folder.to_string_lossy();
@@ -52,7 +52,7 @@ impl<'s> Corpora<'s> {
     }
 }
 
-/// The names of the files in a folder, in their order.
+/// Returns the names of the files in a folder, sorted.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
@@ -61,19 +61,19 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes an empty folder.
+/// Creates an empty folder.
 pub(crate) fn clear(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
     }
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A folder of this test, empty.
+    /// Returns an empty folder for a test.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("rakwire-corpus-{}", std::process::id())).join(name);
         clear(&folder).unwrap();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_the_same_whenever_its_inputs_are() {
+    fn an_archive_depends_only_on_its_inputs() {
         let shell = Shell::new().unwrap();
         let (archives, one, other) = (folder("archives"), folder("one"), folder("other"));
         let corpora = Corpora::new(&shell, archives.clone());

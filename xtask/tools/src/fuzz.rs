@@ -1,4 +1,4 @@
-//! Fuzzing and soaking of the core, the relay's flows and the game: what finds faults by itself.
+//! Fuzzing and soaking of the core, the relay's flows and the game.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use xtask::shell::Shell;
 use xtask::stages::FUZZ;
 use xtask::tasks;
 
-/// Where the targets and their inputs lie.
+/// The folder of the targets and their inputs.
 const FOLDER: &str = "fuzz";
 const TARGETS: [&str; 14] = [
     "datagram",
@@ -29,32 +29,32 @@ const TARGETS: [&str; 14] = [
     "proxy",
     "admission",
 ];
-/// How many inputs the stage of the tests tries of each target: about a minute's worth in all. They come from one seed,
-/// so that a change is judged by what it changed, and not by luck; looking for more is the command's business.
+/// Number of inputs that the stage tries per target: about a minute in total. They come from a fixed seed, so that a
+/// change is judged by its effect and not by chance; use the command to search further.
 const STAGE_RUNS: [u32; 14] = [
     8_000_000, 20_000_000, 15_000, 5_000, 400_000, 400_000, 200_000, 1_000_000, 600, 20_000, 100_000,
     200_000, 2_000_000, 20_000,
 ];
-/// What the command takes unless it is told.
+/// The default duration of the command.
 const DEFAULT_SECONDS: u32 = 60;
-/// The longest input in bytes: long ones only take time.
+/// Maximum input length in bytes: longer ones only take time.
 const LONGEST: &str = "-max_len=512";
 
-/// How long to look for faults.
+/// The options of a search for faults.
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
-    /// Seconds in all, shared out among the targets; each also runs its corpus.
+    /// Total seconds, divided among the targets; each also runs its corpus
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SECONDS)]
     seconds: u32,
-    /// Keep what was found: write the archives of inputs anew, with as few as reach the same code.
+    /// Keep new inputs: rewrite the archives, with the fewest inputs that reach the same code
     #[arg(long)]
     update_corpus: bool,
 }
 
-/// How many runs to make.
+/// The options of a soak.
 #[derive(Args)]
 pub(crate) struct SoakOptions {
-    /// Seeded runs over bad networks.
+    /// Number of seeded runs over bad networks
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     runs: u64,
 }
@@ -73,7 +73,7 @@ pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
     Ok(())
 }
 
-/// Writes the archive of a target anew from what it started from and what the run found.
+/// Rewrites the archive of a target from its initial inputs and those found by the run.
 fn update(shell: &Shell, target: &str) -> Result<()> {
     let (corpus, found) = (shell.path(&corpus(target)), shell.path(&found(target)));
     for entry in fs::read_dir(&found).with_context(|| format!("{} cannot be read", found.display()))? {
@@ -91,14 +91,14 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS.into_iter().zip(STAGE_RUNS) {
-        // What an earlier run found would change what this one tries.
+        // Inputs found by an earlier run would change those that this one tries.
         corpus::clear(&shell.path(&found(target)))?;
         run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
     }
     Ok(())
 }
 
-/// The inputs that are committed, through the targets as ordinary functions.
+/// Runs the committed inputs through the targets as ordinary functions.
 fn replay(shell: &Shell) -> Result<()> {
     let mut targets = TARGETS;
     targets.sort_unstable();
@@ -109,13 +109,13 @@ fn replay(shell: &Shell) -> Result<()> {
     cargo(shell, &["test"])
 }
 
-/// Formatting and lints of what the targets do; the programs themselves build for the fuzzer alone.
+/// Checks formatting and lints of the targets' code; the programs themselves build only for the fuzzer.
 pub(crate) fn lints(shell: &Shell) -> Result<()> {
     cargo(shell, &["fmt", "--check"])?;
     cargo(shell, &["clippy", "--lib", "--tests", "--", "-D", "warnings"])
 }
 
-/// A command of cargo for the targets as ordinary functions.
+/// Runs a cargo command with the targets as ordinary functions.
 fn cargo(shell: &Shell, args: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/fuzz/replay");
     let command = shell.cmd_in(FOLDER, "cargo", args.iter().copied());
@@ -126,7 +126,7 @@ fn cargo(shell: &Shell, args: &[&str]) -> Result<()> {
         .run()
 }
 
-/// The folder that has a folder of inputs for each target.
+/// Returns the folder that contains a folder of inputs per target.
 pub(crate) fn input_folders(shell: &Shell) -> Result<PathBuf> {
     for target in TARGETS {
         corpora(shell).unpack(target, &shell.path(&corpus(target)))?;
@@ -138,12 +138,12 @@ fn corpora(shell: &Shell) -> Corpora<'_> {
     Corpora::new(shell, shell.path(&format!("{FOLDER}/corpus")))
 }
 
-/// Where the inputs lie that a target starts from.
+/// Returns the folder of the initial inputs of a target.
 fn corpus(target: &str) -> String {
     format!("target/fuzz/corpus/{target}")
 }
 
-/// Where the inputs lie that a run finds.
+/// Returns the folder of the inputs found by a run.
 fn found(target: &str) -> String {
     format!("target/fuzz/{target}")
 }
@@ -155,19 +155,19 @@ pub(crate) fn soak(shell: &Shell, options: &SoakOptions) -> Result<()> {
     shell.cmd("cargo", args).run()
 }
 
-/// The seconds of one target. Zero would mean for ever.
+/// Returns the seconds for one target. Zero would mean forever.
 fn share(seconds: u32) -> u32 {
     (seconds / TARGETS.len() as u32).max(1)
 }
 
-/// Runs a target over its corpus and beyond. New inputs go to a folder of their own.
+/// Runs a target over its corpus and beyond. New inputs go to a separate folder.
 fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
     let (found, corpus) = (found(target), corpus(target));
     corpora(shell).unpack(target, &shell.path(&corpus))?;
     let artifacts = format!("target/fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
         let folder = shell.path(folder);
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     }
     let absolute = |folder: &str| shell.path(folder).display().to_string();
     let (found, corpus) = (absolute(&found), absolute(&corpus));
@@ -181,19 +181,19 @@ fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
         return Ok(());
     };
     match newest(&artifacts) {
-        Some(input) => bail!("{error:#}\n  the input that shows it: {input}"),
+        Some(input) => bail!("{error:#}\n  failing input: {input}"),
         None => Err(error),
     }
 }
 
-/// The file that was written last.
+/// Returns the file that was written last.
 fn newest(folder: &str) -> Option<String> {
     let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
     let dated = files.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())));
     dated.max().map(|(_, path)| path.display().to_string())
 }
 
-/// The coverage that fuzzing needs is an unstable flag of the compiler, which a stable one takes for this variable.
+/// Coverage for fuzzing is an unstable compiler flag, which this variable enables on a stable compiler.
 fn cargo_fuzz(shell: &Shell, args: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/fuzz/build");
     let command = shell.cmd("cargo", ["fuzz"].into_iter().chain(args.iter().copied()));
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_gets_its_share_and_none_runs_for_ever() {
+    fn every_target_gets_its_share_and_none_runs_forever() {
         assert_eq!(share(10 * TARGETS.len() as u32), 10);
         assert_eq!(share(0), 1);
     }

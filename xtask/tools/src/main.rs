@@ -1,5 +1,5 @@
-//! Those commands and stages of `cargo xtask` that take long to compile, since they read Rust and programs for
-//! microcontrollers. `xtask` builds this program when one of them is asked for, and runs it.
+//! Commands and stages of `cargo xtask` that are slow to compile, because they parse Rust and microcontroller programs.
+//! `xtask` builds and runs this program when one of them is requested.
 
 mod bench;
 mod boards;

@@ -1,4 +1,4 @@
-//! Committed tables of sizes and instructions, and whether what was measured today agrees with them.
+//! Committed tables of sizes and instruction counts, and their comparison with new measurements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 
 use xtask::log::Log;
 
-/// By how much a number may grow before it is a failure, in percent.
+/// The growth of a number that counts as a failure, in percent.
 const TOLERANCE: f64 = 2.0;
 
-/// What was measured, by name.
+/// Measured numbers by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measurements {
-    /// The compiler, as it names itself.
+    /// The version of the compiler, as it prints it.
     pub(crate) rustc: String,
     pub(crate) rows: BTreeMap<String, u64>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Measurements {
 impl Measurements {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let rustc = text.lines().find_map(|line| line.strip_prefix("Compiler: "));
-        let rustc = rustc.context("the table names no compiler")?.to_owned();
+        let rustc = rustc.context("the table contains no compiler version")?.to_owned();
         let rows = text.lines().filter_map(|line| {
             let mut cells = line.trim_matches('|').split('|').map(str::trim);
             let (name, number) = (cells.next()?, cells.next()?);
@@ -33,13 +33,13 @@ impl Measurements {
     pub(crate) fn write(&self, introduction: &str) -> String {
         let mut text = format!("{introduction}\nCompiler: {}\n\n| what | number |\n|---|---:|\n", self.rustc);
         for (name, number) in &self.rows {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "| `{name}` | {} |", grouped(*number));
         }
         text
     }
 
-    /// Compares what was measured with what was committed. Another compiler is noted, and no failure.
+    /// Compares measurements with the committed ones. A different compiler is noted, but is not a failure.
     pub(crate) fn check(&self, measured: &Self, update: &str, log: &Log) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();
@@ -61,15 +61,17 @@ impl Measurements {
         failures.extend(gone.map(|name| format!("{name} was not measured")));
         if !is_same_compiler {
             let (now, before) = (&measured.rustc, &self.rustc);
-            log.print(format_args!("measured with {now}, the table is of {before}: nothing is compared"));
+            log.print(format_args!(
+                "measured with {now}, but the table is for {before}: nothing is compared"
+            ));
         } else if !failures.is_empty() {
-            bail!("{}; if that is meant to be, run `{update}`", failures.join(", "));
+            bail!("{}; if that is intended, run `{update}`", failures.join(", "));
         }
         Ok(())
     }
 }
 
-/// A number with commas.
+/// Formats a number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_read_as_it_was_written() {
+    fn a_table_is_parsed_as_it_was_written() {
         let table = table("rustc 1.95.0", &[("flash", 1_234_567), ("ram", 12), ("stack", 999)]);
         let text = table.write("# Sizes\n");
         assert!(text.contains("| `flash` | 1,234,567 |"), "{text}");
@@ -101,18 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn growth_fails_and_shrinking_does_not() {
+    fn growth_fails_and_shrinking_passes() {
         let old = table("a", &[("flash", 1_000)]);
         assert!(old.check(&table("a", &[("flash", 1_020)]), "", &Log::Terminal).is_ok());
         assert!(old.check(&table("a", &[("flash", 500)]), "", &Log::Terminal).is_ok());
         let error =
             old.check(&table("a", &[("flash", 1_021)]), "again", &Log::Terminal).unwrap_err().to_string();
-        assert_eq!(error, "flash grew by 2.1 %; if that is meant to be, run `again`");
+        assert_eq!(error, "flash grew by 2.1 %; if that is intended, run `again`");
         assert!(old.check(&table("b", &[("flash", 2_000)]), "", &Log::Terminal).is_ok());
     }
 
     #[test]
-    fn rows_that_come_and_go_are_failures() {
+    fn added_and_removed_rows_are_failures() {
         let old = table("a", &[("flash", 1)]);
         assert!(old.check(&table("a", &[("flash", 1), ("ram", 1)]), "", &Log::Terminal).is_err());
         assert!(old.check(&table("a", &[]), "", &Log::Terminal).is_err());

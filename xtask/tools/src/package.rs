@@ -1,4 +1,4 @@
-//! Packages for the registry as their users have them: packed, unpacked side by side without the rest of the repository, and
+//! Registry packages as their users get them: packed, unpacked side by side without the rest of the repository, and
 //! compiled with the examples of their READMEs.
 
 use std::fs;
@@ -11,23 +11,23 @@ use serde_json::Value;
 use xtask::artifacts;
 use xtask::shell::Shell;
 
-/// Files that every package has besides its code.
+/// Files that every package needs besides its code.
 const REQUIRED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
-/// How large the file of a package may be in bytes. The largest has 600 KB, most of them tests and recorded packets.
+/// Maximum size of a package in bytes. The largest has 600 KB, most of them tests and recorded packets.
 const LARGEST: u64 = 700_000;
-/// Where the documents say that a clone of the repository lies, seen from the folder of a user's project.
+/// The path of a clone in the documents, relative to a user's project.
 const CLONE: &str = "../rakwire/";
 
-/// Permission for packages to hold what is not committed.
+/// Selects whether packages may contain uncommitted files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tree {
-    /// As it is: while a change is being made.
+    /// The working tree: while a change is being made.
     Any,
-    /// Committed: for a release.
+    /// Only committed files: for a release.
     Committed,
 }
 
-/// A crate that is published.
+/// A published crate.
 #[derive(Deserialize)]
 pub(crate) struct Published {
     pub(crate) name: String,
@@ -52,12 +52,12 @@ struct Metadata {
 }
 
 impl Published {
-    /// The name of its folder where it is unpacked.
+    /// Returns the name of its folder when unpacked.
     fn folder_name(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Its folder in the repository.
+    /// Returns its folder in the repository.
     fn folder<'p>(&'p self, root: &Path) -> Option<&'p str> {
         self.manifest_path.parent()?.strip_prefix(root).ok()?.to_str()
     }
@@ -66,7 +66,8 @@ impl Published {
         ["lib", "rlib", "proc-macro"].into_iter().any(|kind| self.has_target(kind))
     }
 
-    /// Checks what the registry takes only at the upload, and that the hosted documentation has what the stage `doc` checks.
+    /// Checks requirements that the registry enforces only at the upload, and that the hosted documentation has the
+    /// features that the stage `doc` checks.
     fn check_manifest(&self) -> Result<()> {
         let is_few = |values: &[String]| (1..=5).contains(&values.len());
         if self.description.is_none() || !is_few(&self.keywords) || !is_few(&self.categories) {
@@ -106,17 +107,17 @@ pub(crate) fn test(shell: &Shell, packages: &[Published]) -> Result<()> {
     Ok(())
 }
 
-/// The crates of the workspace that are published.
+/// Returns the published crates of the workspace.
 pub(crate) fn published(shell: &Shell) -> Result<Vec<Published>> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
     let metadata: Metadata =
-        serde_json::from_str(&output.stdout).context("`cargo metadata` describes no packages")?;
+        serde_json::from_str(&output.stdout).context("`cargo metadata` reports no packages")?;
     Ok(metadata.packages.into_iter().filter(|package| package.publish.is_none()).collect())
 }
 
-/// Packs all and unpacks them into a workspace in which they find each other as in the registry, with a project for each
-/// README that says how to add its crate. The builds use the target folder and profiles of the repository, so that the
-/// dependencies are compiled already.
+/// Packs all crates and unpacks them into a workspace in which they find each other as in the registry, with a project
+/// for each README with instructions to add its crate. The builds use the target folder and profiles of the repository,
+/// so that the dependencies are already compiled.
 fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf> {
     packages.iter().try_for_each(Published::check_manifest)?;
     let names = packages.iter().flat_map(|package| ["--package", package.name.as_str()]);
@@ -150,7 +151,7 @@ fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf
 fn unpack(shell: &Shell, package: &Published, files: &Path, folder: &Path) -> Result<()> {
     let file = files.join(format!("{}.crate", package.folder_name()));
     let size = file.metadata().with_context(|| format!("cargo packed no {}", file.display()))?.len();
-    // Cargo gives all files one date, by which a changed one would count as built.
+    // Cargo gives all files the same date, so that changed files would count as built.
     let args = ["--extract", "--gzip", "--touch", "--file", &*file.to_string_lossy()];
     shell.cmd("tar", args.into_iter().chain(["--directory", &*folder.to_string_lossy()])).run()?;
     let is_there = |name: &&&str| folder.join(package.folder_name()).join(name).is_file();
@@ -172,7 +173,7 @@ fn cargo<'a>(shell: &Shell, folder: &Path, args: impl IntoIterator<Item = &'a st
     command.run()
 }
 
-/// The manifest of the workspace, with the profiles of that of the repository.
+/// Returns the manifest of the workspace, with the repository's profiles.
 fn workspace(root: &str, packages: &[Published], members: impl Iterator<Item = String>) -> Result<String> {
     let profiles = root.find("[profile.").context("Cargo.toml has no profiles")?;
     let patches = packages
@@ -198,7 +199,7 @@ fn has_example(folder: &Path, package: &Published) -> bool {
     readme(folder, package).is_ok_and(|readme| readme.contains("\ncargo add --path "))
 }
 
-/// Adds to the project of a user everything that the README says, and its examples.
+/// Adds the crates of a README and its examples to a user's project.
 fn follow_readme(shell: &Shell, folder: &Path, package: &Published, packages: &[Published]) -> Result<()> {
     let (readme, user) = (readme(folder, package)?, folder.join(user_name(package)));
     let root = shell.path(".").canonicalize()?;
@@ -207,8 +208,8 @@ fn follow_readme(shell: &Shell, folder: &Path, package: &Published, packages: &[
         let words = command.split_whitespace().map(|word| match word.strip_prefix(CLONE) {
             Some(named) => {
                 let found = packages.iter().find(|package| package.folder(&root) == Some(named));
-                let found =
-                    found.with_context(|| format!("no published crate lies in {named}: `cargo add {line}`"));
+                let found = found
+                    .with_context(|| format!("there is no published crate in {named}: `cargo add {line}`"));
                 Ok(format!("../{}", found?.folder_name()))
             }
             None => Ok(word.to_owned()),
@@ -223,14 +224,14 @@ fn follow_readme(shell: &Shell, folder: &Path, package: &Published, packages: &[
     Ok(())
 }
 
-/// The Rust examples of a README, each as a program.
+/// Returns the Rust examples of a README, each as a program.
 fn programs(readme: &str) -> Vec<String> {
     let blocks = readme.split("\n```rust\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or(rest));
     blocks.map(program).collect()
 }
 
 fn program(block: &str) -> String {
-    // The lines that rustdoc hides belong to the example.
+    // Lines that rustdoc hides belong to the example.
     let lines: Vec<_> = block.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
     if block.contains("fn main(") {
         return lines.join("\n") + "\n";

@@ -1,4 +1,4 @@
-//! The stages of this program. What else is to be known of them is in the list of all stages, `xtask::stages`.
+//! The stages of this program. Their other properties are in the list of all stages, `xtask::stages`.
 
 use anyhow::{Context, Result};
 use xtask::shell::Shell;
@@ -30,10 +30,10 @@ const STAGES: [(&str, Run); 17] = [
     ("bench", bench::smoke),
 ];
 
-/// Runs a stage, whose needs are there.
+/// Runs a stage. Its needs must be met.
 pub(crate) fn run(shell: &Shell, name: &str) -> Result<()> {
     let stage = STAGES.iter().find(|(stage, _)| *stage == name);
-    let (_, run) = stage.with_context(|| format!("the stage {name:?} is not one of this program"))?;
+    let (_, run) = stage.with_context(|| format!("the stage {name:?} is not implemented in this program"))?;
     run(shell)
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stages_are_those_that_xtask_leaves_to_this_program() {
+    fn the_stages_match_those_that_xtask_delegates() {
         let own: BTreeSet<_> = STAGES.iter().map(|(name, _)| *name).collect();
         let all = xtask::stages::all();
         let left: BTreeSet<_> =

@@ -48,7 +48,7 @@ pub struct CrashEmail {
     to: Mailbox,
 }
 
-/// Leaves out the server, whose URL contains the password.
+/// Leaves out the server, because its URL contains the password.
 impl fmt::Debug for CrashEmail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, transport: _ } = self;

@@ -261,7 +261,7 @@ impl Endpoint {
 pub struct Broadcast {
     /// Number of connections that the message was sent to.
     pub sent: usize,
-    /// Peers whose connections did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
+    /// Peers of connections that did not accept it, most often because they have no room ([`SendError::QuotaExceeded`]).
     pub refused: Vec<(SocketAddr, SendError)>,
 }
 

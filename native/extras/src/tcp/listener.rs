@@ -170,7 +170,7 @@ pub(super) async fn listen(
     state.span.closed();
 }
 
-/// Counts and logs a client whose connection is closed at once.
+/// Counts and logs a refused client. Its connection is closed at once.
 fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     let (counter, reason) = match reason {
         NoPlace::Full => (&state.counters.refused, "too many connections"),

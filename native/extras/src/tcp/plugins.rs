@@ -183,7 +183,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
     }
 
-    /// Returns the plugin, whose methods lock it.
+    /// Returns the plugin. Its methods lock it.
     fn plugin(&self) -> SharedHook<T> {
         self.attached.plugin.clone()
     }

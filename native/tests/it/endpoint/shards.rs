@@ -143,7 +143,7 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
 /// A client, its connection and the server's end of the connection.
 type Joined<P> = (Endpoint<P>, Connection<P>, Connection<P>);
 
-/// Binds a server whose endpoints have hooks, and connects as many clients as there is room for, each with the shard
+/// Binds a server with a hook for each endpoint, and connects as many clients as there is room for, each with the shard
 /// that it reached.
 async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
     hook: impl FnMut(usize) -> H,

@@ -308,7 +308,7 @@ async fn two_endpoints_may_connect_to_each_other_at_once() {
         let (there, here) =
             tokio::join!(first.connect(second.local_addr()), second.connect(first.local_addr()));
         let connections = [there.ok(), here.ok()];
-        // An endpoint whose attempt lost the race accepts the other's connection.
+        // If an endpoint's attempt lost the race, it accepts the other's connection.
         let accepted = match &connections {
             [Some(_), None] => second.accept().await,
             [None, Some(_)] => first.accept().await,

@@ -1,5 +1,5 @@
-//! The examples of boards that are one file each: they are built as their users build them, and those of the boards that
-//! take files over USB become such files.
+//! The single-file examples of boards: builds them as their users do, and converts those for boards with a USB drive to
+//! UF2.
 
 mod uf2;
 
@@ -14,7 +14,7 @@ use xtask::firmware::{self, EMULATED, ESP32C3, NUCLEO, PICO, PICO_2_W, PICO_W};
 use xtask::shell::Shell;
 use xtask::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 
-/// What follows this line is the same in each example.
+/// The text after this line is the same in each example.
 const SAME: &str = "// From here on the file is the same for every board.\n";
 
 /// An example.
@@ -23,7 +23,7 @@ struct Example {
     target: &'static str,
     binary: &'static str,
     source: &'static str,
-    /// The chip, if it takes UF2 files over USB, and its number in them.
+    /// The chip, if it accepts UF2 files over USB, and its family id in them.
     chip: Option<(&'static dyn BoardInfo, u32)>,
 }
 
@@ -57,15 +57,15 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         let program = firmware::built(&built, example.target, example.binary)?;
         if let Some((chip, family)) = example.chip {
             let blocks = convert(&program, chip, family)
-                .with_context(|| format!("{} cannot be made a UF2 file", example.binary))?;
+                .with_context(|| format!("{} cannot be converted to UF2", example.binary))?;
             shell.print(format_args!("{} is a UF2 file of {blocks} blocks", example.binary));
         }
     }
-    shell.print(format_args!("{} examples build, and are the same after the setup", EXAMPLES.len()));
+    shell.print(format_args!("{} examples build, and are identical after the setup", EXAMPLES.len()));
     Ok(())
 }
 
-/// Makes a UF2 file of a program beside it, as `elf2flash` does for its user, and checks it.
+/// Converts a program to a UF2 file beside it, as `elf2flash` does for its user, and checks the file.
 fn convert(path: &Path, chip: &dyn BoardInfo, family: u32) -> Result<usize> {
     let program = fs::read(path)?;
     let mut file = Vec::new();

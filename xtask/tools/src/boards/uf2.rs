@@ -1,35 +1,35 @@
-//! UF2, the format of the files that a board takes as a USB drive: blocks of 512 bytes, each with the address of its data.
+//! UF2, the format of files for a board's USB drive: blocks of 512 bytes, each with the address of its data.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use object::elf::PT_LOAD;
 use object::read::elf::{ElfFile32, ProgramHeader};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 512;
-/// The numbers at the start of a block, and the one at its end.
+/// The magic numbers at the start and at the end of a block.
 const START: [u32; 2] = [0x0A32_4655, 0x9E5D_5157];
 const END: u32 = 0x0AB1_6F30;
-/// The flag of a block that names a family of chips.
+/// The flag of a block that contains a family id.
 const NAMES_FAMILY: u32 = 0x2000;
-/// Where the data of a block are, and how many there can be.
+/// The offset and the maximum length of a block's data.
 const DATA: usize = 32;
 const MOST_DATA: usize = 476;
 
-/// Checks that a file is for this family of chips and has every byte that a program puts into memory, where the program
-/// wants it. Gives back the number of its blocks.
+/// Checks that a file is for this family of chips and contains every byte that a program loads into memory, at the
+/// right address. Returns the number of its blocks.
 pub(super) fn check(file: &[u8], family: u32, program: &[u8]) -> Result<usize> {
     let blocks = blocks(file, family)?;
-    let elf: ElfFile32 = ElfFile32::parse(program).context("this is no linked program")?;
+    let elf: ElfFile32 = ElfFile32::parse(program).context("this is not a linked program")?;
     let order = elf.endian();
     let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(order) == PT_LOAD);
     for header in loaded {
-        let bytes = header.data(order, program).map_err(|()| anyhow!("a part is not in the program"))?;
+        let bytes = header.data(order, program).map_err(|()| anyhow!("a segment is not in the program"))?;
         contains(&blocks, header.p_paddr(order), bytes)?;
     }
     Ok(blocks.len())
 }
 
-/// Some bytes and their address.
+/// Bytes and their address.
 #[derive(Debug, PartialEq, Eq)]
 struct Block<'a> {
     address: u32,
@@ -37,7 +37,11 @@ struct Block<'a> {
 }
 
 fn blocks(file: &[u8], family: u32) -> Result<Vec<Block<'_>>> {
-    ensure!(!file.is_empty() && file.len().is_multiple_of(BLOCK), "{} bytes are no blocks", file.len());
+    ensure!(
+        !file.is_empty() && file.len().is_multiple_of(BLOCK),
+        "{} bytes are not a whole number of blocks",
+        file.len()
+    );
     let count = u32::try_from(file.len() / BLOCK)?;
     let numbered = (0..count).zip(file.chunks_exact(BLOCK));
     numbered.map(|(number, bytes)| block(bytes, number, count, family)).collect()
@@ -46,7 +50,7 @@ fn blocks(file: &[u8], family: u32) -> Result<Vec<Block<'_>>> {
 fn block(bytes: &[u8], number: u32, count: u32, family: u32) -> Result<Block<'_>> {
     let words: Vec<_> =
         bytes.chunks_exact(4).filter_map(|word| word.try_into().ok()).map(u32::from_le_bytes).collect();
-    ensure!(words[..2] == START && words[127] == END, "block {number} is none");
+    ensure!(words[..2] == START && words[127] == END, "block {number} has wrong magic numbers");
     ensure!(words[2] & NAMES_FAMILY != 0 && words[7] == family, "block {number} is for other chips");
     ensure!(words[5..7] == [number, count], "block {number} has the number {} of {}", words[5], words[6]);
     let length = usize::try_from(words[4])?;
@@ -89,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_read() {
+    fn blocks_are_parsed() {
         let file = file();
         let blocks = blocks(&file, FAMILY).unwrap();
         assert_eq!(blocks[1], Block { address: 0x1000_0100, data: &[8; 256] });
@@ -99,9 +103,9 @@ mod tests {
         contains(&blocks, 0x0FFF_FFFF, &[7]).unwrap_err();
     }
 
-    /// Byte by byte of the head, and the end.
+    /// Each byte of the header, and the end.
     #[test]
-    fn what_is_no_block_is_refused() {
+    fn malformed_blocks_are_refused() {
         for at in [0, 4, 9, 17, 20, 24, 28, 508, BLOCK, BLOCK + 20] {
             let mut wrong = file();
             wrong[at] ^= 0x20;

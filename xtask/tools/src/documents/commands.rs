@@ -1,4 +1,4 @@
-//! Commands in documents: what they name of the repository must exist.
+//! Checks commands in documents: the parts of the repository that they name must exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,18 +10,18 @@ use super::spans;
 use crate::cli::Cli;
 use xtask::shell::Shell;
 
-/// The commands of cargo that are looked at.
+/// The cargo commands that are checked.
 const LOOKED_AT: [&str; 7] = ["add", "bench", "doc", "install", "run", "test", "xtask"];
-/// The options of cargo that name a package or a target.
+/// The cargo options that name a package or a target.
 const NAMING: [&str; 6] = ["-p", "--package", "--test", "--bin", "--example", "--bench"];
 
-/// Everything that commands may name.
+/// All valid names in commands.
 pub(super) struct Known {
     cli: Command,
     stages: BTreeSet<String>,
     /// The packages and targets, and the folders of packages.
     names: BTreeSet<String>,
-    /// The words in the sources of the program `rakwire`, among which are the names of its options.
+    /// The words in the sources of the program `rakwire`, which include the names of its options.
     words: BTreeSet<String>,
 }
 
@@ -56,7 +56,7 @@ impl Known {
         })
     }
 
-    /// The commands of a document that do not exist, with their lines, and how many there are.
+    /// Returns the number of commands in a document, and the invalid ones with their lines.
     pub(super) fn problems(&self, text: &str) -> (usize, Vec<(usize, String)>) {
         let mut count = 0;
         let mut problems = Vec::new();
@@ -74,7 +74,7 @@ impl Known {
         (count, problems)
     }
 
-    /// The first option of a command of the program `rakwire` that it does not have.
+    /// Returns the first unknown option of a `rakwire` command.
     fn problem_of_rakwire(&self, code: &str) -> Option<String> {
         let options = code.strip_prefix("rakwire ")?.split(" #").next()?.split_whitespace();
         let mut options = options
@@ -97,7 +97,7 @@ impl Known {
                 if !command.get_arguments().any(|known| known.get_long() == Some(flag)) {
                     return Some(format!("there is no option --{flag}"));
                 }
-                // `bench --only` names rows. Capital letters stand for any name.
+                // `bench --only` takes names of rows. Capital letters are placeholders.
                 let named = if flag == "only" && command.get_name() != "bench" { rest.next() } else { None };
                 let is_unknown =
                     |stage: &&str| **stage != *stage.to_uppercase() && !self.stages.contains(*stage);
@@ -117,19 +117,19 @@ impl Known {
         let arguments: Vec<_> = command.iter().take_while(|argument| **argument != "--").copied().collect();
         let named = arguments.windows(2).filter_map(|pair| match pair {
             [option, name] if NAMING.contains(option) => Some(*name),
-            // Documents for users name the clone beside their project.
+            // Documents for users refer to a clone beside their project.
             ["--path", folder] => Some(folder.strip_prefix("../rakwire/").unwrap_or(folder)),
             [subcommand @ ("add" | "install"), name] if name.starts_with("rakwire") => Some(subcommand),
             _ => None,
         });
         named.into_iter().find(|name| !self.names.contains(*name)).map(|name| match name {
-            "add" | "install" => "it is not published: name its --path".to_owned(),
+            "add" | "install" => "it is not published: use --path".to_owned(),
             name => format!("there is no package and no target {name}"),
         })
     }
 }
 
-/// The commands of `cargo xtask`, in each of which the options of those around it are known too.
+/// Returns the command line of `cargo xtask`, with the options of outer commands in each subcommand.
 fn built_cli() -> Command {
     let mut cli = xtask::cli::command();
     for own in Cli::command().get_subcommands().filter(|own| !own.is_hide_set()) {
@@ -139,7 +139,7 @@ fn built_cli() -> Command {
     cli
 }
 
-/// The commands of cargo in a piece of code, each without the word `cargo`.
+/// Returns the cargo commands in a piece of code, each without the word `cargo`.
 fn commands(code: &str) -> Vec<Vec<&str>> {
     let words: Vec<_> = code.split(" #").next().unwrap_or(code).split_whitespace().collect();
     let starts =
@@ -173,7 +173,7 @@ mod tests {
             [
                 "1 `test -p rakwire --test lossy`: there is no package and no target lossy",
                 "2 `run -p gone`: there is no package and no target gone",
-                "2 `install rakwire-cli`: it is not published: name its --path"
+                "2 `install rakwire-cli`: it is not published: use --path"
             ]
         );
     }

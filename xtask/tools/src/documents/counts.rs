@@ -1,5 +1,7 @@
-//! The instruction counts of `bench/instructions.json` in documents. A count in a sentence stands right before its name: 2,029,
-//! `messages_100b` of `bench/instructions.json`. A row of a table with a name in brackets has the plain count and the secure one.
+//! Checks instruction counts in documents against `bench/instructions.json`.
+//!
+//! In a sentence, a count precedes its name: 2,029, `messages_100b` of `bench/instructions.json`. A table row with a
+//! name in brackets contains the plain count and the secure one.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ impl Counts {
         serde_json::from_str(text).with_context(|| format!("{FILE} has no counts"))
     }
 
-    /// The places of a document with other numbers than the file, by lines, and how many places have some.
+    /// Returns the number of places with counts, and the wrong ones by line.
     pub(super) fn problems(&self, text: &str) -> (usize, Vec<(usize, String)>) {
         let mut count = 0;
         let mut problems = Vec::new();
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_file() {
+    fn counts_must_match_the_file() {
         let counts =
             Counts::parse(r#"{"rustc": "x", "instructions": {"a": 1200, "b": 7, "secure_a": 4321}}"#)
                 .unwrap();

@@ -1,5 +1,5 @@
-//! The tests of the repository, and the places where documents name them: tables with a column "test", "Tests:" in the text,
-//! and the invariants of ARCHITECTURE.md.
+//! An index of the repository's tests, and checks of the places in documents that cite them: tables with a column
+//! "test", "Tests:" in the text, and the invariants of ARCHITECTURE.md.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ struct File {
 impl TestIndex {
     /// Adds a Rust file, if it has tests.
     pub(super) fn add(&mut self, path: &str, text: &str) {
-        // A macro of a file makes tests of functions that have no attribute, so all functions count.
+        // A macro of a file can generate tests from functions without an attribute, so all functions are indexed.
         if !text.contains("test]") && !text.contains("test(") && !path.contains("/tests/") {
             return;
         }
@@ -27,7 +27,7 @@ impl TestIndex {
         self.0.push(File { modules, functions: behind("fn").collect() });
     }
 
-    /// Whether there is a function of this name, behind some of its modules, or a module.
+    /// Returns true if there is a function of this name, optionally after some of its modules, or a module.
     pub(super) fn has(&self, name: &str) -> bool {
         let names: Vec<_> = name.split("::").collect();
         self.has_test(name) || self.0.iter().any(|file| file.has_modules(&names))
@@ -40,13 +40,13 @@ impl TestIndex {
         })
     }
 
-    /// Whether there are tests in this file, or below this folder.
+    /// Returns true if there are tests in this file or below this folder.
     pub(super) fn has_file(&self, path: &str) -> bool {
         let wanted = module_of(path);
         self.0.iter().any(|file| file.modules.starts_with(&wanted))
     }
 
-    /// The tests that a document names and that do not exist, by lines, and how many places name some.
+    /// Returns the number of places that cite tests, and the missing tests by line.
     pub(super) fn problems(&self, text: &str) -> (usize, Vec<(usize, String)>) {
         let mut places = cells(text);
         for word in ["Test: ", "Test:\n", "Tests: ", "Tests:\n"] {
@@ -58,9 +58,9 @@ impl TestIndex {
         let problem = |cell: &str| {
             let mut names = cell.split('`').skip(1).step_by(2).peekable();
             if names.peek().is_none() {
-                return Some("the row names no test".to_owned());
+                return Some("the row cites no test".to_owned());
             }
-            // Programs in JavaScript and targets of fuzzing have no tests of Rust.
+            // JavaScript programs and fuzz targets have no Rust tests.
             let is_unknown = |name: &&str| match name.contains('/') {
                 true => !self.has_file(name) && !name.ends_with(".mjs") && !name.starts_with("fuzz/"),
                 false => !self.has_test(name),
@@ -71,7 +71,7 @@ impl TestIndex {
         (places.len(), problems)
     }
 
-    /// The invariants that name no check in brackets, or one that is neither a test nor a stage.
+    /// Returns the invariants that cite no check in brackets, or one that is neither a test nor a stage.
     pub(super) fn invariants(&self, text: &str, stages: &[&str]) -> Vec<(usize, String)> {
         let Some((before, section)) = text.split_once("## Invariants") else {
             return vec![(1, "there are no invariants".to_owned())];
@@ -83,9 +83,9 @@ impl TestIndex {
             let inside = item.split('[').skip(1).filter_map(|rest| Some(rest.split_once(']')?.0));
             let names = inside.filter(|inside| inside.starts_with('`'));
             let names: Vec<_> = names.flat_map(|inside| inside.split('`').skip(1).step_by(2)).collect();
-            // The first piece stands before the list.
+            // The first piece precedes the list.
             if names.is_empty() && number > 0 {
-                problems.push((line, "the invariant names no check".to_owned()));
+                problems.push((line, "the invariant cites no check".to_owned()));
             }
             let is_known = |name: &&str| {
                 stages.contains(name) || self.has(name) || name.contains('/') && self.has_file(name)
@@ -99,21 +99,21 @@ impl TestIndex {
 }
 
 impl File {
-    /// Whether its modules have these names, in their order.
+    /// Returns true if its modules have these names, in order.
     fn has_modules(&self, names: &[&str]) -> bool {
         let mut modules = self.modules.iter();
         names.iter().all(|name| modules.any(|module| module == name))
     }
 }
 
-/// The folders and the module of a file.
+/// Returns the folders and the module of a file.
 fn module_of(path: &str) -> Vec<String> {
     let path = path.trim_end_matches('/').trim_end_matches(".rs");
     let outer = ["/mod", "/main", "/lib"].iter().find_map(|end| path.strip_suffix(end));
     outer.unwrap_or(path).split('/').map(str::to_owned).collect()
 }
 
-/// The beginning of a text that is a list of names in backticks.
+/// Returns the leading list of names in backticks.
 fn list(text: &str) -> &str {
     let mut is_name = false;
     let end = text.find(|c: char| {
@@ -123,7 +123,7 @@ fn list(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The cells of all columns headed "test" or "tests", with their lines.
+/// Returns the cells of all columns headed "test" or "tests", with their lines.
 fn cells(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut column = None;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_documents_name_must_exist() {
+    fn tests_cited_by_documents_must_exist() {
         let text = "\
 | what | test |
 |---|---|
@@ -191,7 +191,7 @@ mod tests {
 It holds. Tests: `exists`,\n`gone`. Then `more`.
 ";
         let expected = [
-            (4, "the row names no test".to_owned()),
+            (4, "the row cites no test".to_owned()),
             (5, "there is no test b::exists".to_owned()),
             (12, "there is no test gone".to_owned()),
         ];
@@ -199,11 +199,11 @@ It holds. Tests: `exists`,\n`gone`. Then `more`.
     }
 
     #[test]
-    fn every_invariant_names_a_check_that_exists() {
+    fn every_invariant_cites_an_existing_check() {
         let text = "# A\n## Invariants\n\n- One [a](b.md) [`docs`, `a::exists`].\n- Two [`docs`,\n  `gone`].\n- Three.\n\n## B\n- Four";
         let expected = [
             (5, "there is no stage and no test gone".to_owned()),
-            (7, "the invariant names no check".to_owned()),
+            (7, "the invariant cites no check".to_owned()),
         ];
         assert_eq!(index().invariants(text, &["docs"]), expected);
     }

@@ -1,5 +1,5 @@
-//! Checks that what the documents name exists: tests, paths, commands, and the checks behind the invariants; and that they have
-//! the table of the stages and the instruction counts that are committed.
+//! Checks that names in documents exist: tests, paths, commands, and the checks of the invariants; and that the table
+//! of stages and the instruction counts match the committed ones.
 
 mod commands;
 mod counts;
@@ -20,7 +20,7 @@ use xtask::shell::Shell;
 use xtask::tracked;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-/// Describes the past, and may name what is gone.
+/// It describes the past, and may contain names that no longer exist.
 const HISTORY: &str = "CHANGELOG.md";
 const STAGES: &str = "CONTRIBUTING.md";
 
@@ -31,7 +31,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     check(shell, &stages.iter().map(|stage| stage.name).collect::<Vec<_>>())
 }
 
-/// Checks everything that the documents name. `stages` are the names of all stages.
+/// Checks all names in the documents. `stages` are the names of all stages.
 fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     let files = tracked::files(shell)?;
     let mut index = TestIndex::default();
@@ -44,7 +44,7 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     let (mut named, mut run, mut compared) = (0, 0, 0);
     let mut wrong = Vec::new();
     for document in files.iter().filter(|file| file.ends_with(".md") && *file != HISTORY) {
-        // The paths of a document are relative to its own folder, not to that of a symbolic link to it.
+        // Paths of a document are relative to its own folder, not to that of a symbolic link to it.
         if shell.path(document).is_symlink() {
             continue;
         }
@@ -64,19 +64,19 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
     }
     if !wrong.is_empty() {
-        bail!("documents name what does not exist, or have other counts:\n  {}", wrong.join("\n  "));
+        bail!("documents contain names that do not exist, or wrong counts:\n  {}", wrong.join("\n  "));
     }
     if [named, run, compared].contains(&0) {
-        bail!("no document names a test, a command or a count: the check reads the documents wrongly");
+        bail!("no document cites a test, a command or a count: the check does not parse the documents");
     }
     shell.print(format_args!(
-        "{named} rows of documents name tests that exist, {run} commands run what exists, and {compared} places have the \
+        "{named} rows of documents cite existing tests, {run} commands are valid, and {compared} places have the \
          instruction counts that are committed"
     ));
     Ok(())
 }
 
-/// Compares the table of the stages in the text of the document with the one that should be there.
+/// Compares the table of stages in the document with the expected one.
 fn check_table(text: &str, expected: &str) -> Result<()> {
     const BEGIN: &str = "<!-- cargo xtask ci --table -->\n";
     let inner = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once("\n<!-- end -->"));
@@ -85,7 +85,7 @@ fn check_table(text: &str, expected: &str) -> Result<()> {
     if found != expected {
         let (found, expected) = differs.unwrap_or(("one of them", "is longer"));
         bail!(
-            "the table of the stages in {STAGES} is not that of `cargo xtask ci --table`, which prints it anew:\n  \
+            "the table of the stages in {STAGES} differs from the output of `cargo xtask ci --table`; replace it:\n  \
              {found}\n  {expected}"
         );
     }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_differs_is_an_error_that_says_how_to_make_it_anew() {
+    fn a_differing_table_is_an_error_that_says_how_to_update_it() {
         let document =
             |table: &str| format!("# A\n\n<!-- cargo xtask ci --table -->\n{table}\n<!-- end -->\nB\n");
         check_table(&document("| a |\n| b |"), "| a |\n| b |").unwrap();

@@ -1,15 +1,15 @@
-//! Paths in documents: text in backticks that looks like a path of the repository must be one.
+//! Checks paths in documents: text in backticks that looks like a path of the repository must be one.
 
 use std::collections::BTreeSet;
 
 use super::spans;
 
-/// Endings of files that are written by hand.
+/// Extensions of files that are written by hand.
 const ENDINGS: [&str; 10] = [".rs", ".ts", ".mjs", ".toml", ".json", ".yml", ".sh", ".py", ".cpp", ".md"];
-/// What is built or downloaded, and not there in a fresh copy.
+/// Built or downloaded files, which a fresh clone does not have.
 const BUILT: [&str; 5] = ["target/", "wasm/pkg/", "wasm/dist/", "web/dist", "node_modules/"];
 
-/// The files of the repository, and all folders that have some.
+/// The files of the repository, and all folders with files.
 pub(super) struct KnownPaths(BTreeSet<String>);
 
 impl KnownPaths {
@@ -26,8 +26,8 @@ impl KnownPaths {
         self.0.contains(path.trim_end_matches('/'))
     }
 
-    /// The paths of a document that lead nowhere, with their lines. They start at the top of the repository or at the
-    /// document's own folder.
+    /// Returns the invalid paths of a document, with their lines. Paths are relative to the root of the repository or
+    /// to the document's own folder.
     pub(super) fn problems(&self, document: &str, text: &str) -> Vec<(usize, String)> {
         let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut problems = Vec::new();
@@ -46,7 +46,7 @@ impl KnownPaths {
         let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
         let is_name = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_');
         let first = text.split_once('/').map(|(first, _)| first);
-        // A file ending by itself, as `.rs`, is none.
+        // An extension alone, such as `.rs`, is not a path.
         let is_file = ENDINGS.iter().any(|ending| text.len() > ending.len() && text.ends_with(ending));
         let is_below = first.is_some_and(|first| self.0.contains(first) || ["src", "tests"].contains(&first));
         is_plain && is_name && (is_file || is_below || text.ends_with('/'))

@@ -1,6 +1,6 @@
-//! The pieces of a document that stand in backticks.
+//! The parts of a document in backticks.
 
-/// What stands between two backticks in the text, with its line; fenced blocks are left out.
+/// Returns the texts between two backticks, with their lines; fenced blocks are left out.
 pub(super) fn inline(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_fenced = false;
@@ -10,7 +10,7 @@ pub(super) fn inline(text: &str) -> Vec<(usize, &str)> {
         let is_fence = line.trim_start().starts_with("```");
         is_fenced ^= is_fence;
         if is_fence || is_fenced || line.trim().is_empty() {
-            // A paragraph ends what was quoted in it.
+            // A paragraph ends an unclosed quote.
             start = None;
         } else {
             for (offset, _) in line.match_indices('`') {
@@ -25,7 +25,7 @@ pub(super) fn inline(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The lines of fenced and of indented blocks, with their numbers.
+/// Returns the lines of fenced and indented blocks, with their numbers.
 pub(super) fn block_lines(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_fenced = false;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_and_blocks_are_told_apart() {
+    fn quotes_and_blocks_are_distinguished() {
         let text = "a `b` c `d\ne` f\n```\n`g`\n```\n\n    h\n`open\n\n`i`";
         assert_eq!(inline(text), [(1, "b"), (1, "d\ne"), (10, "i")]);
         assert_eq!(block_lines(text), [(4, "`g`"), (7, "h")]);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench mcu`: instructions per operation, counted by QEMU, and datagrams a second.
+//! `cargo xtask bench mcu`: instructions per operation, counted by QEMU, and datagrams per second.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ const END: &str = "<!-- end -->";
 const UPDATE: &str = "cargo xtask bench mcu --update";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// QEMU gives each instruction 2^8 ns, and SysTick counts at 25 MHz: 40 ns.
+/// QEMU assigns 2^8 ns to each instruction, and SysTick counts at 25 MHz: 40 ns.
 const SHIFT: u32 = 8;
 const TICK_NANOS: f64 = 40.0;
 
@@ -33,13 +33,14 @@ const SIZES: [&str; 3] = ["16", "100", "1000"];
 const OPERATIONS: [&str; 6] = ["send", "compose", "receive", "read", "acknowledge", "accept"];
 const RABBIT: [&str; 2] = ["pack", "unpack"];
 
-/// Pairs of runs, with the protocol and without; the best of each count, as others use this machine too.
+/// Number of pairs of runs, with and without the protocol. The best of each is reported, because other processes use
+/// this machine too.
 const ROUNDS: usize = 3;
 
-/// What to measure.
+/// The options of the measurement.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write the committed table anew instead of comparing with it.
+    /// Rewrite the committed table instead of comparing with it.
     #[arg(long)]
     update: bool,
 }
@@ -74,7 +75,8 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     }
     let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
     let document = shell.read(DOCUMENT)?;
-    let (before, rest) = document.split_once(BEGIN).context("docs/embedded.md has no place for the table")?;
+    let (before, rest) =
+        document.split_once(BEGIN).context("docs/embedded.md has no marker for the table")?;
     let (table, after) = rest.split_once(END).context("the table in docs/embedded.md has no end")?;
     if update {
         let text = format!("{before}{BEGIN}{}{END}{after}", measured.write(""));
@@ -83,13 +85,13 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     }
     Measurements::parse(table)?.check(&measured, UPDATE, &shell.log)?;
     shell.print(format_args!(
-        "{} operations take as many instructions as {DOCUMENT} says, or fewer",
+        "{} operations take no more instructions than in {DOCUMENT}",
         measured.rows.len()
     ));
     Ok(())
 }
 
-/// Datagrams a second with the protocol and without.
+/// Measures datagrams per second with and without the protocol.
 fn throughput(shell: &Shell) -> Result<()> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
     let firmware = firmware::built(&folder, THUMB_M4, "throughput")?;
@@ -113,7 +115,7 @@ fn throughput(shell: &Shell) -> Result<()> {
         best_raknet = best_raknet.max(rate(shell, &firmware, "raknet", port)?);
     }
     let share = 100.0 * best_raknet / best_raw;
-    shell.print(format_args!("datagrams a second, 4 messages of 1,000 bytes under way, best of {ROUNDS}:"));
+    shell.print(format_args!("datagrams per second, 4 messages of 1,000 bytes in flight, best of {ROUNDS}:"));
     shell.print(format_args!("raw UDP {best_raw:.0}, RakNet {best_raknet:.0} ({share:.0} %)"));
     Ok(())
 }

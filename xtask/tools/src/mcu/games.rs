@@ -1,4 +1,4 @@
-//! The player of the snowball fight in QEMU, in games of a server on the host.
+//! The player of the snowball fight in QEMU, in games on a server on the host.
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -11,35 +11,35 @@ use xtask::mcu::{Machine, Report, at};
 use xtask::service::Service;
 use xtask::shell::Shell;
 
-/// How long a game may take.
+/// Time limit of a game.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Frames of a game: ten seconds.
 const FRAMES: f64 = 300.0;
-/// That of the world.
+/// The seed of the world.
 const SEED: &str = "7";
-/// A fifth of all datagrams is lost in each direction, others overtake each other or come twice.
+/// A fifth of all datagrams is lost in each direction; others are reordered or duplicated.
 const BAD_NETWORK: &str = "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 
-/// What the host runs, and where.
+/// The programs on the host.
 pub(crate) struct Games<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
-    /// That of a player who has the world by replication.
+    /// The player program that receives the world by replication.
     pub(crate) replication: PathBuf,
     pub(crate) server: PathBuf,
 }
 
-/// What a server is told, and the least that a player gets out of it in ten seconds, on a machine that is busy.
+/// The network of a server, and the minimum results of a player in ten seconds on a busy machine.
 struct Conditions {
     network: Option<&'static str>,
     snapshots: f64,
     resent: f64,
-    /// One in three pings is lost on the bad network, or its pong.
+    /// On the bad network, one in three pings or its pong is lost.
     pongs: f64,
 }
 
 impl Games<'_> {
-    /// Every game; the bytes of stack that the player used at the most.
+    /// Plays every game; returns the maximum stack use of the player in bytes.
     pub(crate) fn all(&self) -> Result<f64> {
         let clean = self.game(&Conditions { network: None, snapshots: 100.0, resent: 0.0, pongs: 4.0 })?;
         let lossy =
@@ -53,7 +53,7 @@ impl Games<'_> {
         Ok(clean.max(lossy))
     }
 
-    /// Joins, gets snapshots, moves, and everything that it says reliably arrives.
+    /// Joins, receives snapshots and moves. Every reliable message arrives.
     fn game(&self, conditions: &Conditions) -> Result<f64> {
         let more = conditions.network.map_or(vec![], |network| vec!["--simulate", network]);
         let server = self.serve("127.0.0.1:0", &more)?;
@@ -66,16 +66,16 @@ impl Games<'_> {
         least("snapshots", conditions.snapshots)?;
         least("resent", conditions.resent)?;
         least("pongs", conditions.pongs)?;
-        // Only what the server was told, and did, moves the player in its snapshots.
+        // Only commands that reached the server move the player in its snapshots.
         least("walked", 3.0)?;
         least("sent", FRAMES / 4.0)?;
         if of("unacknowledged")? + of("malformed")? > 0.0 {
-            bail!("something did not arrive, or could not be read");
+            bail!("a message did not arrive, or could not be decoded");
         }
         of("stack")
     }
 
-    /// The board has every object in sight by replication, as it is by the seed, and walks in it.
+    /// Checks that the board has every object in sight by replication, as the seed defines it, and walks among them.
     fn replicated(&self, network: Option<&str>, updates: f64) -> Result<()> {
         let more = network.map_or(vec![], |network| vec!["--simulate", network]);
         let server = self.serve("127.0.0.1:0", &more)?;
@@ -89,12 +89,12 @@ impl Games<'_> {
         at_least(&report, "updates", updates)?;
         let of = |name| report.number_of("session=1", name);
         if of("wrong")? + of("malformed")? > 0.0 {
-            bail!("an object was not as it is at the server, or an update could not be read");
+            bail!("an object differed from that of the server, or an update could not be decoded");
         }
         Ok(())
     }
 
-    /// A ping finds the server. QEMU's network passes no broadcasts on, so it goes to the host.
+    /// A ping finds the server. QEMU's network does not forward broadcasts, so it is sent to the host.
     fn found(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let raknet = server.first_line.rsplit(':').next().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Games<'_> {
         at_least(&report, "snapshots", 1.0)
     }
 
-    /// A server that dies, and one that comes in its place.
+    /// A server is killed and replaced.
     fn restart(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let address = server.address.clone();
@@ -115,7 +115,7 @@ impl Games<'_> {
         second_game(machine)
     }
 
-    /// A network link that goes down and comes up again.
+    /// A network link goes down and comes up again.
     fn link_loss(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let mut link = NetworkLink::new();
@@ -128,7 +128,7 @@ impl Games<'_> {
         second_game(machine)
     }
 
-    /// Nobody is there: it says so, and goes on asking.
+    /// Without a server, the player reports that and retries.
     fn nobody(&self) -> Result<()> {
         let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
         let mut machine = self.start(&at(&deaf.local_addr()?.to_string()), &[], &[])?;
@@ -155,7 +155,7 @@ fn second_game(machine: Machine) -> Result<()> {
     let snapshots = report.number_of("session=2", "snapshots")?;
     let is_as_told = report.says("session 1: Disconnected") && report.says("session 2: Enough");
     if snapshots < 1.0 || !is_as_told {
-        bail!("the first game was not ended from outside, or there was no second one");
+        bail!("the first game was not ended externally, or there was no second one");
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ fn second_game(machine: Machine) -> Result<()> {
 fn at_least(report: &Report, name: &str, least: f64) -> Result<()> {
     let number = report.number_of("session=1", name)?;
     if number < least {
-        bail!("the player reported {name}={number}, and at least {least} was expected");
+        bail!("the player reported {name}={number}, expected at least {least}");
     }
     Ok(())
 }

@@ -9,20 +9,20 @@ use anyhow::{Context, Result};
 
 use xtask::mcu::NETWORK;
 
-/// The link of one machine, reached through QEMU's monitor.
+/// The link of one machine, controlled through QEMU's monitor.
 pub(crate) struct NetworkLink {
     monitor: PathBuf,
     stream: Option<UnixStream>,
 }
 
 impl NetworkLink {
-    /// A link for a machine that is started with [`option`](Self::option).
+    /// Creates a link for a machine that is started with [`option`](Self::option).
     pub(crate) fn new() -> Self {
         let monitor = std::env::temp_dir().join(format!("rakwire-monitor-{}", std::process::id()));
         Self { monitor, stream: None }
     }
 
-    /// What QEMU's `-monitor` gets.
+    /// Returns the value of QEMU's `-monitor`.
     pub(crate) fn option(&self) -> String {
         format!("unix:{},server=on,wait=off", self.monitor.display())
     }
@@ -42,13 +42,13 @@ impl NetworkLink {
                 none.insert(UnixStream::connect(&self.monitor).context("QEMU's monitor cannot be reached")?)
             }
         };
-        stream.write_all(command.as_bytes()).context("QEMU's monitor does not listen")
+        stream.write_all(command.as_bytes()).context("QEMU's monitor cannot be written to")
     }
 }
 
 impl Drop for NetworkLink {
     fn drop(&mut self) {
-        // QEMU removes it, unless it was ended.
+        // QEMU removes it, unless it was killed.
         let _ = fs::remove_file(&self.monitor);
     }
 }

@@ -19,27 +19,27 @@ use xtask::shell::Shell;
 use xtask::targets::THUMB_M4;
 use xtask::tasks;
 
-/// What the runs in QEMU need besides the programs on the host.
+/// The needs of the runs in QEMU besides the programs on the host.
 const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
-/// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
+/// Maximum stack use in bytes: that of the painted stack in the scenarios, and a reserve for interrupts.
 const MOST_STACK: f64 = 12_288.0;
-/// The same with secure connections: the handshake computes on a curve.
+/// The same with secure connections, because the handshake computes on an elliptic curve.
 const MOST_STACK_SECURE: f64 = 20_480.0;
 
-/// How the scenarios with secure connections are built.
+/// Build options of the scenarios with secure connections.
 const SECURE_SCENARIOS: [&str; 4] = ["--bin", "secure-scenarios", "--features", "secure"];
 
-/// What to do with the firmware.
+/// The options of firmware runs.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run every scenario, and print one line of JSON.
+    /// Run every scenario, and print one line of JSON
     #[arg(long)]
     smoke: bool,
-    /// Run them so often, one time after the other.
+    /// Repeat them this many times
     #[arg(long, value_name = "N", default_value_t = 1, requires = "smoke")]
     repeat: u32,
-    /// Then exchange messages for so many minutes in real time.
+    /// Then exchange messages in real time for this many minutes
     #[arg(long, value_name = "MINUTES", requires = "smoke")]
     soak: Option<u64>,
 }
@@ -47,13 +47,13 @@ pub(crate) struct Options {
 /// `cargo xtask mcu`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     if !options.smoke {
-        bail!("say what to do: --smoke runs every scenario in QEMU");
+        bail!("nothing to do: --smoke runs every scenario in QEMU");
     }
     tasks::set_up(shell, &[&NEEDS[..], &[Need::Programs]].concat())?;
     run(shell, options)
 }
 
-/// Runs what was built of the host's side.
+/// Runs the built programs.
 fn run(result: &Shell, options: &Options) -> Result<()> {
     let shell = &result.with_free_stdout();
     let programs = artifacts::built_programs(shell)?;
@@ -101,7 +101,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     run(shell, &Options { smoke: true, repeat: 1, soak: None })
 }
 
-/// Every scenario; the result in one line of JSON.
+/// Runs every scenario, and returns the result as a line of JSON.
 fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
     let clean = scenarios.clean()?;
     if clean.round_trips < 2_000.0 {

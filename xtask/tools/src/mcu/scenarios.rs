@@ -1,4 +1,4 @@
-//! What the firmware in QEMU has to live through.
+//! Scenarios that the firmware in QEMU must survive.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use xtask::process::describe;
 use xtask::service::Service;
 use xtask::shell::Shell;
 
-/// How long a scenario may take; the firmware itself gives up before.
+/// Time limit of a scenario; the firmware itself gives up earlier.
 const LIMIT: Duration = Duration::from_secs(300);
-/// A third of all datagrams is lost, others overtake each other or come twice.
+/// A third of all datagrams is lost; others are reordered or duplicated.
 const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 
-/// What the host runs, and where.
+/// The programs on the host.
 pub(crate) struct Scenarios<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
-    /// The same with secure connections.
+    /// The firmware with secure connections.
     pub(crate) secure: PathBuf,
     /// The single-file example.
     pub(crate) quickstart: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Scenarios<'a> {
     pub(crate) peers: PathBuf,
 }
 
-/// A run against a server that works.
+/// The results of a run against a working server.
 pub(crate) struct Exchange {
     pub(crate) round_trips: f64,
     pub(crate) rtt_us_median: f64,
@@ -51,12 +51,12 @@ impl Exchange {
     }
 }
 
-/// A server that nobody here wrote: its program in `interop/`, its protocol version, and whether a message of many parts
-/// comes back whole (one puts the parts together as they arrive).
+/// The other RakNet servers: the program in `interop/`, the protocol version, and whether a message of many parts is
+/// returned whole (one echoes the parts as they arrive).
 pub(crate) const FOREIGN: [(&str, u8); 3] = [("cpp-peer", 6), ("rust-raknet-peer", 10), ("python-peer", 11)];
 
 impl Scenarios<'_> {
-    /// 2,000 round trips, and 20 KB in parts both ways.
+    /// Makes 2,000 round trips, and sends 20 KB in parts both ways.
     pub(crate) fn clean(&self) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &[])?;
         self.exchange(&server, &["count=2000", "large=3"])
@@ -67,13 +67,16 @@ impl Scenarios<'_> {
         let server = self.serve("127.0.0.1:0", &["--simulate", BAD_NETWORK])?;
         let exchange = self.exchange(&server, &["count=200", "large=1", "timeout=60"])?;
         if exchange.loss_percent < 5.0 {
-            bail!("of the datagrams only {:.1} % were lost: the network was not bad", exchange.loss_percent);
+            bail!(
+                "only {:.1} % of the datagrams were lost: the simulated network had no effect",
+                exchange.loss_percent
+            );
         }
         Ok(exchange)
     }
 
-    /// The same with a server that requires secure connections and whose key the board knows; and one with another key, which
-    /// the board refuses.
+    /// The same with a server that requires secure connections and has the key that the board knows; and one with
+    /// another key, which the board refuses.
     pub(crate) fn secure(&self) -> Result<Exchange> {
         let key = ServerKey::generate(self.shell, &self.rakwire)?;
         let server = self.serve("127.0.0.1:0", &["--secure", key.file()?, "--simulate", BAD_NETWORK])?;
@@ -81,19 +84,22 @@ impl Scenarios<'_> {
         let arguments = ["count=200", "large=1", "timeout=60", &known];
         let exchange = Exchange::of(&self.start_secure(&server.address, &arguments)?.succeed()?)?;
         if exchange.loss_percent < 5.0 {
-            bail!("of the datagrams only {:.1} % were lost: the network was not bad", exchange.loss_percent);
+            bail!(
+                "only {:.1} % of the datagrams were lost: the simulated network had no effect",
+                exchange.loss_percent
+            );
         }
         drop(key);
         let other = ServerKey::generate(self.shell, &self.rakwire)?;
         let report =
             self.start_secure(&server.address, &[&format!("server-key={}", other.public)])?.finish()?;
         if report.status.code() != Some(1) || !report.says("the server has another public key") {
-            bail!("against a server with another key: {}", describe(report.status));
+            bail!("with a server that has another key: {}", describe(report.status));
         }
         Ok(exchange)
     }
 
-    /// Round trips with servers of others.
+    /// Makes round trips with another RakNet server.
     pub(crate) fn foreign(&self, (name, protocol): (&'static str, u8)) -> Result<Exchange> {
         let number = protocol.to_string();
         let program = self.peers.join(name);
@@ -102,19 +108,19 @@ impl Scenarios<'_> {
         self.exchange(&server, &["count=500", "large=1", &format!("protocol={protocol}")])
     }
 
-    /// With a fixed address in place of DHCP's.
+    /// Uses a fixed address instead of DHCP.
     pub(crate) fn fixed_address(&self) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &[])?;
         self.exchange(&server, &["count=50", "large=0", "network=fixed"])
     }
 
-    /// A server of another protocol version than the first that the firmware announces.
+    /// Connects to a server with another protocol version than the first that the firmware announces.
     pub(crate) fn other_version(&self) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &["--protocol", "9"])?;
         self.exchange(&server, &["count=50", "large=0"])
     }
 
-    /// Round trips in real time.
+    /// Makes round trips in real time.
     pub(crate) fn soak(&self, minutes: u64) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
         let seconds = format!("seconds={}", minutes * 60);
@@ -122,7 +128,7 @@ impl Scenarios<'_> {
         Exchange::of(&self.start(&server.address, "soak", &[&seconds], limit)?.succeed()?)
     }
 
-    /// More messages than the memory holds, all of them reliable.
+    /// Sends more reliable messages than the memory holds.
     pub(crate) fn full_pool(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let report = self.start(&server.address, "full-pool", &[], LIMIT)?.succeed()?;
@@ -132,7 +138,7 @@ impl Scenarios<'_> {
         Ok(())
     }
 
-    /// A server that dies, and one that comes in its place.
+    /// A server is killed and replaced.
     pub(crate) fn restart(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let address = server.address.clone();
@@ -150,7 +156,7 @@ impl Scenarios<'_> {
         Ok(())
     }
 
-    /// A network link that goes down and comes up again.
+    /// A network link goes down and comes up again.
     pub(crate) fn link_loss(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let mut link = NetworkLink::new();
@@ -168,18 +174,18 @@ impl Scenarios<'_> {
         Ok(())
     }
 
-    /// The telemetry example.
+    /// Runs the telemetry example.
     pub(crate) fn telemetry(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let report = self.start(&server.address, "telemetry", &["count=300"], LIMIT)?.succeed()?;
-        // What is sent last may still be on its way back.
+        // The last messages may still be on their way back.
         if report.number("others")? < 0.5 * report.number("values")? {
-            bail!("few of the values came back");
+            bail!("too few of the values came back");
         }
         Ok(())
     }
 
-    /// The single-file example of the boards: what it sends comes back.
+    /// Runs the single-file example of the boards: its messages are echoed.
     pub(crate) fn quickstart(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let arguments = [xtask::mcu::at(&server.address)];
@@ -188,7 +194,7 @@ impl Scenarios<'_> {
         machine.wait_for("received [0x90, 0x02]")
     }
 
-    /// Servers that are none, or none for this client: the firmware says so and ends, without a panic.
+    /// With missing and unsuitable servers the firmware reports the error and ends without a panic.
     pub(crate) fn wrong_servers(&self) -> Result<()> {
         let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
         self.is_refused(&deaf.local_addr()?.to_string(), "the server does not answer")?;
@@ -215,7 +221,7 @@ impl Scenarios<'_> {
     fn is_refused(&self, address: &str, reason: &str) -> Result<()> {
         let report = self.start(address, "exchange", &[], LIMIT)?.finish()?;
         if report.status.code() != Some(1) || !report.says(reason) {
-            bail!("against a wrong server: {}, without {reason:?}", describe(report.status));
+            bail!("with an unsuitable server: {}, without {reason:?}", describe(report.status));
         }
         Ok(())
     }

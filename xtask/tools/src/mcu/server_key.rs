@@ -1,4 +1,4 @@
-//! The key of a server for secure connections, made as operators make it.
+//! The key of a server for secure connections, created in the same way as by operators.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use xtask::shell::Shell;
 
-/// A key file, which is removed again, and the public key in it.
+/// A key file, which is removed at the end, and its public key.
 pub(crate) struct ServerKey {
     file: PathBuf,
     pub(crate) public: String,
@@ -17,7 +17,7 @@ impl ServerKey {
     /// Runs `rakwire keygen`.
     pub(crate) fn generate(shell: &Shell, rakwire: &Path) -> Result<Self> {
         let file = std::env::temp_dir().join(format!("rakwire-key-{}", std::process::id()));
-        // One that an ended process of the same number left.
+        // A process with the same id may have left one.
         let _ = fs::remove_file(&file);
         let mut key = Self { file, public: String::new() };
         let rakwire = rakwire.to_str().context("the path of this repository is not valid UTF-8")?;
@@ -29,7 +29,7 @@ impl ServerKey {
         Ok(key)
     }
 
-    /// Where the key is.
+    /// Returns the path of the key file.
     pub(crate) fn file(&self) -> Result<&str> {
         self.file.to_str().context("the folder for temporary files has a name that is not valid UTF-8")
     }
@@ -37,7 +37,7 @@ impl ServerKey {
 
 impl Drop for ServerKey {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may never have been created.
         let _ = fs::remove_file(&self.file);
     }
 }

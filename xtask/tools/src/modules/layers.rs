@@ -2,19 +2,19 @@
 
 use super::table::{Layer, Never};
 
-/// Where a module stands.
+/// The position of a module.
 #[derive(Clone, Copy)]
 pub(super) struct Standing<'a> {
     /// The number of the layer, 0 for the lowest.
     pub(super) layer: usize,
-    /// The part of the layer: in a layer whose parts are apart, others are out of reach.
+    /// The part of the layer. In a layer with separate parts, each is out of reach of the others.
     part: &'a str,
     is_apart: bool,
 }
 
-/// The standing of a module, by the entry that names it most closely.
+/// Returns the position of a module, by the most specific entry.
 ///
-/// A folder whose files stand in several layers names each of them, so that a new one has to be placed.
+/// A folder with files in several layers needs an entry for each, so that a new file has to be placed.
 pub(super) fn standing<'a>(layers: &[Layer], module: &'a str) -> Result<Standing<'a>, String> {
     let entries = layers.iter().enumerate().flat_map(|(number, layer)| {
         layer.modules.iter().filter_map(move |entry| {
@@ -23,13 +23,13 @@ pub(super) fn standing<'a>(layers: &[Layer], module: &'a str) -> Result<Standing
         })
     });
     let best = entries.max_by_key(|(weight, ..)| *weight);
-    let (_, is_each, standing) = best.ok_or_else(|| format!("{module} stands in no layer"))?;
+    let (_, is_each, standing) = best.ok_or_else(|| format!("{module} is in no layer"))?;
     let is_inside =
         |entry: &&str| entry.strip_prefix(standing.part).is_some_and(|rest| rest.starts_with("::"));
     let mut others = layers.iter().enumerate().filter(|(number, _)| *number != standing.layer);
     if standing.part != module && !is_each && others.any(|(_, layer)| layer.modules.iter().any(&is_inside)) {
         return Err(format!(
-            "{module} stands in no layer of its own, but {} has files in several",
+            "{module} has no entry of its own, but {} has files in several layers",
             standing.part
         ));
     }
@@ -43,15 +43,16 @@ impl Standing<'_> {
     }
 }
 
-/// Whether a rule keeps one module from using another.
+/// Returns true if a rule forbids one module to use another.
 pub(super) fn forbids(rule: &Never, user: &str, used: &str) -> bool {
     let names = |entries: &[&str], module| entries.iter().any(|entry| matched(entry, module).is_some());
     names(rule.from, user) && names(rule.to, used)
 }
 
-/// How closely an entry names a module, and which part of its layer that is.
+/// Returns how specifically an entry matches a module, and the part of its layer.
 ///
-/// `a::b` names the module and all below it, `a::b::*` only what is below it, where each child is a part by itself.
+/// `a::b` matches the module and everything below it; `a::b::*` matches only modules below it, and each child is a
+/// separate part.
 pub(super) fn matched<'a>(entry: &str, module: &'a str) -> Option<(usize, &'a str)> {
     let outer = entry.strip_suffix("::*").unwrap_or(entry);
     let inside = module.strip_prefix(outer)?;

@@ -1,5 +1,5 @@
-//! Checks which module uses which, in every crate: arrows between files run in no circle, and downwards where the
-//! table gives layers.
+//! Checks the uses between modules in every crate: they must not form cycles, and must point downwards if the table
+//! defines layers.
 
 mod layers;
 mod names;
@@ -15,8 +15,8 @@ use self::tree::{Arrows, Tree};
 use xtask::shell::Shell;
 use xtask::tracked;
 
-/// The most files of a folder, so that a file stays a subject that a reader looks for (ARCHITECTURE.md). The limits may only be
-/// lowered; the goal is 70 for the npm package.
+/// Maximum number of files in a folder, so that each file stays a subject that a reader looks for (ARCHITECTURE.md).
+/// The limits may only be lowered; the goal is 70 for the npm package.
 const MOST_FILES: [(&str, usize); 4] =
     [("core/src/", 130), ("native/src/", 28), ("relay/src/", 90), ("wasm/ts/", 75)];
 
@@ -39,13 +39,13 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         checked += tree.files.iter().filter(|file| !file.is_test).count();
     }
     for entry in CRATES.iter().filter(|entry| !crates.contains_key(folder_of(entry.root))) {
-        problems.push(format!("{}: has layers, but is the root of no crate", entry.root));
+        problems.push(format!("{}: has layers, but is not the root of a crate", entry.root));
     }
     if !problems.is_empty() {
-        bail!("modules are not as ARCHITECTURE.md says:\n\n{}", problems.join("\n"));
+        bail!("modules violate ARCHITECTURE.md:\n\n{}", problems.join("\n"));
     }
     shell.print(format_args!(
-        "{checked} files of {} crates use each other in no circle, and {} crates keep to their layers",
+        "{checked} files of {} crates have no cycles, and {} crates respect their layers",
         crates.len(),
         CRATES.len()
     ));
@@ -70,7 +70,7 @@ fn problems_of(folder: &str, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Prints the number of files of each folder with a limit, and returns those that have more.
+/// Prints the number of files of each folder with a limit, and returns those over the limit.
 fn crowded(files: &[String], limits: &[(&str, usize)], mut print: impl FnMut(String)) -> Vec<String> {
     let mut problems = Vec::new();
     for (folder, most) in limits {
@@ -78,8 +78,9 @@ fn crowded(files: &[String], limits: &[(&str, usize)], mut print: impl FnMut(Str
         let count = files.iter().filter(|path| path.starts_with(folder)).filter(is_code).count();
         print(format!("{folder}: {count} files of {most}"));
         if count > *most {
-            problems
-                .push(format!("{folder} has {count} files of {most}: join what a reader looks for together"));
+            problems.push(format!(
+                "{folder} has {count} files of {most}: merge files that a reader looks for together"
+            ));
         }
     }
     problems
@@ -87,7 +88,7 @@ fn crowded(files: &[String], limits: &[(&str, usize)], mut print: impl FnMut(Str
 
 fn circles(folder: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
     let describe = |group: BTreeSet<usize>| {
-        let mut text = format!("{folder}: {} files use each other in a circle\n", group.len());
+        let mut text = format!("{folder}: {} files form a cycle\n", group.len());
         for ((from, to), places) in
             arrows.iter().filter(|((from, to), _)| group.contains(from) && group.contains(to))
         {
@@ -101,14 +102,14 @@ fn circles(folder: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
     tree::circles(arrows).into_iter().map(describe).collect()
 }
 
-/// The arrows of a crate against its layers and rules, and the modules and the entries of the table that miss each other.
+/// Checks the uses in a crate against its layers and rules, and that modules and table entries match.
 fn against_table(tree: &Tree, arrows: &Arrows, entry: &Crate) -> Vec<String> {
     let mut problems = Vec::new();
     let modules: Vec<_> = tree.files.iter().map(|file| module_name(&file.module)).collect();
     let rules = entry.never.iter().flat_map(|rule| rule.from.iter().chain(rule.to));
     for named in entry.layers.iter().flat_map(|layer| layer.modules).chain(rules) {
         if modules.iter().all(|module| layers::matched(named, module).is_none()) {
-            problems.push(format!("{}: the layers name {named}, which does not exist", entry.root));
+            problems.push(format!("{}: the layers contain {named}, which does not exist", entry.root));
         }
     }
     let mut standings = Vec::new();
@@ -142,7 +143,7 @@ fn against_table(tree: &Tree, arrows: &Arrows, entry: &Crate) -> Vec<String> {
     problems
 }
 
-/// Where another crate is named that stands behind one module, under whatever name.
+/// Returns the places that use another crate outside of the module reserved for it, under any name.
 fn beside(folder: &str, tree: &Tree) -> Vec<String> {
     let rules: Vec<_> = table::foreign().into_iter().filter(|rule| folder_of(rule.root) == folder).collect();
     let is_below = |path: &[String], outer: &[&str]| {
@@ -155,7 +156,7 @@ fn beside(folder: &str, tree: &Tree) -> Vec<String> {
             let is_there = layers::matched(rule.only_in, &module).is_some();
             if !is_there && meanings.iter().any(|meaning| is_below(meaning, rule.path)) {
                 problems.insert(format!(
-                    "{}:{line}: {} is for {} only",
+                    "{}:{line}: {} may be used in {} only",
                     file.path,
                     path.join("::"),
                     rule.only_in
@@ -182,7 +183,7 @@ mod tests {
         Tree::read("src", &files).unwrap()
     }
 
-    /// The arrows of a crate as `from line to`.
+    /// Returns the uses in a crate as `from line to`.
     fn arrows(files: &[(&str, &str)]) -> Vec<String> {
         let tree = tree(files);
         let name = |file: usize| module_name(&tree.files[file].module);
@@ -196,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_more_files_than_its_limit_is_found() {
+    fn a_folder_over_its_limit_is_found() {
         let files = ["a/src/one.rs", "a/src/two.ts", "a/src/README.md", "b/src/one.rs"].map(str::to_owned);
         let problems = crowded(&files, &[("a/src/", 1), ("b/src/", 1)], |_| {});
-        assert_eq!(problems, ["a/src/ has 2 files of 1: join what a reader looks for together"]);
+        assert_eq!(problems, ["a/src/ has 2 files of 1: merge files that a reader looks for together"]);
     }
 
     #[test]
-    fn tests_do_not_count() {
+    fn tests_are_ignored() {
         let a = "pub struct A;
             #[cfg(test)] use crate::b::B;
             #[cfg(test)] mod tests { use crate::b::B; }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn re_exports_lead_to_the_file_that_defines() {
+    fn re_exports_lead_to_the_defining_file() {
         let parent = "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\n\
              pub struct Own;\nimpl Own { const LIMIT: u8 = 1; }";
         let files = [
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_with_its_files_and_lines() {
+    fn a_cycle_is_found_with_its_files_and_lines() {
         let files = [
             ("src/a.rs", "use crate::b::B;\npub struct A(B);"),
             ("src/b.rs", "\nuse super::c;\npub struct B;\nfn f(c: c::C) {}"),
@@ -277,7 +278,7 @@ mod tests {
         ];
         assert_eq!(
             problems_of("src", &tree(&files)),
-            ["src: 3 files use each other in a circle\n  \
+            ["src: 3 files form a cycle\n  \
               src/a.rs:1: crate::b::B of src/b.rs\n  \
               src/b.rs:2: super::c of src/c.rs\n  \
               src/c.rs:2: crate::a::A of src/a.rs\n"]
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_against_the_table_are_found() {
+    fn uses_that_violate_the_table_are_found() {
         const TABLE: Crate = Crate {
             root: "src/lib.rs",
             layers: &[
@@ -305,8 +306,8 @@ mod tests {
         assert_eq!(
             against_table(&tree, &tree.arrows(), &TABLE),
             [
-                "src/lib.rs: the layers name gone, which does not exist",
-                "src/c/new.rs: c::new stands in no layer of its own, but c has files in several",
+                "src/lib.rs: the layers contain gone, which does not exist",
+                "src/c/new.rs: c::new has no entry of its own, but c has files in several layers",
                 "src/a.rs:1: a (layer 1) must not use crate::b::B of b (layer 1)",
                 "src/b.rs:1: b (layer 1) must not use crate::c::C of c (layer 0)",
                 "src/c.rs:4: c (layer 0) must not use crate::b::B of b (layer 1)",
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_stands_behind_a_module_has_no_other_name() {
+    fn a_crate_reserved_for_a_module_is_found_under_any_name() {
         let outside = [
             (
                 "src/a.rs",
@@ -328,9 +329,9 @@ mod tests {
         assert_eq!(
             beside("embedded/src", &tree(&outside)),
             [
-                "src/a.rs:2: n::udp::bind is for socket only",
-                "src/a.rs:3: super::b::other::udp::bind is for socket only",
-                "src/c.rs:2: udp::bind is for socket only",
+                "src/a.rs:2: n::udp::bind may be used in socket only",
+                "src/a.rs:3: super::b::other::udp::bind may be used in socket only",
+                "src/c.rs:2: udp::bind may be used in socket only",
             ]
         );
     }

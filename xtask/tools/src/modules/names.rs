@@ -1,4 +1,4 @@
-//! The names that a Rust file defines and uses, taken from its tokens. What is compiled for tests alone is left out.
+//! The names that a Rust file defines and uses, from its tokens. Code compiled only for tests is left out.
 
 use std::mem;
 
@@ -7,20 +7,20 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// A name that a `use` brings into a module.
 pub(super) struct Import {
-    /// The name that it has here; none for `*`.
+    /// Its name in this module; `None` for `*`.
     pub(super) name: Option<String>,
     pub(super) path: Vec<String>,
     pub(super) line: usize,
-    /// Whether others can name it through this module.
+    /// True if other modules can use it through this one.
     pub(super) is_reexport: bool,
 }
 
-/// A module with a file of its own.
+/// A module with its own file.
 pub(super) struct Declared {
     pub(super) name: String,
-    /// The name of the file without its ending, from `#[path = "…"]`.
+    /// The name of the file without its extension, from `#[path = "…"]`.
     pub(super) stem: Option<String>,
-    /// Whether it is compiled for tests alone.
+    /// True if it is compiled only for tests.
     pub(super) is_test: bool,
 }
 
@@ -31,15 +31,15 @@ pub(super) struct Names {
     pub(super) imports: Vec<Import>,
     /// Paths in the code, with their lines.
     pub(super) mentions: Vec<(Vec<String>, usize)>,
-    /// The modules with a file of their own.
+    /// The modules with their own file.
     pub(super) files: Vec<Declared>,
-    /// The modules inline.
+    /// The inline modules.
     pub(super) inner: Vec<(String, Self)>,
 }
 
 const DEFINING: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn of_text(text: &str) -> Result<Names> {
     let tokens: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| {
         anyhow::anyhow!("line {}: {error}", error.span().start().line)
@@ -54,7 +54,7 @@ fn of_tokens(tokens: TokenStream) -> Names {
 }
 
 impl Names {
-    /// Adds the names of some tokens. Only those of a module itself define items.
+    /// Adds the names in some tokens. Only the tokens of a module itself define items.
     fn read(&mut self, tokens: TokenStream, is_module: bool) {
         let tokens: Vec<_> = tokens.into_iter().collect();
         let (mut at, mut is_test, mut stem) = (0, false, None);
@@ -82,14 +82,14 @@ impl Names {
         }
     }
 
-    /// Reads what begins here, and returns how many tokens that were.
+    /// Parses the construct that begins here, and returns its length in tokens.
     fn read_one(&mut self, before: &[TokenTree], rest: &[TokenTree], is_module: bool) -> usize {
         match rest {
             [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(body), ..] if word == "mod" => {
                 self.inner.push((name.to_string(), of_tokens(body.stream())));
                 3
             }
-            // Visibility names the scope of a thing, not a thing that it uses.
+            // A visibility names a scope, which is not a use.
             [TokenTree::Ident(word), TokenTree::Group(group), ..]
                 if word == "pub" && group.delimiter() == Delimiter::Parenthesis =>
             {
@@ -130,7 +130,7 @@ impl Names {
         }
     }
 
-    /// Adds the imports of a tree behind `use`.
+    /// Adds the imports of a tree after `use`.
     fn add_use(&mut self, tree: &[TokenTree], prefix: &[String], is_reexport: bool) {
         for branch in tree.split(|token| is_punct(token, ',')).filter(|branch| !branch.is_empty()) {
             let mut path = prefix.to_vec();
@@ -157,7 +157,7 @@ impl Names {
     }
 }
 
-/// The module of a declaration without a body, and the length of that.
+/// Returns the module of a declaration without a body, and the declaration's length.
 fn file_module(tokens: &[TokenTree]) -> Option<(String, usize)> {
     let skipped =
         tokens.iter().take(3).position(|token| matches!(token, TokenTree::Ident(word) if word == "mod"))?;
@@ -176,7 +176,7 @@ fn file_module(tokens: &[TokenTree]) -> Option<(String, usize)> {
     }
 }
 
-/// The length of the item, field or variant at the beginning of these tokens.
+/// Returns the length of the item, field or variant at the beginning of these tokens.
 fn length_of_item(tokens: &[TokenTree]) -> usize {
     let is_use = tokens.iter().take(3).any(|token| matches!(token, TokenTree::Ident(word) if word == "use"));
     let mut angles = 0;
@@ -196,7 +196,7 @@ fn length_of_item(tokens: &[TokenTree]) -> usize {
     tokens.len()
 }
 
-/// Whether an attribute keeps its item for tests: `test`, `cfg(test)`, `cfg(all(test, …))`.
+/// Returns true if an attribute restricts its item to tests: `test`, `cfg(test)`, `cfg(all(test, …))`.
 fn is_for_tests(attribute: &Group) -> bool {
     let text = attribute.stream().to_string().replace(' ', "");
     let condition = text.strip_prefix("cfg(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(&text);
@@ -205,7 +205,7 @@ fn is_for_tests(attribute: &Group) -> bool {
     is_one(&text) || text.starts_with("cfg(") && all.split(',').any(is_one)
 }
 
-/// The name of the file in `#[path = "…"]`, without folders and ending.
+/// Returns the name of the file in `#[path = "…"]`, without folders and extension.
 fn stem_of_path(attribute: &Group) -> Option<String> {
     let text = attribute.stream().to_string().replace(' ', "");
     let path = text.strip_prefix("path=\"")?.strip_suffix("\"")?;
@@ -213,14 +213,14 @@ fn stem_of_path(attribute: &Group) -> Option<String> {
     file.rsplit('/').next().map(str::to_owned)
 }
 
-/// Whether the tokens before a `use` make it public.
+/// Returns true if the tokens before a `use` make it public.
 fn is_public(before: &[TokenTree]) -> bool {
     let last = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at));
     let is_pub = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Ident(word)) if word == "pub");
     is_pub(last(1)) || matches!(last(1), Some(TokenTree::Group(_))) && is_pub(last(2))
 }
 
-/// Whether an identifier behind these tokens begins a path: it is no member, no lifetime, and not behind `::`.
+/// Returns true if an identifier after these tokens begins a path: it is not a member, a lifetime, or preceded by `::`.
 fn begins_path(before: &[TokenTree]) -> bool {
     let has = |back: usize, mark: char| {
         before
@@ -229,16 +229,16 @@ fn begins_path(before: &[TokenTree]) -> bool {
             .and_then(|at| before.get(at))
             .is_some_and(|token| is_punct(token, mark))
     };
-    // The two dots of a range are no member access.
+    // The two dots of a range are not a member access.
     !(has(1, '.') && !has(2, '.') || has(1, '\'') || has(1, ':') && has(2, ':'))
 }
 
-/// Whether a single name before these tokens is that of a field or a parameter.
+/// Returns true if a single name before these tokens is that of a field or a parameter.
 fn is_field(path: &[String], after: &[TokenTree]) -> bool {
     path.len() == 1 && after.first().is_some_and(|token| is_punct(token, ':'))
 }
 
-/// The identifiers at the beginning of these tokens, as far as `::` joins them.
+/// Returns the identifiers at the beginning of these tokens that `::` joins.
 fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     let mut path = Vec::new();
     let mut rest = tokens;

@@ -1,6 +1,6 @@
-//! The table of layers, which is all that has to change when modules come, go or move.
+//! The table of layers, the only place to change when modules are added, removed or moved.
 
-/// Modules of one height. They may use those of lower layers, and each other too unless they are apart.
+/// Modules of one layer. They may use those of lower layers, and each other unless they are apart.
 pub(super) struct Layer {
     pub(super) modules: &'static [&'static str],
     pub(super) is_apart: bool,
@@ -10,34 +10,34 @@ pub(super) struct Layer {
 pub(super) struct Crate {
     /// Its root file.
     pub(super) root: &'static str,
-    /// From the lowest to the highest; every module stands in one of them.
+    /// From the lowest to the highest; every module is in one of them.
     pub(super) layers: &'static [Layer],
-    /// What must not know each other although the layers would allow it.
+    /// Forbidden uses that the layers would allow.
     pub(super) never: &'static [Never],
 }
 
-/// Modules that use none of some others.
+/// Modules that must not use some others.
 pub(super) struct Never {
     pub(super) from: &'static [&'static str],
     pub(super) to: &'static [&'static str],
 }
 
 impl Layer {
-    /// A layer whose modules may use each other.
+    /// Creates a layer with modules that may use each other.
     pub(super) const fn together(modules: &'static [&'static str]) -> Self {
         Self { modules, is_apart: false }
     }
 
-    /// A layer whose modules do not know each other.
+    /// Creates a layer with modules that must not use each other.
     pub(super) const fn apart(modules: &'static [&'static str]) -> Self {
         Self { modules, is_apart: true }
     }
 }
 
-/// The crates whose modules have layers; in all others there may be no circle, and that is all.
+/// The crates with layers. In all others only cycles are forbidden.
 ///
-/// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
-/// fits a module counts; a folder whose modules stand in several layers has an entry for each of them. The root of a
+/// An entry `a::b` matches the module and everything below it, `a::b::*` only modules below it. The longest matching
+/// entry of a module applies; a folder with modules in several layers has an entry for each of them. The root of a
 /// crate is `crate`.
 pub(super) const CRATES: &[Crate] = &[
     CORE,
@@ -56,7 +56,7 @@ pub(super) const CRATES: &[Crate] = &[
 const CORE: Crate = Crate {
     root: "core/src/lib.rs",
     layers: &[
-        // What knows no protocol.
+        // Modules without knowledge of a protocol.
         Layer::together(&[
             "macros",
             "time",
@@ -73,7 +73,7 @@ const CORE: Crate = Crate {
         // Ids, deliveries and the protocols' names.
         Layer::together(&["raknet::delivery", "raknet::network_id"]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
-        // The handshake and the protection of secure connections, whose prologue has RakNet's addresses.
+        // The handshake and the protection of secure connections; the prologue contains RakNet's addresses.
         Layer::together(&["secure"]),
         // Configuration, counters, reasons.
         Layer::together(&[
@@ -84,9 +84,9 @@ const CORE: Crate = Crate {
             "raknet::stats",
             "game_protocol::config",
         ]),
-        // How values are written.
+        // Encodings of values.
         Layer::apart(&["codec::*"]),
-        // A connection, from its leaves to the module where its parts meet.
+        // A connection, from its leaves to the module that combines its parts.
         Layer::together(&[
             "raknet::connection::block_header",
             "raknet::connection::channels",
@@ -95,8 +95,8 @@ const CORE: Crate = Crate {
             "game_protocol::connection::block_header",
             "game_protocol::connection::rtt",
         ]),
-        // What stands in the pool beside messages, the answers to peers without a connection, and what a peer keeps beside
-        // its connections.
+        // Users of the pool other than messages, replies to peers without a connection, and state of a peer besides its
+        // connections.
         Layer::together(&[
             "raknet::connection::handshake::internal_addresses",
             "raknet::peer::bans",
@@ -120,9 +120,9 @@ const CORE: Crate = Crate {
             "raknet::connection::handshake::opening",
         ]),
         Layer::apart(&["raknet::connection", "game_protocol::connection"]),
-        // A connection as the endpoint knows it.
+        // A connection as the endpoint sees it.
         Layer::together(&["raknet::connection::protocol"]),
-        // The peers of each protocol: routing, and what the protocol adds to the endpoint.
+        // The peers of each protocol: routing, and the protocol's additions to the endpoint.
         Layer::together(&[
             "raknet",
             "raknet::peer",
@@ -132,7 +132,7 @@ const CORE: Crate = Crate {
             "game_protocol::protocol",
         ]),
         Layer::together(&["sim"]),
-        // What only offers the rest under its names.
+        // Re-exports.
         Layer::together(&["crate", "codec"]),
     ],
     never: &[
@@ -148,7 +148,7 @@ const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
         Layer::apart(&["host", "huge_pages", "outgoing", "simulation", "unreachable"]),
-        // What datagrams pass between the socket and the endpoint.
+        // The path of datagrams between the socket and the endpoint.
         Layer::together(&["arrivals", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
@@ -171,7 +171,7 @@ const EMBEDDED: Crate = Crate {
             "slots",
             "unsent",
         ]),
-        // What the tasks share, and who may look at it.
+        // State shared by tasks, and its readers.
         Layer::together(&["shared"]),
         Layer::together(&["socket"]),
         Layer::apart(&["read_guard", "reference", "runner"]),
@@ -201,21 +201,21 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
-        // How values are written, and moments and token buckets.
+        // Encodings of values, and instants and token buckets.
         Layer::apart(&["syntax", "time"]),
-        // What decides without a socket.
+        // Decisions without a socket.
         Layer::apart(&["congestion", "trust"]),
         Layer::together(&["protocol"]),
-        // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
+        // The flows of browsers, and above them those of clients with their own UDP, which have the same rates.
         Layer::together(&["flow"]),
         Layer::together(&["front"]),
-        // Data channels, whose clients have rations as those of the front.
+        // Data channels, with the same rate limits for clients as the front.
         Layer::together(&["webrtc"]),
         Layer::together(&["addresses"]),
-        // Where servers are found, and what lists show of them.
+        // Discovery of servers, and its presentation in lists.
         Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["clients"]),
-        // Origins of pages, which tokens name, and bans.
+        // Origins of pages, which tokens contain, and bans.
         Layer::together(&["admission::lists"]),
         Layer::apart(&["close", "token"]),
         Layer::together(&["config"]),
@@ -234,7 +234,7 @@ const PLUGINS: Crate = Crate {
     root: "plugins/src/lib.rs",
     layers: &[
         Layer::together(&["bytes"]),
-        // The plugins, which do not know each other.
+        // The plugins, which do not use each other.
         Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication", "voice"]),
         Layer::apart(&["caller", "directory", "registry"]),
         Layer::together(&["crate"]),
@@ -297,25 +297,25 @@ const SNOWFIGHT_REPLICATION: Crate = Crate {
 const XTASK: Crate = Crate {
     root: "xtask/src/lib.rs",
     layers: &[
-        // What knows no child process.
+        // Modules without child processes.
         Layer::apart(&["log", "stop", "targets", "results", "schedule::constraints"]),
         Layer::together(&["process", "schedule", "schedule::plan"]),
-        // What all commands have.
+        // The base of all commands.
         Layer::together(&["shell"]),
         Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware", "history"]),
         Layer::together(&["tools_of_xtask"]),
         Layer::together(&["rerun"]),
-        // How each thing comes to this machine; then all of them under one name.
+        // Installation of each need; then all of them under one name.
         Layer::together(&["setup::*"]),
         Layer::together(&["setup"]),
-        // Parts of a run, and what runs them.
+        // Parts of a run, and their runner.
         Layer::together(&["stage"]),
         Layer::together(&["tasks"]),
         Layer::together(&["numbers"]),
         Layer::apart(&["runner", "listing"]),
-        // What several stages and commands do.
+        // Shared by several stages and commands.
         Layer::apart(&["npm_size", "mcu"]),
-        // What the stages and the commands do.
+        // The work of stages and commands.
         Layer::apart(&[
             "checks",
             "interop",
@@ -327,9 +327,9 @@ const XTASK: Crate = Crate {
             "slow_page",
             "smoke",
         ]),
-        // Commands that have others as parts.
+        // Commands that contain others.
         Layer::together(&["demo"]),
-        // What can be asked for, and the list of all stages.
+        // The command line, and the list of all stages.
         Layer::apart(&["cli", "stages"]),
         Layer::together(&["crate"]),
     ],
@@ -339,9 +339,9 @@ const XTASK: Crate = Crate {
 const XTASK_TOOLS: Crate = Crate {
     root: "xtask/tools/src/main.rs",
     layers: &[
-        // What several stages and commands do.
+        // Shared by several stages and commands.
         Layer::apart(&["corpus", "measurements"]),
-        // What the stages and the commands do.
+        // The work of stages and commands.
         Layer::apart(&[
             "boards",
             "citations",
@@ -353,9 +353,9 @@ const XTASK_TOOLS: Crate = Crate {
             "relay_package",
             "size",
         ]),
-        // Commands that have others as parts.
+        // Commands that contain others.
         Layer::apart(&["bench", "mutants", "release"]),
-        // What can be asked for, and the documents that tell of it.
+        // The command line, and the documents that describe it.
         Layer::together(&["cli"]),
         Layer::together(&["documents"]),
         Layer::together(&["stages"]),
@@ -364,19 +364,19 @@ const XTASK_TOOLS: Crate = Crate {
     never: &[],
 };
 
-/// What of another crate only one module of a crate may name.
+/// A path of another crate that only one module of a crate may use.
 #[derive(Clone, Copy)]
 pub(super) struct Foreign {
     pub(super) root: &'static str,
-    /// The path, without the `::` behind it.
+    /// The path, without the `::` after it.
     pub(super) path: &'static [&'static str],
     pub(super) only_in: &'static str,
 }
 
-/// Other crates that stand behind one module each.
+/// Other crates that are each used by one module only.
 const FOREIGN: &[Foreign] = &[
     Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" },
-    // The relay runs no connection, but its tests let peers speak through it.
+    // The relay runs no connection, but its tests let peers communicate through it.
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "raknet", "Peer"], only_in: "front::tests" },
     Foreign {
         root: "relay/src/lib.rs",
@@ -386,8 +386,8 @@ const FOREIGN: &[Foreign] = &[
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "endpoint"], only_in: "front::tests" },
 ];
 
-/// The crates whose files hold keys and the traffic of others, and the one module that makes them there. Files that a peer sends are no such
-/// files: a store of the plugins makes them.
+/// The crates that create files with keys and the traffic of others, and the one module of each that does so. Files
+/// received from a peer are exempt: they go to a store of the plugins.
 const PRIVATE: [(&str, &str); 10] = [
     ("relay/src/lib.rs", PRIVATE_FILE),
     ("relay/src/main.rs", PRIVATE_FILE),
@@ -411,7 +411,7 @@ const MAKERS: [&[&str]; 7] = [
     &["tokio", "fs"],
 ];
 
-/// All rules.
+/// Returns all rules.
 pub(super) fn foreign() -> Vec<Foreign> {
     let private =
         PRIVATE.into_iter().flat_map(|(root, only_in)| MAKERS.map(|path| Foreign { root, path, only_in }));

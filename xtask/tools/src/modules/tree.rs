@@ -1,4 +1,4 @@
-//! The modules of a crate, and which file of it uses which: every name is followed to the file that defines it.
+//! The modules of a crate, and the uses between its files: every name is resolved to the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 
 use super::names::{self, Names};
 
-/// The place of a file in [`Tree::files`].
+/// The index of a file in [`Tree::files`].
 pub(super) type FileId = usize;
 /// A path from the root of the crate, which is empty.
 pub(super) type ModulePath = Vec<String>;
-/// The names that a file uses of another one by their lines, for each pair of files. Where there is an import, the places are
-/// the imports alone.
+/// The names that a file uses of another one, by line, for each pair of files. If there is an import, only the imports
+/// are listed.
 pub(super) type Arrows = BTreeMap<(FileId, FileId), BTreeMap<usize, Vec<String>>>;
 
 /// A crate.
@@ -20,23 +20,23 @@ pub(super) type Arrows = BTreeMap<(FileId, FileId), BTreeMap<usize, Vec<String>>
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
     modules: BTreeMap<ModulePath, (FileId, Names)>,
-    /// The modules whose files are for tests.
+    /// The modules with files for tests.
     tests: Vec<ModulePath>,
     /// The names of all modules with files.
     declared: BTreeSet<String>,
 }
 
-/// A source file, which is the body of one module and may have others inline.
+/// A source file: the body of one module, which may contain inline modules.
 pub(super) struct File {
     pub(super) path: String,
     pub(super) module: ModulePath,
-    /// Whether it is compiled for tests alone.
+    /// True if it is compiled only for tests.
     pub(super) is_test: bool,
-    /// Whether it belongs to a program beside the library of its crate.
+    /// True if it belongs to a program beside the library of its crate.
     pub(super) is_program: bool,
 }
 
-/// Everything that a path can mean: a name may be that of a module and of an item.
+/// All meanings of a path: a name may be that of a module and of an item.
 #[derive(Default)]
 struct Found {
     modules: BTreeSet<ModulePath>,
@@ -44,11 +44,11 @@ struct Found {
     items: BTreeSet<FileId>,
 }
 
-/// The imports on the way to a name, each by its module and its place there; one that leads to itself leads nowhere.
+/// The imports on the way to a name, each by its module and index; a circular import resolves to nothing.
 type Way = Vec<(ModulePath, usize)>;
 
 impl Tree {
-    /// Reads a crate from its files, all of which lie in one folder.
+    /// Parses a crate from its files, all of which are in one folder.
     pub(super) fn read(folder: &str, files: &[(String, String)]) -> Result<Self> {
         let mut tree = Self::default();
         let has_library = files.iter().any(|(path, _)| path.strip_prefix(folder) == Some("/lib.rs"));
@@ -88,24 +88,24 @@ impl Tree {
         self.modules.insert(path, (file, names));
     }
 
-    /// The module whose folder has this file, in which it is the body of a module.
+    /// Returns the module with the folder of this file, in which it is the body of a module.
     fn folder_of(&self, file: FileId, module: &ModulePath) -> ModulePath {
         let is_folder = self.files[file].path.ends_with("/mod.rs") || &self.files[file].module != module;
         let length = if is_folder { module.len() } else { module.len().saturating_sub(1) };
         module[..length].to_vec()
     }
 
-    /// The files that no module declares, which nothing compiles.
+    /// Returns the files that no module declares, so that they are never compiled.
     pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
             !file.is_program && file.module.last().is_some_and(|name| !self.declared.contains(name))
         })
     }
 
-    /// All arrows.
+    /// Returns all uses.
     ///
-    /// A private import is an arrow, and so is a path in the code. A re-export is one only if what it names does not lie
-    /// below the module that re-exports it: a module that offers what its children define does not use it by that.
+    /// A private import is a use, and so is a path in the code. A re-export is one only if its target is not below the
+    /// re-exporting module: offering items of child modules does not count as using them.
     pub(super) fn arrows(&self) -> Arrows {
         let mut imports = Arrows::new();
         let mut mentions = Arrows::new();
@@ -121,7 +121,7 @@ impl Tree {
                 }
             }
             for (path, line) in &names.mentions {
-                // A module by itself is no value and no type: such a name is a variable.
+                // A bare module name is neither a value nor a type: such a name is a variable.
                 for used in self.find(module, path, &mut Way::new()).items {
                     add(&mut mentions, (*file, used), path, *line);
                 }
@@ -131,7 +131,7 @@ impl Tree {
         mentions
     }
 
-    /// What a path means in a module.
+    /// Resolves a path in a module.
     fn find(&self, module: &ModulePath, path: &[String], way: &mut Way) -> Found {
         let (at, rest) = walk(module, path);
         if rest.is_empty() {
@@ -140,7 +140,7 @@ impl Tree {
         self.below(&at, rest, way)
     }
 
-    /// What a path means that begins with a name in this module.
+    /// Resolves a path that begins with a name in this module.
     fn below(&self, module: &ModulePath, path: &[String], way: &mut Way) -> Found {
         let [name, rest @ ..] = path else { return Found::default() };
         let found = self.named(module, name, way);
@@ -152,16 +152,16 @@ impl Tree {
             inside.extend(self.below(&module, rest, way));
         }
         if inside.is_empty() {
-            // The rest names what belongs to an item: a variant, a constant, a function.
+            // The rest of the path names a part of an item: a variant, a constant, a function.
             inside.items = found.items;
         }
         inside
     }
 
-    /// What one name means in a module.
+    /// Resolves one name in a module.
     fn named(&self, module: &ModulePath, name: &str, way: &mut Way) -> Found {
         let mut found = Found::default();
-        // The modules of a program beside a library lie beside its file.
+        // The modules of a program beside a library are in the folder of its file.
         let parent = if *module == ["main"] { &[] } else { &module[..] };
         let child = [parent, &[name.to_owned()]].concat();
         if self.modules.contains_key(&child) {
@@ -187,7 +187,7 @@ impl Tree {
         found
     }
 
-    /// What an import means, unless the way has come through it already.
+    /// Resolves an import, unless it was already passed on the way.
     fn import(&self, module: &ModulePath, index: usize, way: &mut Way) -> Found {
         let step = (module.clone(), index);
         if way.contains(&step) {
@@ -199,8 +199,8 @@ impl Tree {
         found
     }
 
-    /// Every path that the code names, with its file and line, and everything that it may mean from the names of other crates
-    /// on.
+    /// Returns every path in the code, with its file and line, and all its meanings that begin with the name of another
+    /// crate.
     pub(super) fn foreign(&self) -> impl Iterator<Item = (&File, usize, &[String], Vec<Vec<String>>)> {
         let modules = self.modules.iter().filter(|(_, (file, _))| !self.files[*file].is_test);
         modules.flat_map(move |(module, (file, names))| {
@@ -231,7 +231,7 @@ impl Tree {
                 Some(_) => continue,
             };
             let meaning: Vec<_> = import.path.iter().chain(behind).cloned().collect();
-            // Imports of everything could lead on for ever.
+            // Glob imports could otherwise be followed forever.
             if !meanings.contains(&meaning) && meaning.len() < 8 {
                 meanings.push(meaning.clone());
                 self.follow(&at, &meaning, meanings);
@@ -240,7 +240,7 @@ impl Tree {
     }
 }
 
-/// The module of a file, by its path in the folder of its crate.
+/// Returns the module of a file, by its path in the folder of its crate.
 fn module_of(path: &str, has_library: bool) -> ModulePath {
     let path = path.trim_start_matches('/').trim_end_matches(".rs").trim_end_matches("/mod");
     match path {
@@ -250,7 +250,7 @@ fn module_of(path: &str, has_library: bool) -> ModulePath {
     }
 }
 
-/// Follows `crate`, `super` and `self` at the beginning of a path.
+/// Resolves `crate`, `super` and `self` at the beginning of a path.
 fn walk<'p>(module: &ModulePath, path: &'p [String]) -> (ModulePath, &'p [String]) {
     let (mut at, mut rest) = (module.clone(), path);
     while let [first, after @ ..] = rest {
@@ -275,7 +275,7 @@ fn add(arrows: &mut Arrows, (from, to): (FileId, FileId), path: &[String], line:
     }
 }
 
-/// The largest groups of files in which each one is reached from each other one, without groups of one.
+/// Returns the strongly connected groups of files, without groups of one.
 pub(super) fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<FileId>> {
     let reached_from = |file: FileId| {
         let mut reached = BTreeSet::from([file]);

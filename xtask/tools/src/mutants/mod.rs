@@ -1,7 +1,8 @@
-//! Faults that are put into a copy of the core: the models must find each of them, and nothing without.
+//! Mutation testing: faults are inserted into a copy of the core. The models must find each of them, and nothing
+//! without one.
 //!
-//! All of `fuzz/mutants.toml` is compiled into one program, and a variable of the process says which one is on. What is
-//! built and tested elsewhere has none of it.
+//! All mutants of `fuzz/mutants.toml` are compiled into one program, and an environment variable selects the active
+//! one. Other builds contain none of them.
 
 mod tree;
 
@@ -21,32 +22,32 @@ use xtask::tasks;
 const LIST: &str = "fuzz/mutants.toml";
 const TREE: &str = "target/mutants/tree";
 const TARGET_DIR: &str = "target/mutants/build";
-/// The program that runs the models, and its exit status when it found something.
+/// The program that runs the models, and its exit status after a finding.
 const PROGRAM: &str = "models";
 const FOUND: i32 = 1;
-/// The number under which no mutant is on.
+/// The number that activates no mutant.
 const NONE: usize = 0;
-/// The models take seconds, and end a case that does not end by itself.
+/// The models take seconds, and stop a case that does not end by itself.
 const LIMIT: Duration = Duration::from_secs(900);
-/// Where cargo-mutants writes what it did.
+/// The output folder of cargo-mutants.
 const REPORT: &str = "target/mutants/all";
-/// How much of a finding stands in the table.
+/// Maximum length of a finding in the table.
 const FINDING: usize = 110;
 
-/// Which mutants to look for.
+/// The selection of mutants.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Try only the mutants of the list whose names contain this.
+    /// Try only the mutants of the list with this in their names.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     only: Option<String>,
-    /// Have cargo-mutants change every function of the protocols and run all tests of the core: a file takes
-    /// minutes to hours, everything takes days.
+    /// Let cargo-mutants change every function of the protocols and run all tests of the core: minutes to hours per
+    /// file, days in total.
     #[arg(long)]
     all: bool,
     /// The part of all mutants to try, from 0/N to N-1/N.
     #[arg(long, value_name = "K/N", requires = "all")]
     shard: Option<String>,
-    /// Try only the mutants in the files that match.
+    /// Try only the mutants in matching files.
     #[arg(long, value_name = "GLOB", requires = "all")]
     file: Option<String>,
 }
@@ -64,7 +65,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     run(shell, None)
 }
 
-/// Has the models look for each mutant whose name contains `only`.
+/// Runs the models against each mutant with `only` in its name.
 fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     let mutants = tree::parse(&shell.read(LIST)?).with_context(|| format!("{LIST} is wrong"))?;
     let chosen = choose(&mutants, only)?;
@@ -73,7 +74,7 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     let inputs = fuzz::input_folders(shell)?;
     let without = models(shell, &inputs, NONE)?;
     if let MutantResult::Killed(finding) = without {
-        bail!("the models find something without any mutant: {finding}");
+        bail!("the models report a finding without any mutant: {finding}");
     }
     let width = chosen.iter().map(|(_, mutant)| mutant.name.chars().count()).max().unwrap_or_default();
     shell.print(format_args!("{:<width$}  {:>7}  killed by", "mutant", "seconds"));
@@ -96,13 +97,13 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The mutants whose names contain `only`, with their numbers.
+/// Returns the mutants with `only` in their names, and their numbers.
 fn choose<'a>(mutants: &'a [Mutant], only: Option<&str>) -> Result<Vec<(usize, &'a Mutant)>> {
     let only = only.unwrap_or_default();
     let chosen: Vec<_> = (1..).zip(mutants).filter(|(_, mutant)| mutant.name.contains(only)).collect();
     if chosen.is_empty() {
         let names: Vec<_> = mutants.iter().map(|mutant| format!("\n  {}", mutant.name)).collect();
-        bail!("no mutant's name contains {only:?}; there are:{}", names.concat());
+        bail!("no mutant's name contains {only:?}; the mutants are:{}", names.concat());
     }
     Ok(chosen)
 }
@@ -110,22 +111,24 @@ fn choose<'a>(mutants: &'a [Mutant], only: Option<&str>) -> Result<Vec<(usize, &
 fn build(shell: &Shell) -> Result<()> {
     let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
     let build = shell.cmd_in(TREE, "cargo", args).with(|command| {
-        // Faults on purpose give warnings.
+        // The inserted faults cause warnings.
         command.env("CARGO_TARGET_DIR", shell.path(TARGET_DIR)).env("RUSTFLAGS", "--cap-lints=allow");
     });
     build.run().with_context(|| {
-        format!("the core does not build with the mutants; if one stands in a `const fn`, {LIST} needs another place")
+        format!(
+            "the core does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
+        )
     })
 }
 
-/// What became of a mutant.
+/// The fate of a mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum MutantResult {
     Killed(String),
     Survived,
 }
 
-/// Runs the models, over the inputs in the folders of `inputs` among others, while mutant `number` is on.
+/// Runs the models with mutant `number` active, among others over the inputs in the folders of `inputs`.
 fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<MutantResult> {
     let program = path(&shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM));
     let command = shell.cmd(&program, [path(inputs).as_str()]).limit(LIMIT);
@@ -153,7 +156,7 @@ fn row(name: &str, width: usize, took: Duration, result: &MutantResult) -> Strin
     format!("{name:<width$}  {:>7.1}  {killer}", took.as_secs_f64())
 }
 
-/// Runs cargo-mutants, which reads `.cargo/mutants.toml`, over a copy of its own.
+/// Runs cargo-mutants, which reads `.cargo/mutants.toml`, over its own copy.
 fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
     tasks::set_up(shell, &[Need::CargoMutants])?;
     let report = path(&shell.path(REPORT));
@@ -162,7 +165,7 @@ fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
         args.extend(value.iter().flat_map(|value| [option, value.as_str()]));
     }
     let ran = shell.cmd("cargo", args).run();
-    ran.with_context(|| format!("what survived is listed in {REPORT}/mutants.out/missed.txt"))
+    ran.with_context(|| format!("the survivors are listed in {REPORT}/mutants.out/missed.txt"))
 }
 
 #[cfg(test)]
@@ -170,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_fits_the_sources() {
+    fn the_list_matches_the_sources() {
         let shell = Shell::new().unwrap();
         let mutants = tree::parse(&shell.read(LIST).unwrap()).unwrap();
         let sources = tree::read_sources(&shell.path(".")).unwrap();

@@ -1,4 +1,4 @@
-//! The list of mutants, and the copy of the core that has all of them compiled in.
+//! The list of mutants, and the copy of the core with all of them compiled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 /// The sources by their paths from the root of the repository.
 type Sources = BTreeMap<String, String>;
 
-/// The variable that names the mutant of a process by its number.
+/// The environment variable that selects the active mutant by its number.
 pub(super) const VARIABLE: &str = "RAKWIRE_MUTANT";
 const ROOT: &str = "core/src/lib.rs";
 /// The packages of the copy.
 const PACKAGES: [&str; 2] = ["core", "core/derive"];
 
-/// The module of the copy that knows which mutant is on, with the name of the variable left open.
+/// The module of the copy that reads the active mutant, with a placeholder for the name of the variable.
 const SWITCH: &str = r#"
 mod mutants {
     extern crate std;
@@ -35,14 +35,14 @@ mod mutants {
 }
 "#;
 
-/// A fault to put into a copy of the core.
+/// A fault to insert into a copy of the core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
     pub(super) name: String,
     pub(super) breaks: String,
     file: String,
-    /// The text right before `from`, where that alone occurs more than once.
+    /// The text directly before `from`, if `from` alone occurs more than once.
     #[serde(default)]
     after: String,
     from: String,
@@ -55,28 +55,29 @@ struct List {
     mutant: Vec<Mutant>,
 }
 
-/// Reads the list. The number of a mutant is its place in it, from 1.
+/// Parses the list. The number of a mutant is its position, from 1.
 pub(super) fn parse(text: &str) -> Result<Vec<Mutant>> {
-    let List { mutant: mutants } = toml::from_str(text).context("it is no list of mutants")?;
+    let List { mutant: mutants } = toml::from_str(text).context("the list of mutants is malformed")?;
     let mut names = BTreeSet::new();
     for mutant in &mutants {
         if !names.insert(&mutant.name) || mutant.from.trim().is_empty() {
-            bail!("the mutant \"{}\" is there twice, or replaces nothing", mutant.name);
+            bail!("the mutant \"{}\" is listed twice, or replaces nothing", mutant.name);
         }
     }
     Ok(mutants)
 }
 
 impl Mutant {
-    /// The text of the copy in place of `original`: the fault while mutant `number` is on, else what was there.
+    /// Returns the replacement of `original` in the copy: the fault while mutant `number` is active, otherwise the
+    /// original.
     fn switched(&self, number: usize, original: &str) -> String {
         let choice =
             format!("if crate::mutants::is_on({number}) {{ {} }} else {{ {original} }}", self.to.trim_end());
-        // A statement may be left out, an expression has to keep its place.
+        // A statement may be left out, but an expression needs a value.
         if self.from.trim_end().ends_with(';') { choice } else { format!("({choice})") }
     }
 
-    /// The one place of its text in its file.
+    /// Returns the only position of its text in its file.
     fn locate(&self, sources: &Sources) -> Result<Range<usize>, String> {
         let source = sources.get(&self.file).ok_or_else(|| format!("there is no {}", self.file))?;
         let places = self.places(source);
@@ -91,12 +92,12 @@ impl Mutant {
             }
             several => {
                 let lines: Vec<_> = several.iter().map(line).collect();
-                Err(format!("its text is in the lines {}: tell them apart by `after`", lines.join(", ")))
+                Err(format!("its text is in the lines {}: select one by `after`", lines.join(", ")))
             }
         }
     }
 
-    /// Every place of its text in a source. White space does not matter, and names match as a whole.
+    /// Returns every position of its text in a source. White space is ignored, and names must match as a whole.
     fn places(&self, source: &str) -> Vec<Range<usize>> {
         let solid: Vec<(usize, char)> = source.char_indices().filter(|(_, c)| !c.is_whitespace()).collect();
         let solid_text = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<Vec<_>>();
@@ -117,11 +118,11 @@ impl Mutant {
     }
 }
 
-/// Makes `tree` the copy of the repository at `root` with all mutants compiled in.
+/// Makes `tree` a copy of the repository at `root` with all mutants compiled in.
 pub(super) fn make(root: &Path, tree: &Path, mutants: &[Mutant]) -> Result<()> {
     let mut sources = read_sources(root)?;
     let mut edits = locate_all(&sources, mutants)?;
-    // From the end of each file on, so that what was found keeps its place.
+    // Edits start at the end of each file, so that earlier positions stay valid.
     edits.sort_by_key(|(_, _, place)| usize::MAX - place.start);
     for (number, mutant, place) in edits {
         if let Some(source) = sources.get_mut(&mutant.file) {
@@ -137,12 +138,12 @@ pub(super) fn make(root: &Path, tree: &Path, mutants: &[Mutant]) -> Result<()> {
     workspace.insert("members".to_owned(), PACKAGES.to_vec().into());
     workspace.remove("exclude");
     sources.insert("Cargo.toml".to_owned(), manifest.to_string());
-    // The copy is built from the very same dependencies.
+    // The copy must use exactly the same dependencies.
     sources.insert("Cargo.lock".to_owned(), read(&root.join("Cargo.lock"))?);
     write(tree, &sources)
 }
 
-/// The sources and manifests of the core.
+/// Reads the sources and manifests of the core.
 pub(super) fn read_sources(root: &Path) -> Result<Sources> {
     let mut sources = Sources::new();
     for path in files(&root.join(PACKAGES[0]))? {
@@ -154,7 +155,7 @@ pub(super) fn read_sources(root: &Path) -> Result<Sources> {
     Ok(sources)
 }
 
-/// The number and the place of every mutant. All mistakes of the list are reported at once.
+/// Returns the number and the position of every mutant. All errors of the list are reported at once.
 pub(super) fn locate_all<'a>(
     sources: &Sources,
     mutants: &'a [Mutant],
@@ -177,12 +178,12 @@ pub(super) fn locate_all<'a>(
         }
     }
     if !problems.is_empty() {
-        bail!("{} mutants do not fit the sources any more:{}", problems.len(), problems.concat());
+        bail!("{} mutants no longer match the sources:{}", problems.len(), problems.concat());
     }
     Ok(located)
 }
 
-/// Writes what changed and removes what is gone: cargo builds anew what was written.
+/// Writes changed files and removes deleted ones: cargo rebuilds written files.
 fn write(tree: &Path, sources: &Sources) -> Result<()> {
     fs::create_dir_all(tree)?;
     for path in files(tree)? {
@@ -202,7 +203,7 @@ fn write(tree: &Path, sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_keeps_its_place_and_a_statement_may_vanish() {
+    fn an_expression_keeps_a_value_and_a_statement_may_vanish() {
         assert_eq!(
             mutant("a", "", "x").switched(1, "x > 1"),
             "(if crate::mutants::is_on(1) { two } else { x > 1 })"
@@ -250,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_however_it_is_laid_out_and_only_as_whole_names() {
+    fn text_matches_in_any_layout_and_as_whole_names() {
         let place = mutant("a", "let count =", "pool.header(record).count").locate(&sources()).unwrap();
         assert_eq!(&SOURCE[place], "pool\n        .header(record)\n        .count");
         assert!(mutant("a", "", "is_older").locate(&sources()).is_err());
     }
 
     #[test]
-    fn all_mistakes_of_the_list_are_reported_at_once() {
+    fn all_errors_of_the_list_are_reported_at_once() {
         let mutants = [
             mutant("twice", "", "pool.header(record).count"),
             mutant("good", "", "is_older_than(count)"),
@@ -266,15 +267,15 @@ mod tests {
         ];
         assert_eq!(
             locate_all(&sources(), &mutants).unwrap_err().to_string(),
-            "3 mutants do not fit the sources any more:\n  \
-             \"twice\": its text is in the lines 2, 5: tell them apart by `after`\n  \
+            "3 mutants no longer match the sources:\n  \
+             \"twice\": its text is in the lines 2, 5: select one by `after`\n  \
              \"overlaps\": its text overlaps that of \"good\"\n  \
              \"moved\": a.rs does not contain `gone()`, but these do: [b.rs]"
         );
     }
 
     #[test]
-    fn only_what_changed_is_written() {
+    fn only_changed_files_are_written() {
         let tree = std::env::temp_dir().join(format!("rakwire-mutants-{}", std::process::id()));
         write(&tree, &sources()).unwrap();
         let written = || fs::metadata(tree.join("a.rs")).unwrap().modified().unwrap();

@@ -1,4 +1,4 @@
-//! The package in a bare Debian with systemd, by the guide for operators.
+//! The package on a bare Debian with systemd, following the guide for operators.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("debian.sh");
 /// The download of Debian, the boot, and the guide, which alone may take ten minutes.
 const LIMIT: Duration = Duration::from_secs(1_800);
 
-/// Follows the guide in a Debian that has nothing else.
+/// Follows the guide on a Debian with nothing else installed.
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("debian");
     let [config, steps, socket] =

@@ -1,6 +1,6 @@
-# Makes a bare Debian, boots it with systemd in a network of its own, and does there what the guide tells an operator to do.
-# The name of the guide leads to it, and a certificate from a file stands for the one that only the internet gives. A server
-# that echoes datagrams stands for a game.
+# Creates a bare Debian, boots it with systemd in its own network, and follows the guide for operators there. The host name
+# of the guide resolves to it, and a certificate from a file replaces the one that only the internet provides. A server that
+# echoes datagrams replaces the game.
 set -eu
 package=$1
 root=$2
@@ -8,13 +8,13 @@ config=$3
 steps=$4
 socket=$5
 
-# How many seconds an operator may need, apart from reading.
+# Time limit of the guide in seconds, apart from reading.
 guide_limit=600
 
 step() {
     echo "--> $* ($(($(date +%s) - started)) s)"
 }
-# After `!` a command that succeeds would not end the script.
+# With `!`, a command that succeeds would not end the script.
 fails() {
     if "$@"; then
         echo "did not fail: $*"
@@ -41,7 +41,7 @@ cp "$config" "$root/srv/relay.toml"
 cp "$steps" "$root/srv/steps.sh"
 cp "$socket" "$root/srv/socket.sh"
 cat > "$root/srv/player.sh" << 'END'
-# A page with a token. Its datagram, which is a request of RakNet, reaches the game server and comes back.
+# A page with a token. Its datagram, a RakNet request, reaches the game server and comes back.
 answer=$(mktemp)
 token=$(rakwire-relay token --key /srv/token.key --target game)
 play() {
@@ -49,7 +49,7 @@ play() {
     printf 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
     printf 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
     until grep --quiet --text '^HTTP/1.1 101' "$answer"; do sleep 0.1; done
-    # A binary message of 37 bytes whose mask is zero: the id, the magic, the version of the protocol and padding.
+    # A binary message of 37 bytes with a zero mask: the id, the magic, the protocol version and padding.
     printf '\202\245\0\0\0\0\5\0\377\377\0\376\376\376\376\375\375\375\375\0224Vx\13here comes a player'
     until grep --quiet --text 'here comes a player' "$answer"; do sleep 0.1; done
 }
@@ -59,7 +59,7 @@ echo "the game server has answered a player with a token"
 END
 echo relay > "$root/etc/hostname"
 echo "127.0.0.1 localhost relay play.example.org" > "$root/etc/hosts"
-# It has no way to the internet once it is booted.
+# It has no internet access once it is booted.
 chroot "$root" apt-get install --yes --download-only /srv/rakwire-relay.deb >> "$root.log" 2>&1
 
 step "boot"
@@ -99,7 +99,7 @@ inside journalctl --unit rakwire-relay --no-pager --quiet | tail -n 3
 
 step "a player"
 inside systemd-run --quiet --unit game-server socat -T 5 UDP4-RECVFROM:19132,bind=127.0.0.1,fork EXEC:cat
-# The player sends its datagram once, so that the port (19132 is 4ABC) has to be there before.
+# The player sends its datagram only once, so the port (19132 is 4ABC) must be open before.
 inside timeout 60 sh -c 'until grep --quiet ":4ABC " /proc/net/udp; do sleep 0.1; done'
 play
 seconds=$(($(date +%s) - guide_started))
@@ -112,14 +112,14 @@ inside systemctl is-active rakwire-relay.socket rakwire-relay.service
 play
 inside systemctl stop rakwire-relay.service
 fails inside systemctl is-active rakwire-relay.service
-# The connection waits for the relay, which it starts.
+# The connection starts the relay, and waits for it.
 play
 inside systemctl is-active rakwire-relay.service
 
 step "reload, update and removal"
 inside systemctl reload rakwire-relay
 inside sh -c 'echo "lisen = 1" >> /etc/rakwire-relay/relay.toml'
-# A mistake makes the reload fail, and the relay goes on.
+# A configuration error makes the reload fail, and the relay continues.
 fails inside systemctl reload rakwire-relay 2> /dev/null
 inside systemctl is-active rakwire-relay
 inside sed -i '$d' /etc/rakwire-relay/relay.toml

@@ -1,4 +1,4 @@
-//! The Dockerfile: linted and built where the tools for it are installed.
+//! The Dockerfile: linted and built if the tools are installed.
 
 use anyhow::{Result, bail};
 
@@ -7,7 +7,7 @@ use xtask::shell::Shell;
 const DOCKERFILE: &str = "relay/packaging/Dockerfile";
 const IMAGE: &str = "rakwire-relay-check";
 
-/// Checks the Dockerfile by hadolint, and builds it by docker or podman. A machine may have none of them.
+/// Lints the Dockerfile with hadolint, and builds it with docker or podman. A machine may have none of them.
 pub(super) fn check(shell: &Shell) -> Result<()> {
     if shell.find_program("hadolint").is_some() {
         shell.cmd("hadolint", [DOCKERFILE]).run()?;
@@ -23,7 +23,7 @@ pub(super) fn check(shell: &Shell) -> Result<()> {
     shell.cmd(builder, ["build", "--file", DOCKERFILE, "--tag", IMAGE, "."]).run()?;
     let said = shell.cmd(builder, ["run", "--rm", "--read-only", IMAGE, "--version"]).probe()?;
     if !said.as_deref().is_some_and(|said| said.starts_with("rakwire-relay ")) {
-        bail!("the image says {said:?} for --version");
+        bail!("the image prints {said:?} for --version");
     }
     shell.cmd(builder, ["rmi", IMAGE]).run()
 }

@@ -1,4 +1,4 @@
-//! What docs/relay.md tells an operator to do: first, and with the socket of systemd.
+//! The instructions of docs/relay.md for operators: first steps, and socket activation by systemd.
 
 use anyhow::{Context, Result, bail};
 
@@ -7,19 +7,19 @@ use xtask::shell::Shell;
 const GUIDE: &str = "docs/relay.md";
 const FIRST: &str = "## From nothing to a hardened public relay";
 const SYSTEMD: &str = "### systemd";
-/// The origin that its configuration admits.
+/// The origin that the guide's configuration admits.
 pub(super) const ORIGIN: &str = "https://play.example.org";
 
-/// Its configuration.
+/// Returns the guide's configuration.
 pub(super) fn config(shell: &Shell) -> Result<String> {
     let config = blocks(&shell.read(GUIDE)?, FIRST, "toml").into_iter().next().unwrap_or_default();
     if !config.contains(ORIGIN) {
-        bail!("{GUIDE} begins with no configuration for {ORIGIN}");
+        bail!("{GUIDE} does not begin with a configuration for {ORIGIN}");
     }
     Ok(config)
 }
 
-/// The same with a certificate from files.
+/// Returns the same configuration with a certificate from files.
 pub(super) fn config_with_files(shell: &Shell) -> Result<String> {
     let config = config(shell)?;
     let (before, rest) = config.split_once("[tls]\n").context("the configuration of the guide has no TLS")?;
@@ -28,14 +28,14 @@ pub(super) fn config_with_files(shell: &Shell) -> Result<String> {
     Ok(format!("{before}{tls}\n{after}"))
 }
 
-/// Its commands after the one that installs the package.
+/// Returns the guide's commands after the one that installs the package.
 pub(super) fn commands(shell: &Shell) -> Result<String> {
     let blocks = blocks(&shell.read(GUIDE)?, FIRST, "sh");
     let after = blocks.get(1..).filter(|blocks| blocks.len() == 3);
-    Ok(after.context("the guide has another number of commands than it had")?.join("\n"))
+    Ok(after.context("the number of commands in the guide has changed")?.join("\n"))
 }
 
-/// Its commands that let the service manager open the port.
+/// Returns the guide's commands for socket activation.
 pub(super) fn socket_commands(shell: &Shell) -> Result<String> {
     let block = blocks(&shell.read(GUIDE)?, SYSTEMD, "sh").into_iter().next();
     block
@@ -43,7 +43,7 @@ pub(super) fn socket_commands(shell: &Shell) -> Result<String> {
         .context("the guide does not start the socket")
 }
 
-/// The blocks of code in this language in the section, up to the next heading.
+/// Returns the code blocks in this language in the section, up to the next heading.
 fn blocks(text: &str, section: &str, language: &str) -> Vec<String> {
     let is_heading = |line: &str| line.starts_with("## ") || line.starts_with("### ");
     let from_section = text.lines().skip_while(|line| *line != section).skip(1);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_the_section_and_the_language() {
+    fn blocks_are_selected_by_section_and_language() {
         let text = format!(
             "```sh\nno\n```\n{FIRST}\n1. x\n   ```sh\n   a\n   b\n   ```\n```toml\nt\n```\n```sh\nc\n```\n## Next\n```sh\nd\n```\n"
         );

@@ -1,4 +1,4 @@
-//! The package in a root of its own: installed, started, drained, removed.
+//! The life cycle of the package in its own root: installed, started, drained, removed.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
@@ -18,10 +18,10 @@ use xtask::process::describe;
 use xtask::shell::Shell;
 
 const SCRIPT: &str = include_str!("root.sh");
-/// How long each step may take.
+/// Time limit of each step.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Goes through the life of the package.
+/// Tests the life cycle of the package.
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
@@ -61,13 +61,13 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         .and_then(|()| Ok(writeln!(input)?));
     drop(input);
     let status = running.wait(Some(LIMIT))?;
-    // Without its input the script fails too, so a fault of the relay is reported first.
+    // Without its input the script fails too, so the error of the relay is reported first.
     used?;
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
     }
     shell.print(
-        "installed, started, drained, configured as docs/relay.md tells, started, played on with a token, drained and removed",
+        "installed, started, drained, configured as in docs/relay.md, started, played on with a token, drained and removed",
     );
     Ok(())
 }
@@ -76,7 +76,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
 fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < LIMIT {
-        // A relay that ends may accept a request and not answer it any more.
+        // A relay that is shutting down may accept a request without answering it.
         if get(admin, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
             return Ok(());
         }
@@ -88,37 +88,37 @@ fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bo
     bail!("the relay was not ready within {} s", LIMIT.as_secs())
 }
 
-/// Connects a client, and lets the relay end: the client is told.
+/// Connects a client, and stops the relay: the client must be notified.
 fn use_relay(listen: SocketAddr, admin: SocketAddr, input: &mut ChildStdin) -> Result<()> {
     let ready = get(admin, "/readyz")?;
     if !ready.starts_with("HTTP/1.1 200") {
-        bail!("/readyz says {ready}");
+        bail!("/readyz returned {ready}");
     }
     let metrics = get(admin, "/metrics")?;
     if !metrics.contains("rakwire_relay_ready 1") {
-        bail!("/metrics says {metrics}");
+        bail!("/metrics returned {metrics}");
     }
     let mut client = open_websocket(listen)?;
     writeln!(input)?;
     let mut received = Vec::new();
-    client.read_to_end(&mut received).context("the relay does not end the connection")?;
+    client.read_to_end(&mut received).context("the relay did not close the connection")?;
     // A close frame with the code 1001.
     if !received.windows(2).any(|code| code == 1001u16.to_be_bytes()) {
-        bail!("the client was not told that the relay ends: {received:02x?}");
+        bail!("the client was not notified of the shutdown: {received:02x?}");
     }
     Ok(())
 }
 
-/// A client of the target `game` that sends nothing.
+/// Opens a WebSocket to the target `game` without sending anything.
 fn open_websocket(relay: SocketAddr) -> Result<TcpStream> {
     let (head, stream) = ask_for_websocket(relay, "", "")?;
     if !head.starts_with("HTTP/1.1 101") {
-        bail!("the relay opens no WebSocket: {head}");
+        bail!("the relay did not open a WebSocket: {head}");
     }
     Ok(stream)
 }
 
-/// The header of the answer, and what comes behind it.
+/// Returns the response header, and the data after it.
 fn ask_for_websocket(relay: SocketAddr, query: &str, header: &str) -> Result<(String, TcpStream)> {
     let mut stream = connect(relay)?;
     write!(
@@ -134,7 +134,7 @@ fn ask_for_websocket(relay: SocketAddr, query: &str, header: &str) -> Result<(St
     Ok((String::from_utf8_lossy(&head).into_owned(), stream))
 }
 
-/// Waits until the relay runs with the configuration of the guide, which turns clients without an origin away.
+/// Waits until the relay runs with the configuration of the guide, which refuses clients without an origin.
 fn wait_until_guarded(
     listen: SocketAddr,
     admin: SocketAddr,
@@ -151,53 +151,54 @@ fn wait_until_guarded(
     bail!("the relay did not start again within {} s", LIMIT.as_secs())
 }
 
-/// A foreign page gets nothing, and neither does a client without a token.
+/// Checks that a page of another origin and a client without a token are refused.
 fn follow_guide(listen: SocketAddr) -> Result<()> {
-    closed_with(listen, "Origin: https://example.com\r\n", 4403).context("a foreign page")?;
+    closed_with(listen, "Origin: https://example.com\r\n", 4403).context("a page of another origin")?;
     closed_with(listen, &format!("Origin: {ORIGIN}\r\n"), 4401).context("a client without a token")
 }
 
-/// Opens a WebSocket with a header, which the relay closes with a code.
+/// Opens a WebSocket with a header, and checks the code with which the relay closes it.
 fn closed_with(listen: SocketAddr, header: &str, code: u16) -> Result<()> {
     let (head, mut client) = ask_for_websocket(listen, "", header)?;
     if !head.starts_with("HTTP/1.1 101") {
-        bail!("the relay opens no WebSocket: {head}");
+        bail!("the relay did not open a WebSocket: {head}");
     }
     let mut received = Vec::new();
-    client.read_to_end(&mut received).context("the relay closes no WebSocket")?;
+    client.read_to_end(&mut received).context("the relay did not close the WebSocket")?;
     if !received.windows(2).any(|bytes| bytes == code.to_be_bytes()) {
-        bail!("the relay closes with another code than {code}: {received:02x?}");
+        bail!("the relay did not close with code {code}: {received:02x?}");
     }
     Ok(())
 }
 
-/// With a token the first request of a RakNet client reaches the game server, and what that sends reaches the client.
+/// Checks that with a token the first request of a RakNet client reaches the game server, and its reply reaches the
+/// client.
 fn play(listen: SocketAddr, token: &str, game: &UdpSocket) -> Result<()> {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
 
     let (head, mut client) =
         ask_for_websocket(listen, &format!("&token={}", token.trim()), &format!("Origin: {ORIGIN}\r\n"))?;
     if !head.starts_with("HTTP/1.1 101") {
-        bail!("a client with a token is answered with {head}");
+        bail!("a client with a token received {head}");
     }
     let request = [b"\x05", MAGIC, b"\x0b", &[0; 82]].concat();
-    // A binary message of 100 bytes, with a mask of zeros.
+    // A binary message of 100 bytes, with a zero mask.
     client.write_all(&[&[0x82, 0x80 | 100, 0, 0, 0, 0], &request[..]].concat())?;
     let mut buffer = [0; 2_048];
     let deadline = Instant::now() + LIMIT;
     loop {
-        let (length, from) = game.recv_from(&mut buffer).context("the game server receives nothing")?;
+        let (length, from) = game.recv_from(&mut buffer).context("the game server received nothing")?;
         // The relay itself sends pings.
         if buffer[..length] == request {
             game.send_to(&request, from)?;
             break;
         }
         if Instant::now() > deadline {
-            bail!("the game server receives pings, and not what the client sends");
+            bail!("the game server received only pings, and not the client's datagram");
         }
     }
     let mut echo = [0; 102];
-    client.read_exact(&mut echo).context("the client receives nothing")?;
+    client.read_exact(&mut echo).context("the client received nothing")?;
     if echo[..2] != [0x82, 100] || echo[2..] != request {
         bail!("the client received {echo:02x?}");
     }
@@ -218,8 +219,8 @@ fn connect(address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// An address that the system gives no other program while the socket is kept. It does not listen, so that the relay, which allows the
-/// reuse of its address, can.
+/// Reserves an address that no other program gets while the socket is open. The socket does not listen, so the relay,
+/// which allows address reuse, can.
 fn reserve_address() -> Result<(OwnedFd, SocketAddr)> {
     let reserved = socket::socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     socket::setsockopt(&reserved, sockopt::ReuseAddr, &true)?;
@@ -235,9 +236,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_address_is_free_for_one_program() {
+    fn a_reserved_address_is_available_to_one_program() {
         let (_reserved, address) = reserve_address().unwrap();
-        // The standard library allows the reuse of addresses, as the relay does.
+        // The standard library enables address reuse, as the relay does.
         let _listener = TcpListener::bind(address).unwrap();
         TcpListener::bind(address).unwrap_err();
     }

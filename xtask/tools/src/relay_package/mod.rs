@@ -1,4 +1,4 @@
-//! The Debian package of the relay: builds it, and tests it in a root of its own.
+//! Builds the Debian package of the relay, and tests it in its own root.
 
 mod contents;
 mod debian;
@@ -20,15 +20,16 @@ use xtask::tasks;
 /// Options of `cargo xtask package-relay`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Install the package into a root of its own, start the relay, drain it and remove the package.
+    /// Install the package into its own root, start and drain the relay, and remove the package
     #[arg(long)]
     test: bool,
-    /// Follow docs/relay.md in a bare Debian with systemd, made by debootstrap and booted by systemd-nspawn. It needs root
+    /// Follow docs/relay.md on a bare Debian with systemd, created by debootstrap and booted by systemd-nspawn. Needs
+    /// root
     #[arg(long)]
     debian: bool,
 }
 
-/// Builds the relay for speed, and its package.
+/// Builds the relay with optimisation, and its package.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     if options.debian {
         tasks::set_up(shell, &[Need::BareDebian])?;
@@ -44,7 +45,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask nightly`. What is in the package need not be fast.
+/// The stage of `cargo xtask nightly`. The packaged programs need no optimisation.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     dockerfile::check(shell)?;
     let programs = artifacts::built_programs(shell)?;
@@ -52,7 +53,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     installed::check(shell, &package)
 }
 
-/// Packs a relay that has been built in a folder of the repository, and returns the path of the package.
+/// Packs a built relay in a folder of the repository, and returns the path of the package.
 pub(crate) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf> {
     let package = contents::build(shell, folder, relay)?;
     let size = std::fs::metadata(&package)?.len();

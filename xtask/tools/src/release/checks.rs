@@ -1,4 +1,4 @@
-//! What must agree before anything is packed.
+//! Consistency checks before a release is packed.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use toml::Table;
 
 use xtask::shell::Shell;
 
-/// A version in the changelog that has no date yet.
+/// The date of an unreleased version in the changelog.
 const UNDATED: &str = "unreleased";
 
-/// What the manifest of the workspace says of all crates, which inherit it.
+/// The settings of the workspace that all crates inherit.
 pub(super) struct Workspace {
     pub(super) version: String,
     pub(super) repository: String,
@@ -17,7 +17,7 @@ pub(super) struct Workspace {
 
 impl Workspace {
     pub(super) fn read(shell: &Shell) -> Result<Self> {
-        let manifest: Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be read")?;
+        let manifest: Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be parsed")?;
         let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
         let text = |key: &str| {
             let value = package.and_then(|package| package.get(key)?.as_str().map(str::to_owned));
@@ -26,13 +26,13 @@ impl Workspace {
         Ok(Self { version: text("version")?, repository: text("repository")? })
     }
 
-    /// Whether the repository is one that cannot exist (RFC 2606, section 2).
+    /// Returns true if the repository's address is under a reserved domain (RFC 2606, section 2).
     pub(super) fn is_placeholder(&self) -> bool {
         let host = self.repository.split('/').nth(2).unwrap_or_default();
         host.is_empty() || host.ends_with(".invalid")
     }
 
-    /// Checks that the npm packages say the same as the crates.
+    /// Checks that the npm packages have the same values as the crates.
     pub(super) fn check_npm(&self, read: impl Fn(&str) -> Result<String>) -> Result<()> {
         let (version, url) = (&self.version, format!("git+{}.git", self.repository));
         let places = [
@@ -56,7 +56,8 @@ impl Workspace {
     }
 }
 
-/// The date of a version's section in the changelog, which must be the newest one and have content; none until it is released.
+/// Returns the date of a version's section in the changelog, or `None` if it is unreleased. The section must be the
+/// newest one and have content.
 pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<Option<&'t str>> {
     let section = changelog.split("\n## ").nth(1).context("the changelog has no section")?;
     let (title, lines) = section.split_once('\n').unwrap_or((section, ""));
@@ -65,7 +66,7 @@ pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<Option<&'t s
         format!("the newest section of the changelog is {title:?}, not `{version} - DATE`")
     })?;
     if !lines.contains("\n- ") {
-        bail!("the section {version} of the changelog says nothing");
+        bail!("the section {version} of the changelog is empty");
     }
     let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u32>().is_ok());
     if date != UNDATED && !is_date {
@@ -74,11 +75,11 @@ pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<Option<&'t s
     Ok(Some(date).filter(|date| *date != UNDATED))
 }
 
-/// Checks that all is committed.
+/// Checks that everything is committed.
 pub(super) fn clean_tree(shell: &Shell) -> Result<()> {
     let output = shell.cmd("git", ["status", "--porcelain"]).output()?;
     if !output.status.success() || !output.stdout.is_empty() {
-        bail!("not all is committed:\n{}", output.stdout.trim_end());
+        bail!("there are uncommitted changes:\n{}", output.stdout.trim_end());
     }
     Ok(())
 }
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_section_of_the_changelog_is_that_of_the_version() {
+    fn the_newest_section_must_be_that_of_the_version() {
         let changelog =
             "# Changelog\n\n## 0.2.0 - 2030-01-31\n\n### Added\n\n- More.\n\n## 0.1.0 - 2029-01-01\n";
         assert_eq!(date(changelog, "0.2.0").unwrap(), Some("2030-01-31"));

@@ -1,5 +1,5 @@
-//! The files of a release for those without Rust: the npm package and the one that makes projects with it, the Debian package of the
-//! relay, and an archive with the tool and the relay, which need no library of the system. All lie in one folder, with their checksums.
+//! The files of a release for users without Rust, in one folder with checksums: the npm package, the npm package that
+//! creates projects, the Debian package of the relay, and an archive with the tool and the relay as static programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use xtask::service::Service;
 use xtask::setup::Need;
 use xtask::shell::Shell;
 
-/// Where the files lie.
+/// The folder of the files.
 pub(super) const FOLDER: &str = "target/release-files";
-/// Where the Debian package is made.
+/// The build folder of the Debian package.
 const DEBIAN_TREE: &str = "target/release-debian";
-/// The folders of the npm packages: that of the product, and `create-rakwire`.
+/// The folders of the npm packages: the product, and `create-rakwire`.
 const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
-/// What an archive of programs has besides them.
+/// Files that an archive contains besides the programs.
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
-/// What a project with the npm package runs.
+/// The program run by a project with the npm package.
 const HEAR: &str = include_str!("hear.mjs");
-/// What a project of `create-rakwire` has, besides its manifest.
+/// Files of a project of `create-rakwire` besides its manifest.
 const PROJECT: [&str; 4] = ["index.html", "tsconfig.json", "src/main.ts", "src/net.ts"];
-/// The WebSocket that such a project gives to Node 20.
+/// The WebSocket module that such a project needs on Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";
-/// How long each step of the trial may take.
+/// Time limit of each step of the trial.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What they are made with.
+/// The needs of the files.
 pub(super) const NEEDS: [Need; 4] = [Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler];
 
 /// The stage of `cargo xtask nightly`.
@@ -40,7 +40,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     make(shell, &Workspace::read(shell)?.version)
 }
 
-/// Makes all files, and tries them out.
+/// Creates all files, and tests them.
 pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let folder = shell.path(FOLDER);
     fs::create_dir_all(&folder)?;
@@ -60,7 +60,7 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes what an earlier call made, and no other files beside it.
+/// Removes the files of an earlier call, and no others.
 fn remove_earlier(folder: &Path) -> Result<()> {
     for name in listing(folder)? {
         let is_ours = ["rakwire-", "create-rakwire-"].iter().any(|prefix| name.starts_with(prefix));
@@ -72,11 +72,11 @@ fn remove_earlier(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Packs the programs, and returns the archive's name without its ending, which is the folder in it.
+/// Packs the programs. Returns the archive's name without its extension, which is also its top folder.
 fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     let name = format!("rakwire-{version}-{}-linux", std::env::consts::ARCH);
     let tree = folder.join(&name);
-    // A call that was interrupted has left its folder.
+    // An interrupted call leaves its folder.
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
     }
@@ -90,7 +90,7 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     for file in BESIDES {
         fs::copy(shell.path(file), tree.join(file))?;
     }
-    // The same files make the same archive, on every machine and at every time.
+    // The same files produce the same archive on every machine and at any time.
     let same =
         ["--mode=u=rwX,go=rX", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"];
     let archive = format!("{name}.tar.gz");
@@ -100,16 +100,16 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Fails for a program that asks for an interpreter, which loads the libraries of the system.
+/// Fails if a program requests an interpreter, which loads system libraries.
 fn is_static(shell: &Shell, program: &Path) -> Result<()> {
     let headers = shell.cmd("readelf", ["--wide", "--program-headers", text(program)?]).output()?;
     if !headers.status.success() || headers.stdout.contains("INTERP") {
-        bail!("{} needs libraries of the system:\n{}", program.display(), headers.stdout);
+        bail!("{} needs system libraries:\n{}", program.display(), headers.stdout);
     }
     Ok(())
 }
 
-/// The names in a folder, in their order.
+/// Returns the names in a folder, sorted.
 fn listing(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let mut names = entries.collect::<Result<Vec<_>>>()?;
@@ -117,8 +117,8 @@ fn listing(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Goes from the files to a message that comes back, in a folder outside of the repository: checksums, archive, a server,
-/// the relay, and a project in Node that installs the npm package. Another project is made as the guide says.
+/// Uses the files in a folder outside of the repository until a message is echoed: checksums, archive, a server, the
+/// relay, and a Node project that installs the npm package. Another project is created as in the guide.
 fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()> {
     let trial = Trial::new()?;
     let script = format!(
@@ -143,7 +143,7 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     is_project(&trial.0.join("my-game"), version)?;
     let said = shell.cmd(text(&trial.0.join("rakwire"))?, ["--version"]).output()?;
     if !said.stdout.contains(version) {
-        bail!("the program `rakwire` of {version} says that it is {:?}", said.stdout);
+        bail!("the program `rakwire` of {version} prints the version {:?}", said.stdout);
     }
     let mut server =
         Service::start(shell, "server", &trial.0.join("rakwire"), &["echo", "--listen", "127.0.0.1:0"])?;
@@ -158,26 +158,26 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     server.check()?;
     relay.check()?;
     if heard.stdout.trim() != "echo of 4 bytes" {
-        bail!("a player with the files of the release heard {:?}", heard.stdout);
+        bail!("a player with the files of the release received {:?}", heard.stdout);
     }
     Ok(())
 }
 
-/// Fails for a folder that is no project with the packed npm package.
+/// Fails if a folder is not a project with the packed npm package.
 fn is_project(folder: &Path, version: &str) -> Result<()> {
     for file in PROJECT {
         if !folder.join(file).is_file() {
-            bail!("a project of `create-rakwire` is without {file}");
+            bail!("a project of `create-rakwire` lacks {file}");
         }
     }
     let manifest = fs::read_to_string(folder.join("package.json"))?;
     if !manifest.contains(&format!("rakwire-{version}.tgz")) {
-        bail!("a project of `create-rakwire` has another rakwire than that of the release:\n{manifest}");
+        bail!("a project of `create-rakwire` does not use the rakwire of the release:\n{manifest}");
     }
     Ok(())
 }
 
-/// A folder that is gone at the end.
+/// A folder that is removed at the end.
 struct Trial(PathBuf);
 
 impl Trial {
@@ -190,7 +190,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        // What stays in the folder of temporary files harms nothing.
+        // A leftover temporary folder is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

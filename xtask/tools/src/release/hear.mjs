@@ -1,4 +1,5 @@
-// Sends a message through the relay of the first argument, and prints how long the echo is. Node 20 has no WebSocket of its own.
+// Sends a message through the relay at the URL in the first argument, and prints the length of the echo. Node 20 has no
+// built-in WebSocket.
 import { connect } from "rakwire";
 import { WebSocket } from "ws";
 

@@ -1,4 +1,5 @@
-//! A release, all but the upload: checks, packages, files for those without Rust, and the commands that a maintainer then runs.
+//! A release up to the upload: checks, packages, files for users without Rust, and the upload commands for a
+//! maintainer.
 
 mod checks;
 pub(crate) mod files;
@@ -12,13 +13,13 @@ use crate::package;
 use xtask::shell::Shell;
 use xtask::tasks;
 
-/// How strict to be.
+/// The options of a release.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only warn that the repository has no public address yet, and the version no date.
+    /// Only warn if the repository has no public address yet, and the version no date
     #[arg(long)]
     dry_run: bool,
-    /// Compare the interfaces of the libraries with this revision, not with the last tag of a release.
+    /// Compare the public API of the libraries with this revision instead of the last release tag
     #[arg(long, value_name = "REV")]
     baseline: Option<String>,
 }
@@ -38,7 +39,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         ));
     }
     if date.is_none() {
-        not_yet.push(format!("the section {version} of CHANGELOG.md has no date: write that of today"));
+        not_yet.push(format!("the section {version} of CHANGELOG.md has no date: set today's date"));
     }
     if !not_yet.is_empty() && !options.dry_run {
         bail!("{}", not_yet.join("\n"));
@@ -62,7 +63,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The commands that upload everything, in their order, the tag last. Cargo uploads each crate after those that it needs.
+/// Returns the upload commands in order, the tag last. Cargo uploads each crate after its dependencies.
 fn uploads(version: &str) -> [String; 4] {
     let npm = |name: &str| format!("npm publish {}/{name}-{version}.tgz", files::FOLDER);
     [

@@ -1,4 +1,4 @@
-//! Whether the public interface breaks what the version promises, compared with the last release.
+//! Checks the public API for changes that break semantic versioning, compared with the last release.
 
 use anyhow::{Result, bail};
 
@@ -10,7 +10,8 @@ use xtask::tasks;
 const NOTHING_TO_COMPARE: &str = "NOT COMPARED: there is no tag of a release, so there is no interface to compare with; \
      `cargo xtask release --dry-run --baseline REV` compares with a revision";
 
-/// The stage of `cargo xtask ci`. The tool takes minutes to build, and is not even fetched before there is a release.
+/// The stage of `cargo xtask ci`. The tool takes minutes to build, so it is not even downloaded before there is a
+/// release.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let packages = package::published(shell)?;
     let compared = check(shell, &packages, None)?;
@@ -18,7 +19,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Compares the libraries with a revision, which is the last release if none is given, and says what was done.
+/// Compares the libraries with a revision, by default the last release, and describes the result.
 pub(super) fn check(shell: &Shell, packages: &[Published], baseline: Option<&str>) -> Result<String> {
     let output = shell.cmd("git", ["tag", "--list", "v*", "--merged", "HEAD"]).output()?;
     if !output.status.success() {
@@ -35,7 +36,7 @@ pub(super) fn check(shell: &Shell, packages: &[Published], baseline: Option<&str
     Ok(format!("the interface is compatible with {baseline} as far as the version promises"))
 }
 
-/// The tag of the highest version.
+/// Returns the tag of the highest version.
 fn last<'t>(tags: impl Iterator<Item = &'t str>) -> Option<&'t str> {
     tags.filter_map(|tag| Some((parse(tag)?, tag))).max().map(|(_, tag)| tag)
 }

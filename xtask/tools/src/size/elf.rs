@@ -1,4 +1,4 @@
-//! How much of a microcontroller a program takes.
+//! The memory use of a program on a microcontroller.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags
 
 use super::profile;
 
-/// Sections that a linker script for a real machine throws away: nobody unwinds there.
+/// Sections that a linker script for a real board discards: there is no unwinding.
 const THROWN_AWAY: [&str; 3] = [".ARM.exidx", ".ARM.extab", ".eh_frame"];
 
-/// What the mangled names of the functions have by which code panics: those of the standard library, and the handler.
+/// Parts of the mangled names of panicking functions: those of the standard library, and the handler.
 const PANICS: [&str; 5] = [
     "4core9panicking",
     "4core6option13expect_failed",
@@ -22,14 +22,14 @@ const PANICS: [&str; 5] = [
     "rust_begin_unwind",
 ];
 
-/// Bytes of a program.
+/// The memory use of a program in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Footprint {
-    /// Code, constants, and the first values of variables.
+    /// Code, constants, and initial values of variables.
     pub(super) flash: u64,
     /// Variables, without the stack.
     pub(super) ram: u64,
-    /// Variables whose first value is not zero: they take both.
+    /// Variables with non-zero initial values: they take both.
     pub(super) data: u64,
 }
 
@@ -45,7 +45,7 @@ impl Program {
     }
 
     pub(super) fn footprint(&self) -> Result<Footprint> {
-        let file = object::File::parse(&*self.bytes).context("this is no linked program")?;
+        let file = object::File::parse(&*self.bytes).context("this is not a linked program")?;
         let mut footprint = Footprint::default();
         for section in file.sections() {
             let SectionFlags::Elf { sh_flags } = section.flags() else { continue };
@@ -70,13 +70,13 @@ impl Program {
         Ok(footprint)
     }
 
-    /// The mangled names of the functions that call one by which code panics, and how many such calls they have. The program
-    /// must have its relocations.
+    /// Returns the mangled names of the functions that call a panicking function, and the number of such calls. The
+    /// program must be linked with its relocations.
     pub(super) fn panicking(&self) -> Result<BTreeMap<String, usize>> {
-        let file = object::File::parse(&*self.bytes).context("this is no linked program")?;
+        let file = object::File::parse(&*self.bytes).context("this is not a linked program")?;
         let is_function = |kind| kind == SymbolKind::Text;
         let functions: Vec<_> = file.symbols().filter(|symbol| is_function(symbol.kind())).collect();
-        // The lowest bit of an address only says that the code is Thumb's.
+        // The lowest bit of an address only marks Thumb code.
         let caller = |at: u64| {
             let is_within = |start: u64, size: u64| (start..start + size).contains(&at);
             functions.iter().find(|function| is_within(function.address() & !1, function.size()))
@@ -100,14 +100,14 @@ impl Program {
         Ok(found)
     }
 
-    /// The bytes of code by the source file that they come from, the most first.
+    /// Returns the bytes of code by source file, largest first.
     pub(super) fn code_by_file(&self, repository: &Path) -> Result<Vec<(String, u64)>> {
         profile::by_file(&self.bytes, repository)
     }
 
-    /// The sizes of the symbols whose names begin in one of these ways.
+    /// Returns the sizes of the symbols with one of these prefixes.
     pub(super) fn symbols(&self, beginnings: &[&str]) -> Result<Vec<(String, u64)>> {
-        let file = object::File::parse(&*self.bytes).context("this is no linked program")?;
+        let file = object::File::parse(&*self.bytes).context("this is not a linked program")?;
         let wanted = |name: &str| beginnings.iter().any(|beginning| name.starts_with(beginning));
         let named = file.symbols().filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.size())));
         let mut found: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();

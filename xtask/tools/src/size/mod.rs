@@ -1,5 +1,5 @@
-//! `cargo xtask size`: how much memory everything takes, compared with the committed table; and whether a panic is left
-//! in the core.
+//! `cargo xtask size`: the memory use of everything, compared with the committed table, and a check that the core
+//! contains no panic.
 
 mod elf;
 mod known_panics;
@@ -28,66 +28,74 @@ const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "bench/size/table.md";
 const RESULT: &str = "target/size/mcu.json";
 const UPDATE: &str = "cargo xtask size mcu --update";
-/// Variables with a first value, at most, in each firmware.
+/// Maximum size of initialised variables in each firmware.
 const MOST_DATA: u64 = 1_024;
 
 const INTRODUCTION: &str = "\
 # Sizes on microcontrollers
 
 Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
-`cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver,
-`core_raknet_minimal_client` the same without `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and `statistics`, with
-16 blocks in place of 24 and an MTU of 576, `core_raknet_secure_client` the first one with secure connections (`cargo xtask size secure` says what these consist of), and `core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
-Rabbit, stores the world and decides, without a transport. Without an `opt` in its name a program is optimised for size
-(`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
-telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
-these two beyond that of the echo: protocol, driver and the program itself. RAM excludes the stack; `data` is the part of
-it with initial values, which also take flash. `resources` is the memory of the protocol for a profile, `state` includes that
-of the driver and the socket; `game` are those of the Game Protocol.
+`cargo xtask size mcu --update` rewrites the table.
+
+- `core_raknet_client` is a RakNet client without a driver.
+- `core_raknet_minimal_client` is the same without `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting`
+  and `statistics`, with 16 blocks instead of 24 and an MTU of 576.
+- `core_raknet_secure_client` is the first one with secure connections (`cargo xtask size secure` lists their parts).
+- `core_game_client` is a client of the Game Protocol.
+- `snowfight_player` decodes the messages of the game's server with Rabbit, stores the world and decides, without a transport.
+- `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the telemetry example
+  with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the additional flash of the last two
+  compared with the echo: protocol, driver and the program itself.
+- `resources` is the memory of the protocol for a profile, `state` includes that of the driver and the socket; those with
+  `game` are for the Game Protocol.
+
+Programs without `opt` in their name are optimised for size (`z`). RAM excludes the stack; `data` is the part of it with
+initial values, which also takes flash.
 ";
 
 /// The targets of the core alone, with their names in the table.
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
 const LEVELS: [&str; 3] = ["z", "s", "3"];
-/// The other programs without a driver, measured at one level: program, features, name in the table.
+/// The other programs without a driver, measured at one optimisation level: program, features, name in the table.
 const OTHERS: [(&str, &[&str], &str); 2] =
     [("game", &[], "core_game_client"), ("player", &["player"], "snowfight_player")];
 const LEVEL_OF_OTHERS: &str = "s";
 
-/// The boards: folder, target, what the names of its programs begin with, name in the table.
+/// The boards: folder, target, prefix of its program names, name in the table.
 const BOARDS: [Board; 3] = [
     (EMULATED, THUMB_M4, "", "qemu"),
     (NUCLEO, THUMB_M4, "nucleo-", "nucleo"),
     (PICO, THUMB_M33, "pico2-", "pico2"),
 ];
-/// What the profile of a build says where nobody asks for the source of its code.
+/// The profile's debug setting for builds that need no source lines.
 const NO_DEBUG: &str = "none";
-/// What each board has besides its UDP echo: the program, and what is in it beyond the echo.
+/// The programs of each board besides its UDP echo, and the parts that each adds to the echo.
 const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
 
-/// What to measure.
+/// The options of the measurement.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write the committed table anew instead of comparing with it.
+    /// Rewrite the committed table instead of comparing with it.
     #[arg(long, global = true)]
     update: bool,
-    /// Everything, if none is named.
+    /// The part to measure; everything by default.
     #[command(subcommand)]
     part: Option<Part>,
 }
 
-/// What can be measured by itself.
+/// Parts that can be measured separately.
 #[derive(Clone, Subcommand)]
 enum Part {
     /// Flash and RAM on microcontrollers.
     Mcu {
-        /// Print which source files the flash of this program comes from, by its name in the table without `_flash`.
+        /// Print the source files that the flash of this program comes from; the program is named as in the table
+        /// without `_flash`
         #[arg(long, conflicts_with = "update")]
         profile: Option<String>,
     },
     /// The entries of the npm package.
     Npm,
-    /// What takes the flash of secure connections on a microcontroller, part by part.
+    /// The parts of the flash use of secure connections on a microcontroller.
     Secure,
 }
 
@@ -124,7 +132,7 @@ pub(crate) fn all(shell: &Shell) -> Result<()> {
     no_panic(shell, Rows::All)
 }
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rows {
     /// One target, at the levels that optimise for size, and the emulated board.
@@ -144,7 +152,7 @@ impl Rows {
 
 /// A program without a driver.
 struct CoreProgram {
-    /// What its rows in the table begin with.
+    /// The prefix of its rows in the table.
     name: String,
     target: &'static str,
     level: &'static str,
@@ -171,7 +179,7 @@ impl CoreProgram {
     }
 }
 
-/// All programs without a driver.
+/// Returns all programs without a driver.
 fn core_programs() -> Vec<CoreProgram> {
     let mut programs = Vec::new();
     for core in CORES {
@@ -182,7 +190,7 @@ fn core_programs() -> Vec<CoreProgram> {
         for (binary, features, what) in OTHERS {
             programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, binary, features));
         }
-        // Measured on one target, since building its primitives takes long.
+        // Measured on one target, because its primitives take long to build.
         if core.0 == THUMB_M4 {
             let (what, features) = ("core_raknet_secure_client", &["messages", "secure"]);
             programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, "client", features));
@@ -191,7 +199,7 @@ fn core_programs() -> Vec<CoreProgram> {
     programs
 }
 
-/// Prints which source files the flash of a program comes from.
+/// Prints the source files that the flash of a program comes from.
 fn print_profile(shell: &Shell, name: &str) -> Result<()> {
     let programs = core_programs();
     let program = if let Some(program) = programs.iter().find(|program| program.name == name) {
@@ -200,21 +208,22 @@ fn print_profile(shell: &Shell, name: &str) -> Result<()> {
         let firmware = firmware_programs().find(|(_, firmware)| firmware == name);
         let names = programs.iter().map(|program| program.name.clone());
         let names: Vec<_> = names.chain(firmware_programs().map(|(_, name)| name)).collect();
-        let ((board, program), _) = firmware
-            .with_context(|| format!("there is no program {name:?}; there are {}", names.join(", ")))?;
+        let ((board, program), _) = firmware.with_context(|| {
+            format!("there is no program {name:?}; the programs are {}", names.join(", "))
+        })?;
         built_firmware(shell, board, program)?
     };
     let flash = program.footprint()?.flash;
     for (file, bytes) in program.code_by_file(&shell.path(""))? {
         shell.print(format_args!("{bytes:>7}  {file}"));
     }
-    shell.print(format_args!("{flash:>7}  bytes of flash in all, with constants"));
+    shell.print(format_args!("{flash:>7}  bytes of flash in total, including constants"));
     Ok(())
 }
 
 type Board = (&'static str, &'static str, &'static str, &'static str);
 
-/// The programs of all boards, with their names in the table.
+/// Returns the programs of all boards, with their names in the table.
 fn firmware_programs() -> impl Iterator<Item = ((Board, &'static str), String)> {
     let programs = ["echo"].into_iter().chain(PROGRAMS_OF_A_BOARD.map(|(program, _)| program));
     BOARDS.into_iter().flat_map(move |board| {
@@ -247,11 +256,11 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
         table.rows.retain(|name, _| measured.rows.contains_key(name));
     }
     table.check(&measured, UPDATE, &shell.log)?;
-    shell.print(format_args!("{} sizes are as {TABLE} says, or smaller", measured.rows.len()));
+    shell.print(format_args!("{} sizes match {TABLE}, or are smaller", measured.rows.len()));
     Ok(())
 }
 
-/// Prints what a secure client has more than a plain one.
+/// Prints the additional flash of a secure client compared with a plain one.
 fn print_secure_parts(shell: &Shell) -> Result<()> {
     let client = |features: &[&str]| {
         Program::read(&build(shell, THUMB_M4, LEVEL_OF_OTHERS, "client", features, NO_DEBUG)?)
@@ -262,14 +271,14 @@ fn print_secure_parts(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// The programs of a board, and what they add to its UDP echo.
+/// Builds the programs of a board, and measures their additions to its UDP echo.
 fn firmwares(shell: &Shell, board: Board, rows: &mut BTreeMap<String, u64>) -> Result<()> {
     let mut measure = |program: &str| -> Result<u64> {
         let footprint = built_firmware(shell, board, program)?.footprint()?;
         let (.., board) = board;
         if footprint.data >= MOST_DATA {
             bail!(
-                "the firmware {program} of {board} has {} bytes of variables that take flash, too",
+                "the firmware {program} of {board} has {} bytes of initialised variables, which also take flash",
                 footprint.data
             );
         }
@@ -293,7 +302,7 @@ fn built_firmware(shell: &Shell, (folder, target, prefix, _): Board, program: &s
     Program::read(&firmware::built(&built, target, &binary)?)
 }
 
-/// Links the clients with a panic handler that nobody defines: only a program without a reachable panic links.
+/// Links the clients with an undefined panic handler: only a program without a reachable panic links.
 fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     for (target, name) in CORES {
         for level in ["s", "3"].into_iter().filter(|level| wanted.has_core(target, level)) {
@@ -313,12 +322,12 @@ fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     if known_panics::check(&secure_client(shell, "messages,secure,deliberate-panic")?.panicking()?).is_ok() {
         bail!("a deliberate panic in the secure client went unnoticed");
     }
-    shell.print("the secure client has the panics of its primitives that xtask/tools/src/size/known_panics.rs lists, and no others");
-    shell.print("no panic can be reached in the clients and the player, and a deliberate one is noticed");
+    shell.print("the secure client contains only the panics of its primitives listed in xtask/tools/src/size/known_panics.rs");
+    shell.print("no panic can be reached in the clients and the player, and a deliberate one is detected");
     Ok(())
 }
 
-/// The secure client with its relocations, in which calls can be found.
+/// Links the secure client with its relocations, so that calls can be found.
 fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
     let args = ["rustc", "--release", "--locked", "--target", THUMB_M4, "--bin", "client", "--features"];
     let args = args.into_iter().chain([features, "--", "-C", "link-arg=--emit-relocs"]);
@@ -343,7 +352,7 @@ fn build(
     let features = features.join(",");
     let args =
         ["build", "--release", "--locked", "--target", target, "--bin", binary, "--features", &features];
-    // Each level has a folder, so that a second run has nothing to do.
+    // Each level has its own folder, so that a second run has nothing to do.
     let folder = shell.path(TARGET_DIR).join(level);
     shell
         .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
@@ -360,7 +369,7 @@ fn write_result(path: &Path, measured: &Measurements) -> Result<()> {
     for (name, number) in &measured.rows {
         object[name] = (*number).into();
     }
-    let folder = path.parent().context("the result lies in no folder")?;
+    let folder = path.parent().context("the result has no folder")?;
     fs::create_dir_all(folder).and_then(|()| fs::write(path, format!("{object:#}\n")))?;
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Which source files the code of a program comes from.
+//! The source files that the code of a program comes from.
 //!
-//! The compiler puts functions into each other, so the sizes of symbols say little. Here each instruction counts for the
-//! file of the repository that it was written in: code of the standard library for the file that calls it.
+//! Because of inlining, symbol sizes mean little. Here each instruction is attributed to the repository file in which
+//! it was written: code of the standard library to the file that calls it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +13,12 @@ use object::{Object, ObjectSection, SectionKind};
 
 type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 
-/// Bytes between two addresses that are looked up: those of the shortest instruction of all targets.
+/// Distance in bytes between looked-up addresses: the shortest instruction of all targets.
 const STEP: u64 = 2;
 
-/// The bytes of code by the file that they come from, the most first.
+/// Returns the bytes of code by source file, largest first.
 pub(super) fn by_file(program: &[u8], repository: &Path) -> Result<Vec<(String, u64)>> {
-    let file = object::File::parse(program).context("this is no linked program")?;
+    let file = object::File::parse(program).context("this is not a linked program")?;
     let section = |id: SectionId| -> Result<Bytes<'_>> {
         let bytes = file.section_by_name(id.name()).and_then(|section| section.data().ok());
         Ok(EndianSlice::new(bytes.unwrap_or_default(), LittleEndian))
@@ -36,7 +36,7 @@ pub(super) fn by_file(program: &[u8], repository: &Path) -> Result<Vec<(String, 
     Ok(bytes)
 }
 
-/// The file of the repository that an instruction comes from, or else the file that it stands in.
+/// Returns the repository file that an instruction comes from, or else the file that contains it.
 fn source(context: &Context<Bytes<'_>>, address: u64, repository: &Path) -> Result<String> {
     let mut frames = context.find_frames(address).skip_all_loads()?;
     let mut outermost = None;
@@ -50,12 +50,12 @@ fn source(context: &Context<Bytes<'_>>, address: u64, repository: &Path) -> Resu
     Ok(outermost.unwrap_or_else(|| "without a source".to_owned()))
 }
 
-/// The path of a file of the repository, from its root on.
+/// Returns the path of a repository file relative to the root.
 fn own_path<'p>(path: &'p str, repository: &Path) -> Option<&'p str> {
     Path::new(path).strip_prefix(repository).ok()?.to_str()
 }
 
-/// The path of a file of a library, from the library on.
+/// Returns the path of a library file, beginning with the library.
 fn foreign_path(path: &str) -> String {
     let folders: Vec<_> = path.split('/').collect();
     let library = folders.iter().rposition(|folder| matches!(*folder, "src" | "library")).unwrap_or(0);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_at_the_repository_or_at_a_library() {
+    fn paths_begin_at_the_repository_or_a_library() {
         let repository = Path::new("/any/where");
         assert_eq!(own_path("/any/where/core/src/raknet/mod.rs", repository), Some("core/src/raknet/mod.rs"));
         assert_eq!(own_path("/rust/library/core/src/option.rs", repository), None);

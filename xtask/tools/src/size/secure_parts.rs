@@ -1,12 +1,12 @@
-//! What the flash of secure connections consists of: the functions and constants of a program beside those of a plain one.
+//! The flash use of secure connections: the functions and constants of a program compared with those of a plain one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Names and bytes of functions and constants.
+/// Names and sizes of functions and constants.
 type Symbols = [(String, u64)];
 
-/// The parts, and what the mangled names of their functions have. The first that fits counts.
+/// The parts, and substrings of their mangled function names. The first match applies.
 const PARTS: [(&str, &[&str]); 5] = [
     ("X25519", &["curve25519", "x25519", "adapters..rev..Rev"]),
     ("ChaCha20-Poly1305", &["chacha20", "poly1305", "RustCrypto", "cipher..stream", "6cipher6stream"]),
@@ -14,12 +14,12 @@ const PARTS: [(&str, &[&str]); 5] = [
     ("handshake and records", &["rakwire6secure", "rakwire..secure"]),
     ("connections, and the program", &["rakwire", "start"]),
 ];
-/// Memory functions, panics and what has no name of its own.
+/// Memory functions, panics and anonymous symbols.
 const REST: &str = "the rest";
-/// The largest differences that are printed one by one.
+/// Number of largest differences that are printed individually.
 const LARGEST: usize = 12;
 
-/// The table of the parts, of which all together have `more` bytes, and the symbols that have grown most.
+/// Returns a table of the parts, which have `more` bytes in total, and the symbols that have grown most.
 pub(super) fn table(plain: &Symbols, secure: &Symbols, more: u64) -> String {
     let mut grown: BTreeMap<&str, i64> = BTreeMap::new();
     for (symbols, sign) in [(secure, 1), (plain, -1)] {
@@ -38,7 +38,7 @@ pub(super) fn table(plain: &Symbols, secure: &Symbols, more: u64) -> String {
     }
     line(&mut text, REST, more.cast_signed() - named);
     line(&mut text, "together", more.cast_signed());
-    text.push_str("\nwhat has grown most\n");
+    text.push_str("\nlargest increases\n");
     let mut largest: Vec<_> = grown.into_iter().collect();
     largest.sort_by_key(|(_, bytes)| -bytes);
     largest.iter().take(LARGEST).for_each(|(name, bytes)| line(&mut text, name, *bytes));
@@ -46,7 +46,7 @@ pub(super) fn table(plain: &Symbols, secure: &Symbols, more: u64) -> String {
 }
 
 fn line(text: &mut String, name: &str, bytes: i64) {
-    // A `String` takes everything.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{name:<29} {bytes:>6}");
 }
 
@@ -55,7 +55,7 @@ fn part(name: &str) -> &'static str {
     PARTS.iter().find(fits).map_or(REST, |(part, _)| part)
 }
 
-/// A mangled name without what differs from one program to another.
+/// Removes the part of a mangled name that differs between programs.
 fn without_hash(name: &str) -> &str {
     name.rsplit_once("17h").map_or(name, |(name, _)| name)
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_has_more_is_told_by_part() {
+    fn additional_symbols_are_listed_by_part() {
         let symbol = |name: &str, bytes| (name.to_owned(), bytes);
         let plain = [symbol("_ZN7rakwire4send17haE", 10), symbol("memcpy", 5)];
         let secure = [

@@ -1,4 +1,4 @@
-//! The example `either`, whose client falls back to TCP if UDP does not get through.
+//! The example `either`: its client falls back to TCP if UDP does not get through.
 
 use std::net::UdpSocket;
 
@@ -12,7 +12,7 @@ use super::{endpoint, soon};
 #[expect(dead_code, reason = "the test has no command line")]
 mod either;
 
-/// Binds a server over TCP at whose port UDP gets no answer.
+/// Binds a server over TCP. UDP gets no answer on its port.
 async fn without_udp() -> (UdpSocket, tcp::Endpoint) {
     loop {
         let over_tcp = endpoint(tcp::Options::server(1)).await;

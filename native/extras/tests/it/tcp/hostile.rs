@@ -77,7 +77,7 @@ async fn a_reset_is_a_loss() {
     let (_server, connection, socket) = with_socket(Options::server(1)).await;
     connection.send(b"unread", ORDERED).await.expect("open");
     socket.readable().await.expect("open");
-    // The system resets a connection whose socket is closed with unread bytes.
+    // The system resets a connection if its socket is closed with unread bytes.
     drop(socket);
     assert!(soon(connection.recv()).await.is_none());
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Lost(ErrorKind::ConnectionReset)));

@@ -53,7 +53,7 @@ async fn a_peer_that_does_not_read_blocks_the_sender() {
         }
     };
     soon(receive).await;
-    // The message whose future was dropped was not sent.
+    // The message of the dropped future was not sent.
     here.send(b"last", ORDERED).await.expect("open");
     assert_eq!(soon(there.recv()).await.expect("open").bytes, b"last");
 }
