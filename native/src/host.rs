@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rakwire::{Instant, split_zoned_host};
 use rakwire_udp::own_address_towards;
 
-/// Converts between the system's monotonic clock and the core's clock. The epoch of the latter is one second before
-/// the clock was started.
+/// Converts between the system's monotonic clock and the core's clock.
+///
+/// The epoch of the latter is one second before the clock was started.
 ///
 /// Each endpoint has its own ([`Endpoint::now`](crate::endpoint::Endpoint::now)). Use this type to drive parts of the
 /// core over another transport, as `rakwire-extras` does over TCP.

@@ -120,8 +120,9 @@ pub struct Stats<P: Protocol> {
     pub peer: PeerStats<P::DropReason>,
     /// Datagrams dropped because they exceed 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
-    /// Datagrams from [trusted proxies](Options::trusted_proxies) that were dropped because their PROXY header is
-    /// malformed, or because 262,144 clients of proxies have been active within five minutes.
+    /// Datagrams from [trusted proxies](Options::trusted_proxies) dropped because of their PROXY header.
+    ///
+    /// The header is malformed, or 262,144 clients of proxies have been active within five minutes.
     pub proxy_headers_refused: u64,
     /// Datagrams that the system could not send; the protocol treats them as lost.
     pub send_failures: u64,
@@ -367,8 +368,9 @@ impl<P: Protocol> Endpoint<P> {
         self.connect_with(address, &P::ConnectOptions::default())
     }
 
-    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol
-    /// version, and timeouts.
+    /// Opens a connection like [`connect`](Self::connect), with options.
+    ///
+    /// In RakNet these are a password, a fixed protocol version, and timeouts.
     ///
     /// # Errors
     /// The same as for [`connect`](Self::connect).
@@ -409,8 +411,9 @@ impl<P: Protocol> Endpoint<P> {
         self.hooked.peer.max_message_len(id)
     }
 
-    /// Queues a message like [`send`](Self::send), without copying a large one, as
-    /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec) does.
+    /// Queues a message like [`send`](Self::send), without copying a large one.
+    ///
+    /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec) describes the details.
     ///
     /// # Errors
     /// The same as for [`send`](Self::send); `message` is then unchanged.
@@ -504,8 +507,9 @@ impl<P: Protocol> Endpoint<P> {
         &self.hooked.peer
     }
 
-    /// Returns the protocol for changes, like [`peer`](Self::peer). Pass [`now`](Self::now) wherever a time is needed,
-    /// and take events and datagrams through this endpoint.
+    /// Returns the protocol for changes, like [`peer`](Self::peer).
+    ///
+    /// Pass [`now`](Self::now) wherever a time is needed, and take events and datagrams through this endpoint.
     pub const fn peer_mut(&mut self) -> &mut Peer<'static, P> {
         &mut self.hooked.peer
     }
@@ -517,7 +521,9 @@ impl<P: Protocol> Endpoint<P> {
     }
 
     /// Returns a message for the operator once the counters show clients that cannot connect, such as those that return
-    /// no cookie. The async endpoint logs it; here the program polls it now and then.
+    /// no cookie.
+    ///
+    /// The async endpoint logs it; here the program polls it now and then.
     ///
     /// ```
     /// use rakwire_native::polled::Endpoint;

@@ -65,8 +65,9 @@ pub struct Reconnect<F, R> {
 }
 
 impl<F, R> Reconnect<F, R> {
-    /// Creates a reconnector: `open` opens a connection, and `should_retry` returns true for an error after which
-    /// another attempt may succeed, as [`is_transient`] does.
+    /// Creates a reconnector that opens connections with `open`.
+    ///
+    /// `should_retry` returns true for an error after which another attempt may succeed, as [`is_transient`] does.
     pub fn new<P: Protocol, E>(open: F, should_retry: R) -> Self
     where
         F: AsyncFnMut() -> Result<Connection<P>, E>,

@@ -158,7 +158,7 @@ impl Running {
     }
 
     /// Returns true if the child must end early.
-    pub fn is_told_to_stop(&self) -> bool {
+    pub fn must_stop(&self) -> bool {
         self.stop.is_set()
     }
 
@@ -174,7 +174,7 @@ impl Running {
             if let Some(status) = self.poll()? {
                 return Ok(status);
             }
-            if self.is_told_to_stop() {
+            if self.must_stop() {
                 self.stop();
                 bail!("interrupted");
             }

@@ -114,7 +114,7 @@ fn wait_for_line(name: &str, running: &mut Running, lines: &Receiver<String>) ->
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("{}", ended(name, running.wait(Some(START))?))
             }
-            Err(RecvTimeoutError::Timeout) if running.is_told_to_stop() => bail!("interrupted"),
+            Err(RecvTimeoutError::Timeout) if running.must_stop() => bail!("interrupted"),
             Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
                 bail!("{name} did not print its address within {} s", START.as_secs())
             }

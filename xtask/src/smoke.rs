@@ -161,8 +161,8 @@ fn check_drops(game: &Value) -> Result<()> {
     for page in pages(game)? {
         let drops = page.get("relay_drops").context("the relay's drops are missing")?;
         for direction in ["toClient", "toServer"] {
-            let is_told = drops.get(direction).is_some_and(Value::is_object);
-            if !is_told {
+            let is_reported = drops.get(direction).is_some_and(Value::is_object);
+            if !is_reported {
                 bail!("the relay's drops are missing: {direction}");
             }
         }
@@ -176,7 +176,7 @@ fn check_walk(walk: &Value) -> Result<()> {
     let along = |axis| Some(at("after", axis)? - at("before", axis)?);
     let (x, y) = along("x").zip(along("y")).context("the positions before and after a move are missing")?;
     if x.hypot(y) < 1.0 {
-        bail!("nobody moved");
+        bail!("no player moved");
     }
     Ok(())
 }

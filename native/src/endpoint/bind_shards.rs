@@ -162,8 +162,9 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, &here(shards), |number| BoxedHook::new(hook(number))).await
     }
 
-    /// Binds shards like [`bind_shards_on`](Self::bind_shards_on), with a hook for each endpoint like
-    /// [`bind_shards_with_hook`](Self::bind_shards_with_hook).
+    /// Binds shards like [`bind_shards_on`](Self::bind_shards_on), with hooks.
+    ///
+    /// `hook` creates a hook for each endpoint, as in [`bind_shards_with_hook`](Self::bind_shards_with_hook).
     ///
     /// # Errors
     /// The same as for [`bind_shards`](Self::bind_shards).

@@ -35,8 +35,9 @@ impl<P: Protocol> Endpoint<P> {
         self.connect_with(address, &P::ConnectOptions::default()).await
     }
 
-    /// Opens a connection like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol
-    /// version, and timeouts instead of those of the configuration.
+    /// Opens a connection like [`connect`](Self::connect), with options.
+    ///
+    /// In RakNet these are a password, a fixed protocol version, and timeouts instead of those of the configuration.
     ///
     /// # Errors
     /// The same as for [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
@@ -314,10 +315,10 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
-    /// Waits for the next client that requests a connection, if the endpoint [defers](super::Options::defer_incoming)
-    /// admission to the application.
+    /// Waits for the next client that requests a connection.
     ///
-    /// Without that option the future never completes. Returns `None` once the endpoint is closed.
+    /// The endpoint must [defer](super::Options::defer_incoming) admission to the application. Without that option the
+    /// future never completes. Returns `None` once the endpoint is closed.
     pub async fn incoming(&self) -> Option<Incoming<P>> {
         let next = || {
             let state = self.shared.lock();
@@ -330,12 +331,12 @@ impl<P: Protocol> Endpoint<P> {
         retry(&self.shared.incoming, next).await
     }
 
-    /// Waits for the next client that this server refuses for its password, identity or connect token, and returns it
-    /// with the reason.
+    /// Waits for the next client that this server refuses, and returns it with the reason.
     ///
-    /// Only RakNet refuses such clients. Returns `None` once the endpoint is closed. The last 64 refused clients are
-    /// kept until a task takes them; [`EndpointStats::refused_clients`](super::EndpointStats::refused_clients) counts
-    /// all. Each shard of a server has its own.
+    /// A client is refused for its password, identity or connect token. Only RakNet refuses such clients. Returns
+    /// `None` once the endpoint is closed. The last 64 refused clients are kept until a task takes them;
+    /// [`EndpointStats::refused_clients`](super::EndpointStats::refused_clients) counts all. Each shard of a server has
+    /// its own.
     ///
     /// ```
     /// use rakwire_native::endpoint::RefuseReason;
@@ -435,8 +436,10 @@ impl<P: Protocol> Incoming<P> {
         self.decide(Decision::Accept);
     }
 
-    /// Refuses the client: RakNet replies that there are no free incoming connections (0x14), and the Game Protocol
-    /// sends END, as a full server does. The client may try again.
+    /// Refuses the client, which may try again.
+    ///
+    /// RakNet replies that there are no free incoming connections (0x14), and the Game Protocol sends END, as a full
+    /// server does.
     pub fn refuse(self) {
         self.decide(Decision::Refuse);
     }

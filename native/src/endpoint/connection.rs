@@ -141,8 +141,9 @@ impl<P: Protocol> Connection<P> {
         self.reference.try_send(Bytes::Lent(message), delivery)
     }
 
-    /// Sends a message like [`send_vec`](Self::send_vec) if there is room for it now. It is taken from the vector on
-    /// success, and stays there otherwise.
+    /// Sends a message like [`send_vec`](Self::send_vec) if there is room for it now.
+    ///
+    /// It is taken from the vector on success, and stays there otherwise.
     ///
     /// # Errors
     /// The same as for [`try_send`](Self::try_send).
@@ -154,14 +155,18 @@ impl<P: Protocol> Connection<P> {
         self.reference.try_send(Bytes::HandedOver(message), delivery)
     }
 
-    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
+    /// Waits for the next message.
+    ///
+    /// Returns `None` once the connection has ended and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message<P::Delivery>> {
         self.reference.inbox.recv().await
     }
 
-    /// Returns the next message, if one has arrived. This call does not handle datagrams, so it returns only messages
-    /// that the tasks of the endpoint have already delivered.
+    /// Returns the next message, if one has arrived.
+    ///
+    /// This call does not handle datagrams, so it returns only messages that the tasks of the endpoint have already
+    /// delivered.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] if no message is waiting; [`TryRecvError::Closed`] once the connection has ended and all
@@ -191,7 +196,9 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Waits until the connection has ended, closed by either side or because the peer was lost, and returns the
-    /// reason. Messages that arrived before can still be received.
+    /// reason.
+    ///
+    /// Messages that arrived before can still be received.
     ///
     /// ```
     /// use rakwire_native::{DisconnectReason, Endpoint, Options};
@@ -563,8 +570,9 @@ impl<P: Protocol> Connection<P> {
         Messages { connection: self.clone(), waker: None }
     }
 
-    /// Returns a [`Sink`] of messages for this connection, which counts as another handle. [`messages`](Self::messages)
-    /// has an example.
+    /// Returns a [`Sink`] of messages for this connection, which counts as another handle.
+    ///
+    /// [`messages`](Self::messages) has an example.
     #[must_use]
     pub fn message_sink<B: AsRef<[u8]>>(&self) -> MessageSink<P, B> {
         MessageSink { connection: self.clone(), unsent: None, wait: None, waker: None, is_closing: false }

@@ -17,6 +17,7 @@ const OVERHEAD: usize = 64;
 const MAX_PROGRESS: usize = 64;
 
 /// A received message. `D` is its delivery: in RakNet a reliability and a channel, in the Game Protocol a reliability.
+///
 /// [`Connection`](super::Connection) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<D> {

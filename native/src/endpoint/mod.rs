@@ -82,8 +82,9 @@ pub(crate) use self::shared::Shared;
 pub(crate) use self::state::State;
 pub(crate) use self::wakes::retry;
 
-/// A UDP socket with a protocol, which opens and accepts connections. With RakNet it also pings servers, and exchanges
-/// messages with peers without a connection.
+/// A UDP socket with a protocol, which opens and accepts connections.
+///
+/// With RakNet it also pings servers, and exchanges messages with peers without a connection.
 ///
 /// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
 /// ones; the socket is closed with the last connection. [`close`](Self::close) shuts everything down in order, even if
@@ -228,8 +229,10 @@ impl<P: Protocol> Endpoint<P> {
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the addresses at which other machines on the network reach the endpoint: that of the socket, or if it is
-    /// bound to all interfaces, the source addresses that the system uses for outgoing datagrams.
+    /// Returns the addresses at which other machines on the network reach the endpoint.
+    ///
+    /// This is the address of the socket, or if it is bound to all interfaces, the source addresses that the system
+    /// uses for outgoing datagrams.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -315,14 +318,16 @@ impl<P: Protocol> Endpoint<P> {
         self.shared.stats(&self.shared.lock())
     }
 
-    /// Waits until everything that can be sent now has been passed to the socket. Messages that wait for
-    /// acknowledgements or for pacing are not included.
+    /// Waits until everything that can be sent now has been passed to the socket.
+    ///
+    /// Messages that wait for acknowledgements or for pacing are not included.
     pub async fn flush(&self) {
         self.shared.io.flush().await;
     }
 
-    /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free
-    /// again. This continues if the future is dropped.
+    /// Closes all connections like [`Connection::disconnect`], and then the endpoint.
+    ///
+    /// Waits until the address is free again. This continues if the future is dropped.
     pub async fn close(&self) {
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
@@ -355,8 +360,9 @@ impl<P: Protocol> Drop for Handles<P> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Sends a message to every open connection of this endpoint like [`try_send`](Connection::try_send), and skips
-    /// those without room. Each shard of a server has its own connections.
+    /// Sends a message to every open connection of this endpoint, and skips those without room.
+    ///
+    /// It does so like [`try_send`](Connection::try_send). Each shard of a server has its own connections.
     ///
     /// ```
     /// use rakwire_native::{Delivery, Endpoint, Options};

@@ -54,7 +54,9 @@ pub struct Options<P: Protocol> {
     /// `capacity`.
     pub receive_queue: usize,
     /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept); further ones are closed at
-    /// once. The default is 1,024.
+    /// once.
+    ///
+    /// The default is 1,024.
     pub backlog: usize,
     /// True if the application decides about each client that requests a connection.
     ///
@@ -64,6 +66,7 @@ pub struct Options<P: Protocol> {
     /// are lost. The default is false.
     pub defer_incoming: bool,
     /// Size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
+    ///
     /// Further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
     /// True if a connection attempt or a ping ends as soon as the system or a router reports the address unreachable.
@@ -87,8 +90,9 @@ pub struct Options<P: Protocol> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub trusted_proxies: Vec<IpNet>,
-    /// A lossy network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
-    /// unbounded memory. Requires the feature `sim`.
+    /// A lossy network to simulate between the endpoint and its socket, for tests; none by default.
+    ///
+    /// Datagrams in it use unbounded memory. Requires the feature `sim`.
     #[cfg(feature = "sim")]
     pub simulate: Option<Simulation>,
 }

@@ -40,21 +40,31 @@ pub struct EndpointStats<P: Protocol> {
     pub blocks: usize,
     /// Free blocks.
     pub blocks_available: usize,
-    /// Datagrams dropped because [`arrival_queue`](super::Options::arrival_queue) was full, or because 1,024 requests
-    /// from peers without a connection were waiting.
+    /// Datagrams dropped before they reached the protocol.
+    ///
+    /// Either [`arrival_queue`](super::Options::arrival_queue) was full, or 1,024 requests from peers without a
+    /// connection were waiting.
     pub arrival_queue_full: u64,
     /// Datagrams dropped because they exceed 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
-    /// Datagrams from [trusted proxies](super::Options::trusted_proxies) that were dropped because their PROXY header
-    /// is malformed, or because 262,144 clients of proxies have been active within five minutes.
+    /// Datagrams from [trusted proxies](super::Options::trusted_proxies) dropped because of their PROXY header.
+    ///
+    /// The header is malformed, or 262,144 clients of proxies have been active within five minutes.
     pub proxy_headers_refused: u64,
     /// Datagrams with messages dropped because the [`receive_queue`](super::Options::receive_queue) of their connection
-    /// was full. The peer resends reliable messages.
+    /// was full.
+    ///
+    /// Connections or requests dropped because the [`backlog`](super::Options::backlog) was full.
+    ///
+    /// Connections are closed at once; with [deferred](super::Options::defer_incoming) admission the requests are
+    /// dropped.
     pub receive_queue_full: u64,
     /// Connections that were closed at once, or with [deferred](super::Options::defer_incoming) admission requests that
     /// were dropped, because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
-    /// Messages from peers without a connection dropped because 256 of them were waiting to be received.
+    /// Clients refused for their password, identity or connect token.
+    ///
+    /// [`Endpoint::refused_client`](super::Endpoint::refused_client) returns them.
     pub unconnected_queue_full: u64,
     /// Clients refused for their password, identity or connect token
     /// ([`Endpoint::refused_client`](super::Endpoint::refused_client)).

@@ -84,7 +84,7 @@ impl crate::endpoint::Endpoint<RakNet> {
     ///
     /// The limit is 397 if the configuration's [`pong_framing`](rakwire::raknet::Config::pong_framing) adds a length
     /// prefix. By default it does so where Minecraft Bedrock clients expect it: if the data begin with `MCPE;` or
-    /// `MCEE;`, or no other version is accepted.
+    /// `MCEE;`, or only their protocol versions are accepted.
     ///
     /// # Errors
     /// Returns [`SetError::AdvertisementTooLong`] and leaves the data unchanged.
@@ -104,11 +104,10 @@ impl crate::endpoint::Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
     }
 
-    /// Sets the addresses that this endpoint announces as its own to every peer in further connections; an empty list
-    /// announces none.
+    /// Sets the addresses that this endpoint announces as its own in further connections.
     ///
-    /// The default is the address of its socket or, if that is bound to all addresses, the source addresses that the
-    /// system uses for outgoing datagrams.
+    /// An empty list announces none. The default is the address of its socket or, if that is bound to all addresses,
+    /// the source addresses that the system uses for outgoing datagrams.
     ///
     /// # Errors
     /// Returns [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count),
@@ -157,8 +156,9 @@ impl crate::endpoint::Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
-    /// Bans the addresses that match `pattern`, for some time or forever. This replaces an earlier ban of the same
-    /// pattern, and does not close existing connections.
+    /// Bans the addresses that match `pattern`, for some time or forever.
+    ///
+    /// This replaces an earlier ban of the same pattern, and does not close existing connections.
     ///
     /// # Errors
     /// Returns [`BanListFull`] if 64 other patterns are banned.
@@ -219,6 +219,7 @@ impl crate::endpoint::Endpoint<RakNet> {
 // Features that only RakNet connections have: receipts, progress, a GUID and a timeout per connection.
 impl crate::endpoint::Connection<RakNet> {
     /// Returns the smoothed round-trip time, or `None` before the first measurement and after the connection has ended.
+    ///
     /// It includes the peer's delay of acknowledgements.
     ///
     /// ```
@@ -283,8 +284,9 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.recv_receipt().await
     }
 
-    /// Waits for the progress of a large message in either direction. Returns `None` once the connection has ended and
-    /// all progress has been received.
+    /// Waits for the progress of a large message in either direction.
+    ///
+    /// Returns `None` once the connection has ended and all progress has been received.
     ///
     /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all if that
     /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
@@ -310,10 +312,10 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.recv_progress().await
     }
 
-    /// Waits until the MTU of the connection has changed because the path carries less than the peers negotiated, and
-    /// returns the latest one.
+    /// Waits until the MTU of the connection has changed, and returns the latest one.
     ///
-    /// It includes 28 bytes of IP and UDP headers. Returns `None` once the connection has ended.
+    /// The MTU changes if the path carries less than the peers negotiated. It includes 28 bytes of IP and UDP headers.
+    /// Returns `None` once the connection has ended.
     ///
     /// [`mtu`](Self::mtu) returns the current MTU.
     ///
@@ -331,8 +333,9 @@ impl crate::endpoint::Connection<RakNet> {
         self.reference.inbox.new_mtu().await
     }
 
-    /// Sets how long the peer of this connection may be silent while acknowledgements are outstanding, instead of the
-    /// `timeout` of the configuration.
+    /// Sets how long the peer of this connection may be silent while acknowledgements are outstanding.
+    ///
+    /// It replaces the `timeout` of the configuration.
     ///
     /// # Errors
     /// Returns [`SetError::NoConnection`] if the connection has ended.

@@ -120,8 +120,9 @@ impl Used {
 }
 
 impl UsedTokenTable {
-    /// Creates a table with room for this many tokens. A server that accepts `n` connections per second with tokens
-    /// valid for `t` seconds needs room for `n * t`.
+    /// Creates a table with room for this many tokens.
+    ///
+    /// A server that accepts `n` connections per second with tokens valid for `t` seconds needs room for `n * t`.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, used: Mutex::default() }
@@ -263,8 +264,9 @@ fn create(path: &Path, warning: &str, text: &PrivateText<'_>) -> io::Result<()> 
     file.sync_all()
 }
 
-/// Writes the keys of all connections to a file, with which `rakwire decode` decrypts captures of them. On Unix only
-/// its owner may read it.
+/// Writes the keys of all connections to a file, with which `rakwire decode` decrypts captures of them.
+///
+/// On Unix only its owner may read it.
 ///
 /// The file decrypts all captured datagrams of these connections. Use it only for your own connections during
 /// development.
@@ -323,8 +325,9 @@ mod ring_cipher {
     use rakwire::secure::DatagramCipher;
     use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 
-    /// ChaCha20-Poly1305 of the crate `ring`. [`Options::secure`](crate::endpoint::Options::secure) selects it if the
-    /// feature `ring` is enabled.
+    /// ChaCha20-Poly1305 of the crate `ring`.
+    ///
+    /// [`Options::secure`](crate::endpoint::Options::secure) selects it if the feature `ring` is enabled.
     ///
     /// It does not erase keys: each datagram leaves the expanded key on the stack.
     ///

@@ -37,8 +37,9 @@ pub enum PingError {
 }
 
 impl Endpoint<RakNet> {
-    /// Pings the server at `address` once, and waits for its pong for at most `timeout`. Up to eight addresses can be
-    /// pinged at the same time.
+    /// Pings the server at `address` once, and waits for its pong for at most `timeout`.
+    ///
+    /// Up to eight addresses can be pinged at the same time.
     ///
     /// # Errors
     /// Returns [`PingError::NoAnswer`] after `timeout`, and [`PingError::Unreachable`] as soon as that is reported.
@@ -252,8 +253,9 @@ impl Endpoint<RakNet> {
         self.send_unconnected(to, |state, now, to| state.hooked.peer.send_out_of_band(now, to, data)).await
     }
 
-    /// Advertises this endpoint once to a peer without a connection, with `data`, 0 to 398 bytes. Waits while the send
-    /// queue is full.
+    /// Advertises this endpoint once to a peer without a connection, with `data`, 0 to 398 bytes.
+    ///
+    /// Waits while the send queue is full.
     ///
     /// # Errors
     /// Returns an [`OutOfBandError`]; nothing is sent then.

@@ -112,7 +112,7 @@ impl Machine {
     }
 
     fn check_time(&self) -> Result<()> {
-        if self.qemu.is_told_to_stop() {
+        if self.qemu.must_stop() {
             bail!("interrupted");
         }
         if self.started.elapsed() > self.limit {

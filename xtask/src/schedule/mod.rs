@@ -239,12 +239,12 @@ mod tests {
     #[test]
     fn the_end_of_a_run_stops_running_jobs_and_starts_no_more() {
         let stop = Stop::default();
-        let until_told = || {
+        let until_stopped = || {
             let started = Instant::now();
             while !stop.is_set() && started.elapsed() < Duration::from_secs(60) {
                 thread::sleep(Duration::from_millis(5));
             }
-            bail!("told to stop")
+            bail!("stopped")
         };
         let end = || {
             stop.set();
@@ -252,7 +252,7 @@ mod tests {
         };
         let never = || panic!("started after the end");
         let jobs = vec![
-            Job::new(after(&[]), until_told),
+            Job::new(after(&[]), until_stopped),
             Job::new(after(&[]), end),
             Job::new(after(&[]), never),
             Job::new(after(&[0]), never),

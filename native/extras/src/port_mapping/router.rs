@@ -28,8 +28,10 @@ const DISCOVERY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 255, 2
 pub struct PortMappingOptions {
     /// The router; `None` for that of the system's default route.
     pub gateway: Option<Ipv4Addr>,
-    /// The address of UPnP searches: by default the multicast address of all devices, or with
-    /// [`gateway`](Self::gateway) port 1900 of that router.
+    /// The address of UPnP searches.
+    ///
+    /// By default it is the multicast address of all devices, or with [`gateway`](Self::gateway) port 1900 of that
+    /// router.
     pub discovery: Option<SocketAddr>,
     /// The requested lifetime of the mapping: 2 hours by default. It is renewed after half the time that the router
     /// grants.

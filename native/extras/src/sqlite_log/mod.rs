@@ -65,8 +65,9 @@ pub struct SqliteOptions {
     pub max_rows: u64,
     /// Maximum number of records that wait to be written. Default: 16,384.
     pub queue: usize,
-    /// True to keep the bytes of datagrams. They contain messages of players and, on connections that are not secure,
-    /// passwords. Default: false.
+    /// True to keep the bytes of datagrams.
+    ///
+    /// They contain messages of players and, on connections that are not secure, passwords. Default: false.
     pub keep_bytes: bool,
 }
 

@@ -106,7 +106,9 @@ impl Connection {
         core::ptr::eq(self.shared(), shared)
     }
 
-    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
+    /// Waits for the next message.
+    ///
+    /// Returns `None` once the connection has ended and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
         self.shared().receive_queue.lock().await.recv().await.map(message)

@@ -180,8 +180,9 @@ impl Endpoint {
         Ok(start(stream, opened, &state.options, ()))
     }
 
-    /// Waits for the next incoming connection. Returns `None` once the endpoint is closed. If the future is dropped
-    /// earlier, no connection is lost.
+    /// Waits for the next incoming connection.
+    ///
+    /// Returns `None` once the endpoint is closed. If the future is dropped earlier, no connection is lost.
     pub async fn accept(&self) -> Option<Connection> {
         let mut accepted = self.handles.accepted.lock().await;
         tokio::select! {
@@ -267,7 +268,9 @@ pub struct Broadcast {
 
 impl Endpoint {
     /// Sends a message to every open connection of this endpoint like [`Connection::try_send`], and skips those without
-    /// room. It bypasses the plugins of a [`PluginConnection`](super::PluginConnection).
+    /// room.
+    ///
+    /// It bypasses the plugins of a [`PluginConnection`](super::PluginConnection).
     ///
     /// ```
     /// use rakwire_native::Delivery;

@@ -44,37 +44,42 @@ impl Framing {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Maximum number of incoming connections, including those in the TLS handshake and those that wait for
-    /// [`accept`](super::Endpoint::accept).
+    /// Maximum number of incoming connections.
     ///
-    /// Further ones are closed at once and counted as [`refused`](super::EndpointStats::refused). With 0 the endpoint
-    /// does not listen.
+    /// It includes those in the TLS handshake and those that wait for [`accept`](super::Endpoint::accept). Further ones
+    /// are closed at once and counted as [`refused`](super::EndpointStats::refused). With 0 the endpoint does not
+    /// listen.
     pub max_incoming: usize,
-    /// Maximum number of incoming connections per IPv4 address or 64-bit IPv6 prefix, as over UDP
-    /// ([`Config::max_per_address`](rakwire::raknet::Config::max_per_address)).
+    /// Maximum number of incoming connections per IPv4 address or 64-bit IPv6 prefix.
     ///
-    /// Further ones are closed at once and counted as [`refused_by_address`](super::EndpointStats::refused_by_address).
-    /// IPv4-mapped IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at
-    /// most 49,152; no limit below 16 places. 0 counts as 1; 65,535 means no limit, for servers behind a proxy.
-    /// Addresses that are not routed on the Internet (loopback, private, link-local and unique local ones) are not
-    /// limited.
+    /// It corresponds to [`Config::max_per_address`](rakwire::raknet::Config::max_per_address) over UDP. Further ones
+    /// are closed at once and counted as [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4-mapped
+    /// IPv6 addresses count as IPv4. Default: three quarters of [`max_incoming`](Self::max_incoming), at most 49,152;
+    /// no limit below 16 places. 0 counts as 1; 65,535 means no limit, for servers behind a proxy. Addresses that are
+    /// not routed on the Internet (loopback, private, link-local and unique local ones) are not limited.
     pub max_per_address: Option<u16>,
-    /// The same per network (24 bits of IPv4, 48 of IPv6); further connections are counted as
-    /// [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven eighths of
-    /// [`max_incoming`](Self::max_incoming), at most 57,344.
+    /// Maximum number of incoming connections per network (24 bits of IPv4, 48 of IPv6).
+    ///
+    /// Further ones are counted as [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven
+    /// eighths of [`max_incoming`](Self::max_incoming), at most 57,344.
     pub max_per_network: Option<u16>,
-    /// Maximum message length in bytes, in both directions: 1 MiB by default. A peer that announces a longer message is
-    /// disconnected. Memory for a message is allocated as its bytes arrive.
+    /// Maximum message length in bytes, in both directions: 1 MiB by default.
+    ///
+    /// A peer that announces a longer message is disconnected. Memory for a message is allocated as its bytes arrive.
     pub max_message: u32,
-    /// Size of the send queue of each connection in bytes; every message is charged 64 bytes more. 2 MiB by default,
-    /// and never less than one message of [`max_message`](Self::max_message).
+    /// Size of the send queue of each connection in bytes; every message is charged 64 bytes more.
+    ///
+    /// 2 MiB by default, and never less than one message of [`max_message`](Self::max_message).
     pub send_queue: usize,
-    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more. While it is full,
-    /// TCP flow control stops the peer. 2 MiB by default, and never less than one message of
+    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more.
+    ///
+    /// While it is full, TCP flow control stops the peer. 2 MiB by default, and never less than one message of
     /// [`max_message`](Self::max_message).
     pub receive_queue: usize,
-    /// How long the peer may accept no data, and approximately how long its machine may be silent: the system sends
-    /// keep-alive probes to an idle peer. 10 s by default, at least 2 s.
+    /// How long the peer may accept no data.
+    ///
+    /// Its machine may be silent for about as long: the system sends keep-alive probes to an idle peer. 10 s by
+    /// default, at least 2 s.
     pub timeout: Duration,
     /// Time limit for the TLS handshake of a client. 10 s by default.
     pub handshake_timeout: Duration,
@@ -84,8 +89,9 @@ pub struct Options {
     /// Otherwise the connection ends with [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default,
     /// `Duration::MAX` for no limit.
     pub first_message_timeout: Duration,
-    /// How long [`disconnect`](super::Connection::disconnect) waits for queued messages to be sent, and for the peer to
-    /// close its side. 10 s by default.
+    /// How long [`disconnect`](super::Connection::disconnect) waits for data to be sent and for the peer to close.
+    ///
+    /// 10 s by default.
     pub close_timeout: Duration,
     /// The encoding of messages in the stream.
     pub framing: Framing,

@@ -120,8 +120,9 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         ID
     }
 
-    /// Returns the connection without its plugin, to close it, and for its counters. The plugin does not see messages
-    /// received on it.
+    /// Returns the connection without its plugin, to close it, and for its counters.
+    ///
+    /// The plugin does not see messages received on it.
     #[must_use]
     pub const fn connection(&self) -> &Connection {
         &self.connection
@@ -159,8 +160,9 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         self.connection.send(message, delivery).await
     }
 
-    /// Waits for the next message for the application, like [`Connection::recv`]. The plugin acts meanwhile. If the
-    /// future is dropped earlier, no message is lost.
+    /// Waits for the next message for the application, like [`Connection::recv`].
+    ///
+    /// The plugin acts meanwhile. If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
         loop {
             let due = self.update();

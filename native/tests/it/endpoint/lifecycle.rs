@@ -160,8 +160,8 @@ async fn impatient<P: Subject>() -> Endpoint<P> {
 
 async fn connecting_can_fail<P: Subject>() {
     let (_socket, silent) = silent_socket();
-    let nobody = impatient::<P>().await.connect(silent).await;
-    assert_eq!(nobody.err(), Some(ConnectError::Failed(P::NO_ANSWER)));
+    let failed = impatient::<P>().await.connect(silent).await;
+    assert_eq!(failed.err(), Some(ConnectError::Failed(P::NO_ANSWER)));
 
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let _first = client.connect(server.local_addr()).await.expect("a connection");

@@ -196,9 +196,9 @@ async fn failed_sends_are_all_counted_and_rarely_logged() {
     let (collector, _guard) = Collector::start();
     // Its socket is bound to loopback, so it reaches no other machine.
     let endpoint = client::<RakNet>(|_| {}).await;
-    let nobody = SocketAddr::from(([192, 0, 2, 1], 9));
+    let unreachable = SocketAddr::from(([192, 0, 2, 1], 9));
     for _ in 0..SENDS {
-        endpoint.send_out_of_band(nobody, b"hello").await.expect("the queue empties");
+        endpoint.send_out_of_band(unreachable, b"hello").await.expect("the queue empties");
     }
     until("all of them have failed", || endpoint.stats().send_failures >= SENDS as u64).await;
     let lines = collector.lines();

@@ -160,14 +160,14 @@ async fn servers_are_found_by_broadcast() {
     let (open, client) = (bind("0.0.0.0:0", 8, |_| {}).await, bind("0.0.0.0:0", 0, |_| {}).await);
     assert_eq!(open.set_advertisement(b"a game"), Ok(()));
     let port = open.local_addr().port();
-    let everybody = SocketAddr::from(([127, 255, 255, 255], port));
+    let broadcast = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));
     // A ping to one server must not consume the pong for the search.
     let search = async {
         loop {
             let second = Duration::from_millis(1_100);
             let (found, one) =
-                tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, DEADLINE));
+                tokio::join!(client.discover(broadcast, PingScope::Any, second), client.ping(here, DEADLINE));
             assert!(one.is_ok());
             let found = found.expect("an open endpoint");
             // On a busy machine its answer may come after the search.
@@ -181,10 +181,10 @@ async fn servers_are_found_by_broadcast() {
     assert_eq!((found[0].data.as_slice(), found[0].identity), (&b"a game"[..], open.guid()));
 
     let full = bind("0.0.0.0:0", 0, |_| {}).await;
-    let everybody = SocketAddr::from(([127, 255, 255, 255], full.local_addr().port()));
-    let nobody = client.discover(everybody, PingScope::OpenConnections, Duration::from_millis(300)).await;
-    assert_eq!(nobody, Ok(Vec::new()));
+    let broadcast = SocketAddr::from(([127, 255, 255, 255], full.local_addr().port()));
+    let found = client.discover(broadcast, PingScope::OpenConnections, Duration::from_millis(300)).await;
+    assert_eq!(found, Ok(Vec::new()));
     client.close().await;
-    let closed = client.discover(everybody, PingScope::Any, DEADLINE).await;
+    let closed = client.discover(broadcast, PingScope::Any, DEADLINE).await;
     assert_eq!(closed, Err(PingError::EndpointClosed));
 }

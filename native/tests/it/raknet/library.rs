@@ -181,7 +181,7 @@ async fn a_client_outlasts_a_block_after_another_version() {
         let address = block_after_another_version(server.local_addr(), usize::MAX).await;
         let options = ConnectOptions { connect_timeout: Some(connect_timeout), ..ConnectOptions::default() };
         let Some(ConnectError::Failed(failure)) = client.connect_with(address, &options).await.err() else {
-            panic!("nobody can connect");
+            panic!("no client can connect");
         };
         if failure == expected {
             return;

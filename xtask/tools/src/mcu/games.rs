@@ -49,7 +49,7 @@ impl Games<'_> {
         self.found()?;
         self.restart()?;
         self.link_loss()?;
-        self.nobody()?;
+        self.no_server()?;
         Ok(clean.max(lossy))
     }
 
@@ -129,7 +129,7 @@ impl Games<'_> {
     }
 
     /// Without a server, the player reports that and retries.
-    fn nobody(&self) -> Result<()> {
+    fn no_server(&self) -> Result<()> {
         let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
         let mut machine = self.start(&at(&deaf.local_addr()?.to_string()), &[], &[])?;
         machine.wait_for("the server does not answer")?;
@@ -153,8 +153,8 @@ impl Games<'_> {
 fn second_game(machine: Machine) -> Result<()> {
     let report = machine.succeed()?;
     let snapshots = report.number_of("session=2", "snapshots")?;
-    let is_as_told = report.says("session 1: Disconnected") && report.says("session 2: Enough");
-    if snapshots < 1.0 || !is_as_told {
+    let has_both_games = report.says("session 1: Disconnected") && report.says("session 2: Enough");
+    if snapshots < 1.0 || !has_both_games {
         bail!("the first game was not ended externally, or there was no second one");
     }
     Ok(())

@@ -201,11 +201,11 @@ impl Scenarios<'_> {
 
         let parrot = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
         let address = parrot.local_addr()?.to_string();
-        let hears = parrot.try_clone()?;
+        let echo = parrot.try_clone()?;
         thread::spawn(move || {
             let mut buffer = [0; 2_048];
-            while let Ok((length, from)) = hears.recv_from(&mut buffer) {
-                if length == 0 || hears.send_to(&buffer[..length], from).is_err() {
+            while let Ok((length, from)) = echo.recv_from(&mut buffer) {
+                if length == 0 || echo.send_to(&buffer[..length], from).is_err() {
                     return;
                 }
             }

@@ -24,7 +24,7 @@ const CHECKSUMS: &str = "SHA256SUMS";
 /// Files that an archive contains besides the programs.
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
 /// The program run by a project with the npm package.
-const HEAR: &str = include_str!("hear.mjs");
+const PLAYER: &str = include_str!("hear.mjs");
 /// Files of a project of `create-rakwire` besides its manifest.
 const PROJECT: [&str; 4] = ["index.html", "tsconfig.json", "src/main.ts", "src/net.ts"];
 /// The WebSocket module that such a project needs on Node 20.
@@ -131,7 +131,7 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
         "npx --yes --package ./create-rakwire-{version}.tgz create-rakwire my-game --package rakwire-{version}.tgz"
     );
     fs::write(trial.0.join("package.json"), "{ \"private\": true }\n")?;
-    fs::write(trial.0.join("hear.mjs"), HEAR)?;
+    fs::write(trial.0.join("hear.mjs"), PLAYER)?;
     let done = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).with(|command| {
         command.current_dir(&trial.0);
     });
@@ -151,14 +151,14 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     let arguments = ["--listen", "127.0.0.1:0", "--target", &target];
     let mut relay = Service::start(shell, "relay", &trial.0.join("rakwire-relay"), &arguments)?;
     let address = format!("{}/ws", relay.address.replacen("http", "ws", 1));
-    let heard = shell.cmd("node", ["hear.mjs", &address]).limit(LIMIT).with(|command| {
+    let received = shell.cmd("node", ["hear.mjs", &address]).limit(LIMIT).with(|command| {
         command.current_dir(&trial.0);
     });
-    let heard = heard.output()?;
+    let received = received.output()?;
     server.check()?;
     relay.check()?;
-    if heard.stdout.trim() != "echo of 4 bytes" {
-        bail!("a player with the files of the release received {:?}", heard.stdout);
+    if received.stdout.trim() != "echo of 4 bytes" {
+        bail!("a player with the files of the release received {:?}", received.stdout);
     }
     Ok(())
 }
