@@ -359,7 +359,7 @@ mod tests {
     const NOW: Instant = Instant::ZERO;
 
     #[test]
-    fn a_trusted_proxy_names_the_client_of_its_path() {
+    fn a_trusted_proxy_sets_the_client_address_of_its_path() {
         let mut proxies = proxies();
         let (path, client) = (address("10.0.0.1:5000"), address("192.0.2.1:7"));
         let datagram = proxied(client, b"first");

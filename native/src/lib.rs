@@ -41,7 +41,7 @@
 //!   names.
 //! - `tracing`: endpoints and connections have spans, and events for their outcome.
 //! - `ring`: secure connections encrypt datagrams with the cipher of the crate `ring`, which is several times as fast:
-//!   `RingCipher`. `docs/secure.md` lists the key material that it does not erase.
+//!   `RingCipher`. `docs/secure.md` describes the key material that it does not erase.
 //! - `key-log`: `KeyLogFile` writes the keys of secure connections to a file, to decrypt captures of them.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack, Unpack)]` of the [`codec`]s.
 //!

@@ -24,8 +24,8 @@ impl Options<RakNet> {
     /// Returns the keys and state of the endpoint for secure connections, created from the system's random bytes by the
     /// first call.
     ///
-    /// A server sets its key in it, and a client with an identity sets that. A client without an identity only has to
-    /// call this method.
+    /// A server sets its key in the result, and a client with an identity sets that identity. A client without one only
+    /// has to call this method.
     ///
     /// # Errors
     /// Returns an error if the system provides no random bytes.

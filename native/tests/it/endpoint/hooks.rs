@@ -86,13 +86,13 @@ async fn a_hook_filters_both_ways<P: Subject>() {
 /// Drops the messages of one connection, and counts them.
 #[derive(Default)]
 pub(super) struct Muted {
-    pub(super) who: Option<ConnectionId>,
+    pub(super) id: Option<ConnectionId>,
     pub(super) dropped: usize,
 }
 
 impl<P: Protocol> Hook<P> for Muted {
     fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
-        let is_muted = matches!(event, Event::Message { id, .. } if Some(*id) == self.who);
+        let is_muted = matches!(event, Event::Message { id, .. } if Some(*id) == self.id);
         if is_muted {
             self.dropped += 1;
             Verdict::Drop
@@ -110,10 +110,10 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     let (here, there) = join(&client, &server).await;
     here.send(b"\x90one", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, b"\x90one");
-    muted.with(|muted| muted.who = Some(there.id()));
+    muted.with(|muted| muted.id = Some(there.id()));
     here.send(b"\x90two", P::RELIABLE).await.expect("an open connection");
     until("a dropped message", || muted.with(|muted| muted.dropped == 1)).await;
-    muted.with(|muted| muted.who = None);
+    muted.with(|muted| muted.id = None);
     here.send(b"\x90three", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, b"\x90three");
 }

@@ -75,7 +75,7 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
     let find_place = async {
         loop {
             if let Ok(connection) = late.connect(address).await
-                && is_let_in(&connection).await
+                && is_admitted(&connection).await
             {
                 return connection;
             }
@@ -88,12 +88,12 @@ async fn the_shards_together_admit_at_most_max_incoming<P: Subject>() {
 
 /// Returns true if the client's messages are acknowledged: its connection may have opened before the server refuses it
 /// for lack of a slot.
-async fn is_let_in<P: Subject>(connection: &Connection<P>) -> bool {
+async fn is_admitted<P: Subject>(connection: &Connection<P>) -> bool {
     if connection.send(&message(10, 0), P::RELIABLE).await.is_err() {
         return false;
     }
     let is_waiting = || connection.stats().is_some_and(|stats| P::is_waiting(&stats));
-    until("it is let in or not", || !is_waiting() || connection.closed_reason().is_some()).await;
+    until("it is admitted or refused", || !is_waiting() || connection.closed_reason().is_some()).await;
     connection.closed_reason().is_none()
 }
 
@@ -124,15 +124,15 @@ async fn the_application_decides_about_clients_of_each_shard<P: Subject>() {
         if number % 2 == 0 {
             welcome.lock().expect("no panic").insert(client.local_addr());
         }
-        let is_let_in = number % 2 == 0 && number < CLIENTS;
+        let is_admitted = number % 2 == 0 && number < CLIENTS;
         match client.connect(address).await {
-            Ok(connection) if is_let_in => {
+            Ok(connection) if is_admitted => {
                 clients.push((client, connection));
-                until("it is let in", || count() == clients.len()).await;
+                until("it is admitted", || count() == clients.len()).await;
             }
             // A Game Protocol client learns of it later.
             Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
-            Err(error) => assert!(!is_let_in, "client {number}: {error}"),
+            Err(error) => assert!(!is_admitted, "client {number}: {error}"),
         }
     }
     assert_eq!(clients.len(), usize::from(CLIENTS / 2));
@@ -178,7 +178,7 @@ async fn a_hook_of_all_shards_distinguishes_their_connections<P: Subject>() {
     let ids: HashSet<_> = joined.iter().map(|(_, (_, _, there))| there.id()).collect();
     assert_eq!(ids.len(), usize::from(CLIENTS), "{ids:?}");
     let (_, (_, mute, there)) = &joined[0];
-    muted.with(|muted| muted.who = Some(there.id()));
+    muted.with(|muted| muted.id = Some(there.id()));
     mute.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     for (_, (_, here, there)) in &joined[1..] {
         here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");

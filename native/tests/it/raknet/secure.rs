@@ -66,8 +66,8 @@ async fn messages_pass_and_each_side_knows_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_data_of_an_identity_comes_with_it() {
     let (server, client, key) = (server(|_| {}).await, client(None).await, client_key());
-    let nobodys = ConnectOptions { identity_data: b"blue", ..pinned() };
-    let refused = client.connect_with(server.local_addr(), &nobodys).await.err();
+    let without_identity = ConnectOptions { identity_data: b"blue", ..pinned() };
+    let refused = client.connect_with(server.local_addr(), &without_identity).await.err();
     assert_eq!(refused, Some(ConnectError::InvalidIdentityData));
     let options = ConnectOptions { identity: Some(&key), identity_data: b"blue", ..pinned() };
     let (here, there) = tokio::join!(client.connect_with(server.local_addr(), &options), server.accept());
