@@ -45,18 +45,16 @@ pub struct Options<P: Protocol> {
     /// of their own, which [`recv`](super::Connection::recv) returns. Blocks use regular pages, and on Linux huge pages
     /// of 2 MiB beyond the first 2 MiB if `/sys/kernel/mm/transparent_hugepage/enabled` permits it.
     pub capacity: Capacity,
-    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more. The default is 8
-    /// MiB.
+    /// Size of the receive queue of each connection in bytes; every message is charged 64 bytes more.
     ///
-    /// A full queue pauses its connection: datagrams with messages are dropped until the application has read half of
-    /// the queue. The peer resends reliable messages; unreliable ones are lost. Other connections are not affected. One
-    /// datagram can complete several messages, so a queue can exceed its size by up to half of the memory in
-    /// `capacity`.
+    /// The default is 8 MiB. A full queue pauses its connection: datagrams with messages are dropped until the
+    /// application has read half of the queue. The peer resends reliable messages; unreliable ones are lost. Other
+    /// connections are not affected. One datagram can complete several messages, so a queue can exceed its size by up
+    /// to half of the memory in `capacity`.
     pub receive_queue: usize,
-    /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept); further ones are closed at
-    /// once.
+    /// Maximum number of connections that wait for [`accept`](super::Endpoint::accept).
     ///
-    /// The default is 1,024.
+    /// Further ones are closed at once. The default is 1,024.
     pub backlog: usize,
     /// True if the application decides about each client that requests a connection.
     ///
