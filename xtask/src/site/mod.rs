@@ -36,9 +36,9 @@ const FRONT_PAGE: &str = "\
 <a href=\"docs/introduction.html\">The book of rakwire</a>
 </html>
 ";
-/// The libraries that programs use, except the one for browsers.
-const LIBRARIES: [&str; 5] =
-    ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-plugins", "rakwire-embassy"];
+/// The libraries that programs use, apart from the one for browsers.
+const LIBRARIES: [&str; 6] =
+    ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-extras", "rakwire-plugins", "rakwire-embassy"];
 
 /// Builds the site and checks its links. The needs must be met.
 pub fn build(shell: &Shell) -> Result<()> {
@@ -69,7 +69,7 @@ fn check_links(shell: &Shell, site: &Path) -> Result<()> {
 fn book(shell: &Shell, site: &Path) -> Result<()> {
     let folder = shell.path(BOOK);
     remove(&folder)?;
-    let book = Book::new(&shell.read(CONTENTS)?, &tracked::files(shell)?, |path| shell.read(path))?;
+    let book = sources(shell)?;
     write(&folder.join("src/SUMMARY.md"), &book.contents)?;
     for page in &book.pages {
         let (text, files) = book.linked(page)?;
@@ -86,7 +86,11 @@ fn book(shell: &Shell, site: &Path) -> Result<()> {
     write(&site.join("index.html"), FRONT_PAGE)
 }
 
-/// Builds the references of the Rust libraries; the one for browsers is built for its own target.
+fn sources(shell: &Shell) -> Result<Book> {
+    Book::new(&shell.read(CONTENTS)?, &tracked::files(shell)?, |path| shell.read(path))
+}
+
+/// Builds the references of the Rust libraries; that of the one for browsers is built for browsers.
 fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
     let target = artifacts::target_dir(shell)?;
     let packages = LIBRARIES.iter().flat_map(|library| ["-p", library]);
@@ -138,4 +142,35 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_links_of_all_pages_hold() {
+        let book = sources(&Shell::new().unwrap()).unwrap();
+        let problems = book.pages.iter().filter_map(|page| book.linked(page).err());
+        let problems: Vec<_> = problems.map(|problem| format!("{problem:#}")).collect();
+        assert!(problems.is_empty(), "{problems:#?}");
+    }
+
+    /// `rakwire-udp` is a part of others, and `rakwire-relay` and `rakwire-cli` are programs.
+    #[test]
+    fn every_published_package_has_a_page_and_every_library_a_reference() {
+        let shell = Shell::new().unwrap();
+        let (contents, api) = (shell.read(CONTENTS).unwrap(), shell.read("docs/api.md").unwrap());
+        for file in tracked::files(&shell).unwrap().iter().filter(|file| file.ends_with("Cargo.toml")) {
+            let (manifest, folder) = (shell.read(file).unwrap(), file.trim_end_matches("Cargo.toml"));
+            let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+            let Some(name) = name.filter(|_| !manifest.contains("publish = false")) else { continue };
+            let is_part = name == "rakwire-udp";
+            assert!(is_part || contents.contains(&format!("](../{folder}README.md)")), "no page: {name}");
+            if !is_part && !["rakwire-relay", "rakwire-cli"].contains(&name) {
+                assert!(api.contains(&format!("`cargo doc -p {name} ")), "not in docs/api.md: {name}");
+                assert!(LIBRARIES.contains(&name) || name == "rakwire-wasm", "no reference: {name}");
+            }
+        }
+    }
 }
