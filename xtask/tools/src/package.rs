@@ -7,13 +7,37 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
+use toml::Table;
 
 use xtask::artifacts;
 use xtask::shell::Shell;
+use xtask::tracked;
 
 /// Files that every package needs besides its code.
 const REQUIRED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
-/// Maximum size of a package in bytes. The largest has 600 KB, most of them tests and recorded packets.
+/// The manifest, and files that cargo adds.
+const OF_CARGO: [&str; 4] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig"];
+/// The folders of packages with the endings of their files, by the beginning of a package's name.
+const FOLDERS: [(&str, &str, &[&str]); 13] = [
+    ("", "src/", &[".rs"]),
+    ("", "examples/", &[".rs"]),
+    ("", "tests/", &[".rs"]),
+    ("", "tests/documents/", &[".md"]),
+    ("", "tests/vectors/", &[".json"]),
+    ("", "tests/proptest-regressions/", &[".txt"]),
+    ("rakwire-cli", "tests/it/", &[".sh"]),
+    ("rakwire-extras", "src/sqlite_log/", &[".sql"]),
+    ("rakwire-native", "tests/README.md", &[""]),
+    ("rakwire-relay", "examples/", &[".mjs"]),
+    (
+        "rakwire-relay",
+        "packaging/",
+        &[".cfg", ".conf", ".json", ".service", ".socket", ".toml", ".yml", "file"],
+    ),
+    ("rakwire-relay", "packaging/debian/", &["conffiles", "control", "postinst", "postrm", "prerm"]),
+    ("rakwire-wasm", "src/npm/texts/", &[".txt"]),
+];
+/// How large the file of a package may be in bytes. The largest has 600 KB, most of them tests and recorded packets.
 const LARGEST: u64 = 700_000;
 /// The path of a clone in the documents, relative to a user's project.
 const CLONE: &str = "../rakwire/";
@@ -76,6 +100,9 @@ impl Published {
                 self.name
             );
         }
+        if let Some(word) = self.keywords.iter().find(|word| !is_keyword(word)) {
+            bail!("the registry refuses the keyword {word:?} of {}", self.name);
+        }
         let hosted = self.metadata.as_ref().and_then(|metadata| metadata.pointer("/docs/rs/all-features"));
         if self.has_library() && hosted != Some(&Value::Bool(true)) {
             bail!("[package.metadata.docs.rs] of {} has no `all-features = true`", self.name);
@@ -83,9 +110,26 @@ impl Published {
         Ok(())
     }
 
+    /// A file that neither this package nor cargo needs there.
+    fn unexpected<'l>(&self, listed: &'l str) -> Option<&'l str> {
+        listed.lines().find(|file| {
+            let fits = |(name, folder, endings): &(&str, &str, &[&str])| {
+                let is_there = self.name.starts_with(name) && file.starts_with(folder);
+                is_there && endings.iter().any(|ending| file.ends_with(ending))
+            };
+            !REQUIRED.contains(file) && !OF_CARGO.contains(file) && !FOLDERS.iter().any(fits)
+        })
+    }
+
     fn has_target(&self, kind: &str) -> bool {
         self.targets.iter().flat_map(|target| &target.kind).any(|found| found == kind)
     }
+}
+
+/// Whether the registry takes a keyword: 20 characters of ASCII at most, of which the first is a letter or a digit.
+fn is_keyword(word: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "_-+".contains(c);
+    word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_alphanumeric()) && word.chars().all(is_inner)
 }
 
 /// The stage of `cargo xtask ci`.
@@ -120,6 +164,17 @@ pub(crate) fn published(shell: &Shell) -> Result<Vec<Published>> {
 /// so that the dependencies are already compiled.
 fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf> {
     packages.iter().try_for_each(Published::check_manifest)?;
+    for package in packages {
+        let args = ["package", "--list", "--allow-dirty", "--package", &package.name];
+        let listed = shell.cmd("cargo", args).output()?;
+        if !listed.status.success() {
+            bail!("cargo lists no files of {}", package.name);
+        }
+        if let Some(file) = package.unexpected(&listed.stdout) {
+            bail!("the package of {} would have {file}: exclude it, or add it to FOLDERS", package.name);
+        }
+    }
+    check_documents(shell, packages)?;
     let names = packages.iter().flat_map(|package| ["--package", package.name.as_str()]);
     let dirty = (tree == Tree::Any).then_some("--allow-dirty");
     shell.cmd("cargo", ["package", "--quiet", "--no-verify"].into_iter().chain(dirty).chain(names)).run()?;
@@ -146,6 +201,60 @@ fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf
         follow_readme(shell, &folder, user, packages)?;
     }
     Ok(folder)
+}
+
+/// Checks what the documents say to install: the crates of their lines for a manifest, and the packed files of npm.
+fn check_documents(shell: &Shell, packages: &[Published]) -> Result<()> {
+    let root = shell.path(".").canonicalize()?;
+    let crates: Vec<_> = packages
+        .iter()
+        .map(|package| (&*package.name, &*package.version, package.folder(&root).unwrap_or_default()))
+        .collect();
+    let manifest: Value = serde_json::from_str(&shell.read("wasm/package.json")?)?;
+    let npm = manifest["version"].as_str().context("wasm/package.json has no version")?;
+    let mut wrong = Vec::new();
+    for document in tracked::files(shell)?.iter().filter(|file| file.ends_with(".md")) {
+        let found = installs(&shell.read(document)?, &crates, npm);
+        wrong.extend(found.into_iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
+    }
+    if !wrong.is_empty() {
+        bail!("documents install what does not exist:\n  {}", wrong.join("\n  "));
+    }
+    Ok(())
+}
+
+/// The lines of a document that install a crate or a packed file that there is not. A crate has a name, a version and a folder.
+fn installs(text: &str, crates: &[(&str, &str, &str)], npm: &str) -> Vec<(usize, String)> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    let mut wrong = Vec::new();
+    let mut in_manifest = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().starts_with("```") {
+            in_manifest = line.trim() == "```toml";
+        }
+        for file in line.split(|c| !is_name(c)).filter_map(|word| word.strip_suffix(".tgz")) {
+            let version = file.strip_prefix("create-").unwrap_or(file).strip_prefix("rakwire-");
+            if version.is_some_and(|version| version != npm && version != "VERSION") {
+                wrong.push((number, format!("{file}.tgz is not of version {npm}")));
+            }
+        }
+        let is_ours = in_manifest && line.starts_with("rakwire");
+        let Some(table) = is_ours.then(|| line.parse::<Table>().ok()).flatten() else { continue };
+        for (name, value) in table {
+            let known = crates.iter().find(|known| known.0 == name);
+            let text = |key| value.get(key).and_then(|text| text.as_str());
+            let version = value.as_str().or_else(|| text("version"));
+            let is_right = known.is_some_and(|(_, newest, folder)| {
+                let path = text("path").map(|path| path.strip_prefix(CLONE));
+                path.is_none_or(|path| path == Some(folder))
+                    && version.is_none_or(|version| format!("{newest}.").starts_with(&format!("{version}.")))
+            });
+            if !is_right {
+                wrong.push((number, format!("no {name} has this path and version")));
+            }
+        }
+    }
+    wrong
 }
 
 fn unpack(shell: &Shell, package: &Published, files: &Path, folder: &Path) -> Result<()> {
@@ -253,6 +362,50 @@ fn write(path: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn package(name: &str, keywords: &[&str]) -> Published {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "version": "0.1.0", "manifest_path": "/x/Cargo.toml", "publish": null, "targets": [],
+            "description": "a", "keywords": keywords, "categories": ["embedded"], "metadata": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn keywords_that_the_registry_refuses_are_found() {
+        let is_taken = |keywords: &[&str]| package("rakwire", keywords).check_manifest().is_ok();
+        assert!(is_taken(&["no_std", "2d", "c++", "twenty-characters-ok"]));
+        let bad: [&[&str]; 6] =
+            [&[], &["a"; 6], &["two words"], &["-a"], &["\u{e9}"], &["twenty-one-characters"]];
+        for keywords in bad {
+            assert!(!is_taken(keywords), "{keywords:?}");
+        }
+    }
+
+    #[test]
+    fn stray_files_of_a_package_are_found() {
+        let good = "Cargo.toml\nCargo.toml.orig\nLICENSE-MIT\nsrc/a/b.rs\ntests/vectors/a.json";
+        assert_eq!(package("rakwire", &[]).unexpected(good), None);
+        assert_eq!(package("rakwire-relay", &[]).unexpected("packaging/relay.toml"), None);
+        for stray in ["notes.md", "src/key.pem", "packaging/relay.toml", "corpus/a.rs", "tests/it/a.sh"] {
+            assert_eq!(package("rakwire", &[]).unexpected(&format!("{good}\n{stray}")), Some(stray));
+        }
+    }
+
+    #[test]
+    fn documents_install_crates_and_files_that_exist() {
+        let problems = |text: &str| {
+            let crates = [("rakwire", "0.2.1", "core"), ("rakwire-native", "0.2.1", "native")];
+            let found = installs(text, &crates, "0.2.1");
+            found.into_iter().map(|(line, _)| line).collect::<Vec<_>>()
+        };
+        let good = "npm install ../rakwire-0.2.1.tgz, rakwire-VERSION.tgz\n```toml\nrakwire = { path = \"../rakwire/core\" }\n\
+                    rakwire-native = \"0.2\"\nother = \"9\"\n```\nrakwire = \"9\"\n";
+        assert_eq!(problems(good), [0; 0]);
+        let bad = "npx ./create-rakwire-0.2.0.tgz\n```toml\nrakwire = { path = \"../rakwire/native\" }\nrakwire = \"0.3\"\n\
+                   rakwire-gone = { path = \"../rakwire/core\" }\nrakwire = { version = \"0.1\", features = [] }\n```";
+        assert_eq!(problems(bad), [1, 3, 4, 5, 6]);
+    }
 
     #[test]
     fn examples_become_programs() {
