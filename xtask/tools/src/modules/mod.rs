@@ -232,7 +232,24 @@ mod tests {
     }
 
     #[test]
-    fn re_exports_lead_to_the_defining_file() {
+    fn a_file_is_declared_by_its_own_parent() {
+        let files = [
+            ("src/a.rs", "#[cfg(test)] mod tests;\n#[path = \"c/d.rs\"] mod e;"),
+            ("src/a/tests.rs", ""),
+            ("src/b/mod.rs", "mod inner { mod f; }\n#[path = \"../c/g.rs\"] mod g;"),
+            ("src/b/inner/f.rs", ""),
+            ("src/b/tests.rs", ""),
+            ("src/c.rs", ""),
+            ("src/c/d.rs", ""),
+            ("src/c/g.rs", ""),
+        ];
+        let tree = tree(&files);
+        let undeclared: Vec<_> = tree.undeclared().map(|file| file.path.as_str()).collect();
+        assert_eq!(undeclared, ["src/b/tests.rs"]);
+    }
+
+    #[test]
+    fn re_exports_lead_to_the_file_that_defines() {
         let parent = "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\n\
              pub struct Own;\nimpl Own { const LIMIT: u8 = 1; }";
         let files = [

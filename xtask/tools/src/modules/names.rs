@@ -18,7 +18,7 @@ pub(super) struct Import {
 /// A module with its own file.
 pub(super) struct Declared {
     pub(super) name: String,
-    /// The name of the file without its extension, from `#[path = "…"]`.
+    /// The path of the file without its ending, from `#[path = "…"]`.
     pub(super) stem: Option<String>,
     /// True if it is compiled only for tests.
     pub(super) is_test: bool,
@@ -205,12 +205,11 @@ fn is_for_tests(attribute: &Group) -> bool {
     is_one(&text) || text.starts_with("cfg(") && all.split(',').any(is_one)
 }
 
-/// Returns the name of the file in `#[path = "…"]`, without folders and extension.
+/// The path of the file in `#[path = "…"]`, without its ending.
 fn stem_of_path(attribute: &Group) -> Option<String> {
     let text = attribute.stream().to_string().replace(' ', "");
     let path = text.strip_prefix("path=\"")?.strip_suffix("\"")?;
-    let file = path.trim_end_matches(".rs").trim_end_matches("/mod");
-    file.rsplit('/').next().map(str::to_owned)
+    Some(path.trim_end_matches(".rs").trim_end_matches("/mod").to_owned())
 }
 
 /// Returns true if the tokens before a `use` make it public.

@@ -22,8 +22,8 @@ pub(super) struct Tree {
     modules: BTreeMap<ModulePath, (FileId, Names)>,
     /// The modules with files for tests.
     tests: Vec<ModulePath>,
-    /// The names of all modules with files.
-    declared: BTreeSet<String>,
+    /// All modules with files, as their parents declare them.
+    declared: BTreeSet<ModulePath>,
 }
 
 /// A source file: the body of one module, which may contain inline modules.
@@ -75,12 +75,22 @@ impl Tree {
     fn add(&mut self, path: ModulePath, file: FileId, mut names: Names) {
         let below = |name: &String| [&path[..], slice::from_ref(name)].concat();
         for module in &names.files {
-            self.declared.insert(module.stem.as_ref().unwrap_or(&module.name).clone());
-            if module.is_test {
+            let mut declared = below(&module.name);
+            if let Some(stem) = &module.stem {
                 // A path is relative to the folder of this file.
-                let beside = |stem| [&self.folder_of(file, &path)[..], slice::from_ref(stem)].concat();
-                self.tests.push(module.stem.as_ref().map_or_else(|| below(&module.name), beside));
+                declared = self.folder_of(file, &path);
+                for part in stem.split('/') {
+                    if part == ".." {
+                        declared.pop();
+                    } else {
+                        declared.push(part.to_owned());
+                    }
+                }
             }
+            if module.is_test {
+                self.tests.push(declared.clone());
+            }
+            self.declared.insert(declared);
         }
         for (name, inner) in std::mem::take(&mut names.inner) {
             self.add(below(&name), file, inner);
@@ -98,7 +108,7 @@ impl Tree {
     /// Returns the files that no module declares, so that they are never compiled.
     pub(super) fn undeclared(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
-            !file.is_program && file.module.last().is_some_and(|name| !self.declared.contains(name))
+            !file.is_program && !file.module.is_empty() && !self.declared.contains(&file.module)
         })
     }
 
