@@ -3,6 +3,9 @@
 
 use std::collections::BTreeSet;
 
+/// Macros that make a test of each name which they begin an item with, by their beginnings and ends.
+const MAKERS: [(&str, char); 2] = [("by_both_protocols!(", ')'), ("\ncases! {", '}')];
+
 /// The Rust files with tests.
 #[derive(Default)]
 pub(super) struct TestIndex(Vec<File>);
@@ -16,15 +19,15 @@ struct File {
 impl TestIndex {
     /// Adds a Rust file, if it has tests.
     pub(super) fn add(&mut self, path: &str, text: &str) {
-        // A macro of a file can generate tests from functions without an attribute, so all functions are indexed.
-        if !text.contains("test]") && !text.contains("test(") && !path.contains("/tests/") {
+        let functions = tests(text);
+        if functions.is_empty() {
             return;
         }
         let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let behind =
             |word| words.windows(2).filter(move |pair| pair[0] == word).map(|pair| pair[1].to_owned());
         let modules = module_of(path).into_iter().chain(behind("mod")).collect();
-        self.0.push(File { modules, functions: behind("fn").collect() });
+        self.0.push(File { modules, functions });
     }
 
     /// Returns true if there is a function of this name, optionally after some of its modules, or a module.
@@ -106,7 +109,34 @@ impl File {
     }
 }
 
-/// Returns the folders and the module of a file.
+/// The tests of a file: functions below an attribute of tests, and the names that a macro of `MAKERS` has.
+fn tests(text: &str) -> BTreeSet<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = BTreeSet::new();
+    let mut is_test = false;
+    // Each part has one attribute, and the item behind it unless another attribute follows.
+    for part in text.split("#[").skip(1) {
+        let path = part.split(|c: char| !is_word(c) && c != ':').next().unwrap_or_default();
+        is_test |= path.rsplit(':').next().is_some_and(|last| last.contains("test"));
+        let item = part.lines().skip_while(|line| !line.contains(']')).find(|line| line.contains("fn "));
+        let name = item.and_then(|line| line.split("fn ").nth(1)?.split(|c| !is_word(c)).next());
+        if let Some(name) = name {
+            if is_test {
+                found.insert(name.to_owned());
+            }
+            is_test = false;
+        }
+    }
+    for (begin, end) in MAKERS {
+        for body in text.split(begin).skip(1).filter_map(|rest| rest.split(end).next()) {
+            let names = body.split([',', ';']).map(|item| item.split(':').next().unwrap_or(item).trim());
+            found.extend(names.filter(|name| name.chars().all(is_word)).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The folders and the module of a file.
 fn module_of(path: &str) -> Vec<String> {
     let path = path.trim_end_matches('/').trim_end_matches(".rs");
     let outer = ["/mod", "/main", "/lib"].iter().find_map(|end| path.strip_suffix(end));
@@ -175,7 +205,34 @@ mod tests {
     }
 
     #[test]
-    fn tests_cited_by_documents_must_exist() {
+    fn a_helper_beside_tests_is_no_test() {
+        let text = "\
+#[tokio::test(flavor = \"multi_thread\")]
+#[cfg(unix)]
+async fn one() {}
+fn helper() {}
+#[cfg(test)]
+mod tests {
+    fn other_helper() {}
+    proptest! {
+        #[test]
+        fn two(x in 0..1) {}
+    }
+}
+by_both_protocols!(three, four,);
+fn three<P>() {}
+fn five<P>() {}
+cases! {
+    six: action(\"a\", 6);
+}
+";
+        let found = tests(text);
+        let named: Vec<_> = found.iter().filter(|name| !name.is_empty()).collect();
+        assert_eq!(named, ["four", "one", "six", "three", "two"]);
+    }
+
+    #[test]
+    fn tests_that_documents_name_must_exist() {
         let text = "\
 | what | test |
 |---|---|
