@@ -1,5 +1,4 @@
-//! State that is shared by all connections of a relay, with what pages are told of its transports, and the list of servers as it was
-//! written last.
+//! State shared by all connections of a relay, the transports announced to pages, and the cached list of servers.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -28,74 +27,75 @@ use crate::reload::{FrontTarget, Reloader};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
-/// How the connection of a client that comes back arrives at its flow.
+/// Carries the connection of a returning client to its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
 
-/// Connections of banned addresses that are told so each second, whatever addresses they are: few enough that their handshakes
+/// Connections of banned addresses that are notified each second, over all addresses. Few enough that their handshakes
 /// cost a flooded relay nothing.
 const BANS_TOLD: Rate =
     Rate { datagrams: const { NonZeroUsize::new(8).expect("8 is not zero") }, bytes: NonZeroUsize::MAX };
 
-/// State that is shared by all connections of a relay.
+/// State shared by all connections of a relay.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) admission: Arc<Admission>,
-    /// The limits at the start, for what does not change with a reload.
+    /// The limits at the start, used for settings that do not change with a reload.
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
     /// How the addresses of clients are logged.
     pub(crate) addresses: AddressLog,
     pub(crate) tls: Option<Arc<Tls>>,
     has_proxy_headers: bool,
-    /// The UDP port that pages are told, if it is not the one of the relay.
+    /// The UDP port announced to pages, if it differs from the port of the relay.
     pub(super) public_udp_port: Option<NonZeroU16>,
     resumable: Mutex<ResumeTable<Arc<Connections>>>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
-    /// How long a shutdown waits for clients. A reload that lasts does not delay a shutdown.
+    /// How long a shutdown waits for clients. A running reload does not delay a shutdown.
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
-    /// Cancelled when no more clients are accepted.
+    /// Cancelled when the relay stops accepting clients.
     pub(crate) drain: CancellationToken,
-    /// When flows end, once no more clients are accepted and if the others have time.
+    /// When flows end during a drain that gives them time.
     pub(super) drain_until: OnceLock<Instant>,
-    /// Cancelled when flows end.
+    /// Cancelled when all flows must end.
     pub(crate) stop: CancellationToken,
-    /// The WebSockets that a shutdown waits for.
+    /// The WebSocket sessions that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
-    /// The counters of the front, all zero if there is none.
+    /// The counters of the front; all zero without a front.
     pub(crate) front_counters: Arc<FrontCounters>,
-    /// What is behind the front, if there is one.
+    /// The target behind the front, if there is a front.
     pub(crate) front: OnceLock<FrontTarget>,
-    /// The data channels, if there are any.
+    /// The data channels, if they are served.
     pub(crate) webrtc: OnceLock<AnnouncedWebRtc>,
-    /// The counters of the data channels, all zero if there are none.
+    /// The counters of the data channels; all zero without data channels.
     pub(crate) webrtc_counters: Arc<WebRtcCounters>,
-    /// Which part has ended that should go on.
+    /// The name of a task that ended unexpectedly.
     failure: OnceLock<&'static str>,
     /// WebTransport, if it is served.
     pub(crate) webtransport: OnceLock<Announced>,
-    /// What reloads this relay, once there is something.
+    /// Reloads this relay; set once reloading is possible.
     pub(crate) reloader: OnceLock<Reloader>,
-    /// The list of servers as it was written last.
+    /// The cached list of servers.
     pub(crate) server_list: ListCache,
-    /// What RakNet targets answer to pings.
+    /// Results of probing the targets.
     pub(crate) probes: Probes,
-    /// How many connections of banned addresses are told so; the others are closed at once.
+    /// Limits how many connections of banned addresses are notified; the others are closed at once.
     pub(super) bans_told: SharedRate,
     pub(crate) refusals: Arc<RefusalLog>,
-    /// Flows that have begun.
+    /// The number of flows that have begun.
     flows: AtomicU64,
-    /// Those that are open.
+    /// The flows that are open.
     pub(super) open_flows: Arc<OpenFlows>,
 }
 
 impl App {
-    /// The number of the next flow, by which lines of the log belong together.
+    /// Returns the number of the next flow, which connects its lines in the log.
     pub(crate) fn next_flow(&self) -> u64 {
         self.flows.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Logs that a client was refused, once a minute for its network and the reason, which has few texts.
+    /// Logs that a client was refused, at most once a minute for each network and reason. There are few distinct
+    /// reasons.
     pub(crate) fn log_refusal(
         &self,
         client: SocketAddr,
@@ -108,15 +108,15 @@ impl App {
         }
     }
 
-    /// Logs that a client was refused whose address may be forged: without that, and once in half an hour for each reason, so that a flood
-    /// leaves the lines of others.
+    /// Logs the refusal of a client whose address may be forged. The address is left out, and each reason has at most
+    /// one line in half an hour, so that a flood cannot crowd out other lines.
     pub(crate) fn log_unproven(&self, transport: impl Display, reason: &'static str) {
         if self.refusals.note_unproven(Instant::now(), reason) {
             info!(client = "unproven", %transport, reason, "client refused");
         }
     }
 
-    /// Logs that a proxy says for whom it speaks and is not believed, as refusals are logged.
+    /// Logs that an untrusted peer sent forwarding headers, with the same limit as refusals.
     pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
         const REASON: &str =
             "all clients of this proxy count as one: put it into admission.trusted_proxies if it is yours";
@@ -128,7 +128,7 @@ impl App {
     pub(crate) fn new(admission: Admission, config: &Config, tls: Option<Tls>) -> Self {
         let limits = config.limits;
         let counters = Arc::new(Counters::default());
-        // Counts that are not there before the first client look like missing data.
+        // Counters that do not exist before the first client look like missing data.
         admission.targets().names().for_each(|name| drop(counters.target(name)));
         Self {
             admission: Arc::new(admission),
@@ -161,34 +161,34 @@ impl App {
         }
     }
 
-    /// The flows that clients can come back to.
+    /// Returns the flows that clients can resume.
     pub(crate) fn resumable(&self) -> MutexGuard<'_, ResumeTable<Arc<Connections>>> {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a flow with this secret and target, to which a client can come back without counting as a new one. It counts
-    /// as a return.
+    /// Returns true if a flow with this secret and target exists, so that the client can resume it without counting as
+    /// new. Counts as a return.
     pub(crate) fn admits_return(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
         let now = Instant::now();
         secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_return(secret, target, now))
     }
 
-    /// Accepts no clients any more, and notifies those that are there if they may go on until a time.
+    /// Stops accepting clients, and notifies connected ones if flows may continue until a deadline.
     pub(crate) fn begin_drain(&self, until: Option<Instant>) {
         if let Some(until) = until {
             let _ = self.drain_until.set(until);
         }
         self.drain.cancel();
-        // A flow that begins after this finds that the relay drains.
+        // A flow that begins after this call sees the cancelled `drain` token.
         self.open_flows.drain();
     }
 
-    /// Makes the relay unready for good, for a reason.
+    /// Marks the relay as permanently unready, with a reason.
     pub(crate) fn fail(&self, reason: &'static str) {
         let _ = self.failure.set(reason);
     }
 
-    /// Whether a connection begins with a PROXY protocol header.
+    /// Returns true if connections of this peer begin with a PROXY protocol header.
     pub(crate) fn expects_proxy_header(&self, peer: SocketAddr) -> bool {
         self.has_proxy_headers && self.admission.is_trusted_proxy(peer.ip())
     }
@@ -294,32 +294,32 @@ impl Health for App {
     }
 }
 
-/// The path of requests for a session.
+/// The path of session requests.
 pub(crate) const PATH: &str = "/wt";
 
-/// WebTransport as it is told to pages.
+/// WebTransport as announced to pages.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) local_addr: SocketAddr,
     pub(crate) certificate: QuicCertificate,
 }
 
-/// Data channels as they are told to pages.
+/// Data channels as announced to pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnnouncedWebRtc {
     pub(crate) local_addr: SocketAddr,
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// How long a list that was written is used: the pongs in it are not younger.
+/// How long a cached list is served. The pongs in it are no more recent.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// The list as it was written last, and when.
+/// The last list with the time at which it was built.
 #[derive(Debug, Default)]
 pub(crate) struct ListCache(Mutex<Option<(Instant, Arc<str>)>>);
 
 impl ListCache {
-    /// The list, which `write` writes if there is none that is young enough.
+    /// Returns the cached list, or calls `write` if it has expired.
     pub(super) fn get(&self, now: Instant, write: impl FnOnce() -> String) -> Arc<str> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {

@@ -1,7 +1,8 @@
-//! UDP sockets that receive and send several datagrams per call: from and to anybody, into buffers that all sockets of a thread share, and
-//! with the probes of the MTU that the relay passes on (docs/raknet.md#path-mtu).
+//! UDP sockets that send and receive several datagrams per call, with any peer. All sockets of a thread share their
+//! buffers. MTU probes that the relay forwards are handled here too (docs/raknet.md#path-mtu).
 //!
-//! What has arrived is read before time passes: after a pause of the process or of its machine, whoever kept sending is not silent.
+//! Queued datagrams are read before timers fire, so that a pause of the process or its machine does not look like
+//! silence of the peers.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -22,22 +23,23 @@ use tokio::net::UdpSocket;
 
 use crate::addresses::canonical;
 
-/// The longest that one call sends.
+/// The most bytes that one call sends.
 const LONGEST: usize = 65_507;
-/// The size that a socket of many peers requests for the system's buffer in each direction, in bytes.
+/// The system buffer that a socket with many peers requests for each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
 
-/// A UDP socket that receives and sends several datagrams per call, from and to anybody.
+/// A UDP socket that sends and receives several datagrams per call, with any peer.
 #[derive(Debug)]
 pub(crate) struct BatchSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
-    /// Whether QUIC sends at the same port, which must not be fragmented.
+    /// True if QUIC sends on the same port; its packets must not be fragmented.
     is_beside_quic: bool,
-    /// Locked while fragmentation is allowed, and while QUIC sends: the option is one of the socket, not of a datagram.
+    /// Locked while fragmentation is allowed, and while QUIC sends: the option belongs to the socket, not to a
+    /// datagram.
     fragmentation: Mutex<()>,
-    /// How many buffers the next call receives into.
+    /// The number of buffers for the next receive call.
     expected: AtomicUsize,
 }
 
@@ -48,17 +50,18 @@ impl BatchSocket {
         Self::new(socket)
     }
 
-    /// Over a socket that does not block.
+    /// Wraps a non-blocking socket.
     pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = fragmenting_state(&socket)?;
         Self::with_state(socket, state, false)
     }
 
-    /// Over a socket that does not block and through which QUIC sends, too.
+    /// Wraps a non-blocking socket that QUIC also sends through.
     ///
-    /// QUIC has a quinn-udp of its own (0.5, beside 0.6 here), with room for 88 bytes that the system says of a datagram. The time of its arrival,
-    /// for which 0.6 asks the system, does not fit in beside the address and the mark of congestion of IPv6: the last is cut off, and a debug build
-    /// aborts where quinn-udp asserts its length, at the first datagram of a socket at `[::]`. So the times are left out.
+    /// QUIC brings its own quinn-udp (0.5, besides 0.6 here), with room for 88 bytes of ancillary data per datagram.
+    /// The arrival time, which 0.6 requests, does not fit besides the IPv6 address and the ECN mark: the mark is cut
+    /// off, and debug builds abort on an assertion in quinn-udp at the first datagram of a socket bound to `[::]`.
+    /// Timestamps are therefore disabled.
     pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = state_without_times(&socket)?;
         Self::with_state(socket, state, true)
@@ -74,14 +77,14 @@ impl BatchSocket {
         Ok(Self { socket, state, local, is_beside_quic, fragmentation, expected })
     }
 
-    /// Asks the system for large buffers, for a socket that has many peers. It may limit them; any size works.
+    /// Requests large system buffers, for a socket with many peers. The system may grant less; any size works.
     pub(crate) fn with_large_buffers(self) -> Self {
         let _ = self.state.set_recv_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         let _ = self.state.set_send_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         self
     }
 
-    /// The same socket once more.
+    /// Duplicates the socket.
     pub(crate) fn try_clone(&self) -> io::Result<std::net::UdpSocket> {
         SockRef::from(&self.socket).try_clone().map(Into::into)
     }
@@ -90,15 +93,15 @@ impl BatchSocket {
         self.local
     }
 
-    /// Waits until there may be datagrams.
+    /// Waits until datagrams may be available.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
-    /// Passes on what one call receives.
+    /// Receives one batch and passes it to `handle`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is nothing; others may be about a datagram that was sent before.
+    /// [`io::ErrorKind::WouldBlock`] if there is nothing to receive; other errors may concern a datagram sent earlier.
     pub(crate) fn try_receive<T>(&self, handle: impl FnOnce(Received<'_>) -> T) -> io::Result<T> {
         let mut expected = self.expected.load(Ordering::Relaxed);
         let result = try_receive(&self.socket, &self.state, &mut expected, handle);
@@ -106,8 +109,9 @@ impl BatchSocket {
         result
     }
 
-    /// Sends datagrams that stand behind each other, each `stride` bytes long except the last one. What the system does not
-    /// take at once is lost, as on any path; returns how many datagrams that are.
+    /// Sends contiguous datagrams, each `stride` bytes long except the last one.
+    ///
+    /// Datagrams that the system does not accept at once are lost, as on any path; their number is returned.
     pub(crate) fn send(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
         let stride = stride.max(1);
         if !self.is_beside_quic || stride <= ALWAYS_FITS {
@@ -120,7 +124,7 @@ impl BatchSocket {
         lost
     }
 
-    /// Prevents `send` from allowing fragmentation as long as the guard exists, for QUIC at the same port.
+    /// Prevents `send` from allowing fragmentation while the guard exists, for QUIC on the same port.
     pub(super) fn keep_fragmentation(&self) -> MutexGuard<'_, ()> {
         self.fragmentation.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,14 +135,14 @@ impl BatchSocket {
     }
 
     fn send_batch(&self, to: SocketAddr, batch: &[u8], stride: usize) -> u64 {
-        // Some paths take no batches: then each datagram goes alone.
+        // Some paths do not support batches: send each datagram alone.
         if batch.len() > stride && self.send_once(to, batch, Some(stride)) {
             return 0;
         }
         batch.chunks(stride).map(|datagram| u64::from(!self.send_once(to, datagram, None))).sum()
     }
 
-    /// Not through tokio, whose socket would have to be asked whether it is writable before its first datagram.
+    /// Bypasses tokio, whose socket would have to be polled for writability before its first datagram.
     fn send_once(&self, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> bool {
         let destination = route(self.local, to);
         let send = |contents: &[u8]| {
@@ -149,11 +153,11 @@ impl BatchSocket {
     }
 }
 
-/// The size of a receive buffer: the system returns several datagrams of one sender in it.
+/// The size of a receive buffer: the system may return several datagrams of one sender in it.
 const BUFFER: usize = 65_535;
 
 thread_local! {
-    /// An idle socket needs none of them.
+    /// Shared by the sockets of a thread, because idle sockets need no buffer.
     static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers::new());
 }
 
@@ -164,7 +168,7 @@ struct Buffers {
 
 impl Buffers {
     fn new() -> Self {
-        // The system gives these pages to the process as they are used for the first time.
+        // The system commits these pages on first use.
         Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
     }
 
@@ -172,13 +176,13 @@ impl Buffers {
         let mut chunks = self.bytes.chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        // This quinn-udp (0.6) has room for all that it has the system say of a datagram. The one of quinn (0.5) does not, and a debug
-        // build aborts in it: see `BatchSocket::beside_quic`.
+        // This quinn-udp (0.6) has room for all ancillary data that it requests. The one of quinn (0.5) does not, and a
+        // debug build aborts: see `BatchSocket::beside_quic`.
         state.recv(socket, &mut slices[..count], &mut self.metas[..count])
     }
 }
 
-/// What one call received.
+/// The result of one receive call.
 #[derive(Clone, Copy)]
 pub(crate) struct Received<'b> {
     bytes: &'b [u8],
@@ -186,8 +190,7 @@ pub(crate) struct Received<'b> {
 }
 
 impl<'b> Received<'b> {
-    /// Datagrams of one sender that stand behind each other: who sent them, their bytes, and the length of each but the last
-    /// one.
+    /// Returns runs of contiguous datagrams: the sender, the bytes, and the length of each datagram except the last.
     pub(crate) fn iter(self) -> impl Iterator<Item = (SocketAddr, &'b [u8], usize)> {
         self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(|(meta, buffer)| {
             let bytes = buffer.get(..meta.len).unwrap_or(buffer);
@@ -196,11 +199,11 @@ impl<'b> Received<'b> {
     }
 }
 
-/// Passes on what one call receives. `expected` is how many buffers it receives into, and is changed for the next call:
-/// preparing all of them costs more than a datagram.
+/// Receives one batch and passes it to `handle`. `expected` is the number of buffers to prepare, and is adapted for the
+/// next call: preparing all of them costs more than a datagram.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when there is nothing; others may be about a datagram that was sent before.
+/// [`io::ErrorKind::WouldBlock`] if there is nothing to receive; other errors may concern a datagram sent earlier.
 pub(crate) fn try_receive<T>(
     socket: &UdpSocket,
     state: &UdpSocketState,
@@ -215,11 +218,11 @@ pub(crate) fn try_receive<T>(
     })
 }
 
-/// Bytes that a probe is cut to where it is larger than the path: those of the MTUs that clients try.
+/// Sizes in bytes to which probes larger than the path are cut: those of the MTUs that clients try.
 const PROBES: [usize; 4] = [1_372, 1_232, 1_172, 548];
 
-/// Sends a datagram. A probe of the MTU may not be fragmented, and is cut to the next smaller size that clients try while it is
-/// known to be too large for the path.
+/// Sends a datagram. An MTU probe is never fragmented; while it is known to exceed the path, it is cut to the next
+/// smaller size that clients try.
 pub(super) fn send_datagram(
     socket: &impl Descriptor,
     to: SocketAddr,
@@ -241,21 +244,21 @@ pub(super) fn send_datagram(
     })
 }
 
-/// A timer this late shows that nothing ran here: a busy relay is late by a few milliseconds.
+/// A timer this late shows that the process did not run. A busy relay is late by a few milliseconds.
 const LATE: Duration = Duration::from_millis(250);
-/// How long the tasks that read have then. It is many times what they take to empty the buffers of the system.
+/// How long the reading tasks get to catch up: many times what it takes to empty the system's buffers.
 const TIME: Duration = Duration::from_millis(100);
 
-/// Lets a timer that is late wait for what has to be read first, once.
+/// Postpones a late timer once, until queued input has been read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CatchUp(Option<Instant>);
 
 impl CatchUp {
-    /// Whether what was due at `due` may happen now.
+    /// Returns true if the timer due at `due` may fire now.
     pub(crate) fn is_over(&mut self, due: Instant, now: Instant) -> bool {
         match self.0 {
             Some(until) if now < until => false,
-            // What came due later than that has not waited: what was read moved a deadline, and there was another pause.
+            // A deadline after the postponed time has not waited yet: reading moved it, and there was another pause.
             Some(until) if due <= until => {
                 self.0 = None;
                 true
@@ -268,13 +271,13 @@ impl CatchUp {
         }
     }
 
-    /// When to look again at what is due at `due`.
+    /// Returns when to check the timer due at `due` again.
     pub(crate) fn postponed(&self, due: Instant) -> Instant {
         self.0.map_or(due, |until| until.max(due))
     }
 }
 
-/// A path for tests that drops datagrams that are too long for it, and tells nothing of them.
+/// A path for tests that silently drops datagrams longer than its MTU.
 #[cfg(test)]
 pub(super) mod narrow_path {
     use std::net::SocketAddr;
@@ -288,13 +291,13 @@ pub(super) mod narrow_path {
 
     /// The path of one client to a server. It ends with the runtime of the test.
     pub(in crate::io) struct NarrowPath {
-        /// Where it begins, which is the server to the client.
+        /// The entry of the path, which the client uses as the server's address.
         pub(in crate::io) address: SocketAddr,
         longest: Arc<AtomicUsize>,
     }
 
     impl NarrowPath {
-        /// A path that passes everything.
+        /// Creates a path that passes everything.
         pub(in crate::io) async fn to(server: SocketAddr) -> Self {
             let near = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -305,7 +308,7 @@ pub(super) mod narrow_path {
             path
         }
 
-        /// It passes no longer IP packets from now on.
+        /// Limits the length of the IP packets that pass from now on.
         pub(in crate::io) fn narrow(&self, longest: usize) {
             self.longest.store(longest, Ordering::Relaxed);
         }
@@ -331,14 +334,14 @@ pub(super) mod narrow_path {
         }
     }
 
-    /// A client of RakNet that has connected to this address.
+    /// Connects a RakNet client to this address.
     pub(in crate::io) async fn connect(server: SocketAddr) -> Connection {
         let client = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap();
         client.connect(server).await.unwrap()
     }
 
-    /// Large messages go to a server that sends them back, one after the other. Nearly all of their datagrams are as long as the MTU.
-    /// Returns the MTU of the connection after that.
+    /// Sends large messages, one after the other, to a server that echoes them, and returns the MTU of the connection
+    /// afterwards. Nearly all datagrams are as long as the MTU.
     pub(in crate::io) async fn echo_large(connection: &Connection) -> usize {
         for number in 0..5 {
             let message = vec![0xFE - number; 50_000];
@@ -419,13 +422,13 @@ mod tests {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(!catch_up.is_over(due, due + LATE));
-        // What was read meanwhile has moved the deadline, which is met late again.
+        // The input read meanwhile has moved the deadline, which is late again.
         let moved = due + Duration::from_secs(10);
         let late = moved + LATE;
         assert!(!catch_up.is_over(moved, late));
         assert_eq!(catch_up.postponed(moved), late + TIME);
         assert!(catch_up.is_over(moved, late + TIME));
-        // One that is met in time waits for nothing.
+        // A timer that fires in time is not postponed.
         assert!(!catch_up.is_over(due, due + LATE));
         assert!(catch_up.is_over(moved, moved));
     }

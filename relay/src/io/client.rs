@@ -1,4 +1,4 @@
-//! One client, from its request to its close.
+//! Handles one client, from its request to its close.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,44 +18,44 @@ use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup
 use crate::protocol::{Awareness, Handshake, ProtocolKind, largest_behind};
 use crate::time::Now;
 
-/// How long a client waits for the slot of one that is gone.
+/// How long a client waits for the slot of an evicted flow.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Texts of the close code 4403, beside that for banned addresses.
+/// Texts of close code 4403, besides the one for banned addresses.
 pub(super) const FOREIGN_ORIGIN: &str = "this relay does not accept pages of this origin";
 const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
 const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";
 
-/// What a client has asked for.
+/// A client's request for a flow.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) client: SocketAddr,
-    /// What it may have.
+    /// The decision about the request.
     pub(crate) permission: Result<Permission, CloseReason>,
-    /// Whether it takes control messages. Only such a client can resume a flow.
+    /// True if the client accepts control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Resume,
-    /// Whether the flow opens, or is resumed, once the client sends something.
+    /// True if the flow opens, or is resumed, only once the client sends something.
     pub(crate) is_deferred: bool,
-    /// Whether it has been counted as a new client.
+    /// True if the client has been counted as new.
     pub(crate) is_counted: bool,
-    /// Whether it is closed if its game server is unreachable.
+    /// True if the client is closed when its game server is unreachable.
     pub(crate) closes_unreachable: bool,
 }
 
-/// What a client says of resuming.
+/// How a client wants to use resumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// It may resume the flow that it gets.
+    /// It may resume its flow later.
     Later,
-    /// It comes back to the flow with this secret.
+    /// It resumes the flow with this secret.
     Flow(Secret),
-    /// It never resumes the flow that it gets.
+    /// It never resumes its flow.
     Never,
 }
 
 impl Resume {
-    /// Reads the parameter. A secret that is none is that of no flow.
+    /// Parses the parameter. A malformed secret matches no flow.
     pub(crate) fn read(parameter: Option<&str>) -> Self {
         match parameter {
             Some("never") => Self::Never,
@@ -64,7 +64,7 @@ impl Resume {
         }
     }
 
-    /// The secret of its flow.
+    /// Returns the secret of the flow to resume.
     pub(crate) const fn secret(&self) -> Option<&Secret> {
         match self {
             Self::Flow(secret) => Some(secret),
@@ -73,7 +73,7 @@ impl Resume {
     }
 }
 
-/// Decides what a client may have, and counts one that may not connect at all.
+/// Decides about a request, and counts one that is refused outright.
 pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, CloseReason> {
     app.admission.check(Now::read(), request).map_err(|refusal| match refusal {
         Refusal::Close(reason) => reason,
@@ -92,7 +92,7 @@ pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, Clo
     })
 }
 
-/// Serves a client until its flow ends, or passes it on to its earlier flow.
+/// Serves a client until its flow ends, or hands its connection to its earlier flow.
 pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
     if opening.is_deferred
         && opening.permission.is_ok()
@@ -100,7 +100,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     {
         return refuse(app, connection, &reason).await;
     }
-    // The operator may have banned it since it asked.
+    // The operator may have banned the address after the request.
     if app.admission.is_banned(Instant::now(), opening.client.ip()) {
         return refuse(app, connection, &CloseReason::Forbidden(BANNED)).await;
     }
@@ -118,8 +118,8 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     }
 }
 
-/// Waits for the first datagram of a client that opens several connections and goes on with one of them. The others take
-/// neither a slot nor a socket.
+/// Waits for the first datagram of a client that opens several connections and continues with one of them. The others
+/// take neither a slot nor a socket.
 async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
     let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
@@ -139,12 +139,12 @@ async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), Cl
     Err(CloseReason::Flow(end))
 }
 
-/// Counts a client that needs a new flow, unless its request has been counted.
+/// Counts a client that needs a new flow, unless its request has been counted already.
 fn count(app: &App, opening: &Opening) -> Result<(), CloseReason> {
     if opening.is_counted { Ok(()) } else { app.admission.check_new(Now::read(), opening.client.ip()) }
 }
 
-/// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.
+/// Serves an admitted client. The grant is held until the WebSocket is closed, so that closing clients count as well.
 async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
     let target = &*grant.target;
     let source = target.settings.source.into();
@@ -180,20 +180,20 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
     }
 }
 
-/// Closes the connection of a client that gets no flow.
+/// Closes the connection of a refused client.
 async fn refuse(app: &App, connection: Box<Connection>, reason: &CloseReason) {
     app.counters.closed(reason.kind());
     app.log_refusal(connection.client(), connection.kind(), reason.class(), reason.text());
     connection.close(reason).await;
 }
 
-/// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
-/// been admitted before, so that it needs no further token.
+/// Hands the connection to the flow that the client resumes, if it exists. The secret proves an earlier admission, so
+/// no further token is needed.
 async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
     let secret = opening.resume.secret().filter(|_| opening.has_control);
     let target = match &opening.permission {
         Ok(permission) => Some(permission.target_name().as_str()),
-        // Flows go on when their target is removed from the configuration.
+        // Flows continue when their target is removed from the configuration.
         Err(CloseReason::UnknownTarget { requested, .. }) => Some(requested.as_str()),
         Err(_) => None,
     };
@@ -207,9 +207,9 @@ async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Re
     Ok(())
 }
 
-/// A slot for a flow. A full relay gives a client the slot of the flow that has waited for its own for longest.
+/// Takes a slot for a flow. A full relay reassigns the slot of the flow that has waited longest for its client.
 async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
-    // Whoever is refused for anything else must not cost another one its flow.
+    // A client refused for any other reason must not cost another client its flow.
     let mut candidate = match app.admission.candidate(Now::read(), permission)?.take_slot() {
         Ok(grant) => return Ok(grant),
         Err(candidate) => candidate,
@@ -266,7 +266,7 @@ async fn run(
     let (client, transport) = (connection.client(), connection.kind().name());
     let ender = Ender::Session(Arc::clone(&returning));
     let listed = app.open_flows.add(number, target.name.clone(), (client, transport), ender);
-    // A ban finds the flows that are listed, and the others find the ban.
+    // A ban ends the flows that are listed; flows not listed yet find the ban here.
     if app.admission.is_banned(now, client.ip()) {
         listed.end(FlowEnd::Banned);
     }
@@ -280,7 +280,7 @@ async fn run(
     ended
 }
 
-/// What knows the protocol of the target, if the relay is told it.
+/// Returns the protocol parser of the target, if its protocol is configured.
 fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Option<Box<dyn Inspect>> {
     let kind = grant.target.settings.kind;
     if kind == ProtocolKind::Raw {
@@ -293,7 +293,7 @@ fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Op
     Some(Box::new(Awareness::new(kind, handshake, pongs, Instant::now())))
 }
 
-/// A secret for a new flow; none without random bytes, and then nobody can come back to it.
+/// Returns a secret for a new flow. Without random bytes there is none, and the flow cannot be resumed.
 fn new_secret() -> Option<Secret> {
     let mut random = [0; 16];
     match getrandom::fill(&mut random) {

@@ -1,4 +1,4 @@
-//! The UDP port of data channels, and their clients until they have asked for a flow.
+//! The UDP port of data channels, and their clients until they request a flow.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,13 +23,13 @@ use crate::webrtc::{
     OpenRequest, Session, SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
 };
 
-/// How many calls receive before others get their turn.
+/// Receive calls before other tasks get their turn.
 const CALLS_MAX: usize = 8;
 
-/// The close code of clients for which there is no place now.
+/// The close code for clients that find no free place.
 const TRY_AGAIN_LATER: u16 = 1013;
 
-/// The port of data channels, which is bound.
+/// The bound port of data channels.
 #[derive(Debug, Clone)]
 pub(crate) struct DataChannels(Arc<Shared>);
 
@@ -40,13 +40,13 @@ struct Shared {
     settings: SessionSettings,
     fingerprint: Fingerprint,
     counters: Arc<WebRtcCounters>,
-    /// Takes what is for the front, if that has the same port.
+    /// Takes the datagrams of the front if it shares the port.
     front: OnceLock<Arc<dyn Gate>>,
 }
 
 impl Shared {
     fn endpoint(&self) -> MutexGuard<'_, Endpoint<Inbox>> {
-        // An endpoint is whole between any two datagrams.
+        // Each datagram leaves the endpoint in a consistent state.
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,7 +60,7 @@ impl Port for Shared {
 
     fn prove(&self, client: SocketAddr, inbox: &Inbox) {
         self.counters.session_secured();
-        // The page that had this port is gone. Its flow waits for it, as after any loss.
+        // The page that used this port before is gone. Its flow waits for it, as after any loss.
         self.endpoint().prove(client, inbox).inspect(Inbox::evict);
     }
 
@@ -100,7 +100,7 @@ impl DataChannels {
         AnnouncedWebRtc { local_addr: self.local_addr(), fingerprint: self.0.fingerprint }
     }
 
-    /// Receives, until the socket fails. Sessions that are about to close need it as long as the relay is there.
+    /// Receives until the socket fails. Closing sessions need it as long as the relay runs.
     async fn run(&self, app: &Arc<App>) -> io::Error {
         loop {
             if let Err(error) = self.0.socket.readable().await {
@@ -125,12 +125,12 @@ impl DataChannels {
         }
     }
 
-    /// Offers to the front what arrives, as long as nobody else receives for the data channels.
+    /// Offers incoming datagrams to the front while this task is the receiver of the shared port.
     pub(crate) fn receive_for(&self, front: Arc<dyn Gate>) {
         let _ = self.0.front.set(front);
     }
 
-    /// The socket, for another receiver that passes on what is for the data channels.
+    /// Duplicates the socket, for another receiver that passes on the datagrams of data channels.
     pub(crate) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         self.0.socket.try_clone()
     }
@@ -145,20 +145,20 @@ impl DataChannels {
             }
             DatagramEvent::Challenge { check, answer } => {
                 drop(endpoint);
-                // In this order: the page is validated once its client hello comes, which the answer permits.
+                // Order matters: the page is validated by its client hello, which it sends only after this answer.
                 self.0.send(from, &check);
                 self.0.send(from, &answer);
             }
             DatagramEvent::Validated | DatagramEvent::Dropped => {}
             DatagramEvent::Sessions(inboxes) => {
                 drop(endpoint);
-                // Each takes what is encrypted for it.
+                // Each session decrypts only its own.
                 let pushed = inboxes.iter().flatten().filter(|inbox| inbox.push(from, datagram)).count();
                 if pushed == 0 {
                     self.0.counters.dropped(WebRtcDropReason::SessionBusy);
                 }
             }
-            // A shutdown begins nothing.
+            // A draining relay begins no sessions.
             DatagramEvent::Begin if app.drain.is_cancelled() => {
                 self.0.counters.dropped(WebRtcDropReason::ShuttingDown);
             }
@@ -182,22 +182,22 @@ impl DataChannels {
     }
 }
 
-/// Why the operator reads that a session ended before its client asked for a flow. Its address has answered a check.
+/// Logged when a session ends before its client requests a flow. The address has answered a check.
 const NO_HANDSHAKE: &str =
     "the handshake of data channels failed, or the client asked for nothing within 10 s";
 const VIOLATION: &str = "the client of data channels sent something else than its request for a flow";
 
 /// Why a session ends before it has a flow.
 enum Failure {
-    /// The client has closed, or came back with another session.
+    /// The client closed, or returned with another session.
     Left,
-    /// The client gets no answer; the log has this reason.
+    /// The client gets no answer; the reason is logged.
     Failed(&'static str),
-    /// The client is told so.
+    /// The client is notified.
     Closed {
         code: u16,
         text: String,
-        /// The reason in one of few texts.
+        /// The reason, as one of few texts.
         class: &'static str,
     },
 }
@@ -247,7 +247,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
     }
 }
 
-/// Waits until the handshake of a client is over, gives it its place, and waits for what it asks for.
+/// Completes the handshake, takes a place for the client, and waits for its request.
 async fn ask(
     app: &App,
     transport: &mut WebRtcTransport,
@@ -257,7 +257,7 @@ async fn ask(
     loop {
         match poll_fn(|context| transport.poll_event(context)).await {
             Some(SessionEvent::Secured) => connected = place(app, client),
-            // The channel for the answer is there.
+            // The channel for the answer is open.
             Some(SessionEvent::Connected) => connected = Ok(connected?),
             Some(SessionEvent::Checked) => {}
             Some(SessionEvent::Control(message)) => {
@@ -269,7 +269,7 @@ async fn ask(
                 })?;
                 return connected.map(|connected| (connected, request));
             }
-            // It may overtake the request, and comes again if it matters.
+            // Datagrams may overtake the request, and are sent again if they matter.
             Some(SessionEvent::Datagram(_)) => {
                 app.webrtc_counters.dropped(WebRtcDropReason::BeforeRequest);
             }
@@ -282,7 +282,7 @@ async fn ask(
     }
 }
 
-/// Gives a client whose handshake is over a place among the connections.
+/// Takes a connection place for a client that has completed its handshake.
 fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
@@ -311,7 +311,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     }
 }
 
-/// Runs the port. If it ends before the relay does, clients come by other transports.
+/// Runs the port. If it fails before the relay stops, clients use other transports.
 pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
     let error = channels.run(&app).await;
     warn!(%error, "the UDP socket of the data channels failed");
@@ -364,7 +364,7 @@ mod interruptions {
             let connection = connect(address).await;
             let carried = 1_052;
             assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
-            // What every path of IPv6 carries the channel does as well.
+            // The minimum MTU of IPv6, which the channel supports as well.
             before.narrow(1_280);
             assert_eq!(echo_large(&connection).await, carried);
         };
@@ -374,7 +374,7 @@ mod interruptions {
         }
     }
 
-    /// As with a paused machine. What the page has sent meanwhile is read first.
+    /// Simulates a paused machine. Datagrams that the page sent meanwhile are read first.
     #[test]
     fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
         const IDLE: Duration = Duration::from_secs(2);
@@ -390,7 +390,7 @@ mod interruptions {
                 };
                 started.send(Arc::new(start(limit).await)).unwrap();
                 while let Some(stopped) = stops.recv().await {
-                    // The relay has these threads alone.
+                    // These are the only threads of the relay.
                     let all = Arc::new(std::sync::Barrier::new(THREADS + 1));
                     for _ in 0..THREADS {
                         let all = Arc::clone(&all);
@@ -413,7 +413,7 @@ mod interruptions {
             stop.send(stopping).unwrap();
             stopped.recv().unwrap();
             assert_eq!(client.ask("after").await, (before, "after".to_owned()));
-            // Behind the answers to all that was asked meanwhile.
+            // Skips the answers to the questions asked meanwhile.
             while client.ask("later").await.1 != "later" {}
         });
         drop((relay, stop));

@@ -1,4 +1,4 @@
-//! Clients at a real port, with a game server that sends back what it gets.
+//! Clients at a real port, with a game server that echoes.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn game_server() -> SocketAddr {
         let mut buffer = [0; 2_000];
         loop {
             let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
-            // It tells who has asked, and repeats the question.
+            // Answers with the sender's address, followed by the question.
             let answer = [format!("{from} ").as_bytes(), &buffer[..len]].concat();
             socket.send_to(&answer, from).await.unwrap();
         }
@@ -63,7 +63,7 @@ async fn start_at(listen: &str, server: SocketAddr, change: impl FnOnce(&mut Con
     Relay { app, channels, running }
 }
 
-/// Checks the way to a relay as ICE does, until a check is answered.
+/// Sends connectivity checks to a relay, as ICE does, until one is answered.
 async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
     let password = Password::new(&relay.channels.announced().fingerprint).unwrap();
     let mut buffer = [0; 2_048];
@@ -75,13 +75,13 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
                 socket.send(&page_answer(&buffer[..len])).await.unwrap();
             }
             [1, 1, ..] => return,
-            // What was sent to the page before.
+            // Datagrams that were sent to the page before.
             _ => {}
         }
     }
 }
 
-/// A client of its own thread of control: everything it hears waits until somebody asks.
+/// A client without a task of its own: its events stay queued until they are polled.
 pub(super) struct Client {
     pub(super) session: Session,
     socket: UdpSocket,
@@ -92,7 +92,7 @@ impl Client {
         Self::connect_from("127.0.0.1:0", relay).await
     }
 
-    /// A client at this address of the machine, at which the relay listens as well.
+    /// Connects from this local address, on which the relay listens as well.
     async fn connect_from(local: &str, relay: &Relay) -> Self {
         let socket = UdpSocket::bind(local).await.unwrap();
         let to = SocketAddr::new(socket.local_addr().unwrap().ip(), relay.channels.local_addr().port());
@@ -100,7 +100,7 @@ impl Client {
         Self::over(relay, socket, "first").await
     }
 
-    /// A client that has this user name, and this port, which may have been that of another one.
+    /// Connects with this user name from this socket, which another client may have used before.
     pub(super) async fn over(relay: &Relay, socket: UdpSocket, name: &str) -> Self {
         find(relay, &socket, name).await;
         let mut client = Self { session: client(Version::Either, Instant::now()), socket };
@@ -108,7 +108,7 @@ impl Client {
         client
     }
 
-    /// The next event, if there is one in time.
+    /// Returns the next event, or none at the timeout.
     async fn next(&mut self) -> Option<SessionEvent> {
         let end = Instant::now() + EVENT_TIMEOUT;
         let mut buffer = [0; 2_048];
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Carries the datagrams of a peer with UDP of its own over the channel.
+    /// Forwards the datagrams of a UDP peer over the channel.
     pub(super) async fn carry(&mut self, peer: &UdpSocket) {
         let (mut of_peer, mut of_relay, mut address) = ([0; 2_048], [0; 2_048], None);
         loop {
@@ -153,7 +153,7 @@ impl Client {
                 received = peer.recv_from(&mut of_peer) => {
                     let (length, from) = received.unwrap();
                     address = Some(from);
-                    // A full channel loses it, as UDP does.
+                    // A full channel drops it, as UDP does.
                     let _ = self.session.send_datagram(&of_peer[..length]);
                 }
                 () = tokio::time::sleep_until(due.into()) => self.session.handle_timeout(Instant::now()),
@@ -167,7 +167,7 @@ impl Client {
         client
     }
 
-    /// The next control message.
+    /// Returns the next control message.
     pub(super) async fn control(&mut self) -> serde_json::Value {
         loop {
             match self.next().await {
@@ -178,10 +178,10 @@ impl Client {
         }
     }
 
-    /// What the game server answers: by which address it knows the client, and the rest.
+    /// Returns the game server's answer: the client's address as the server sees it, and the rest.
     pub(super) async fn ask(&mut self, question: &str) -> (String, String) {
         loop {
-            // The channel loses datagrams, as UDP does.
+            // The channel drops datagrams, as UDP does.
             assert!(self.session.send_datagram(question.as_bytes()));
             match timeout(Duration::from_secs(1), self.next()).await {
                 Ok(Some(SessionEvent::Datagram(answer))) => {
@@ -196,14 +196,14 @@ impl Client {
     }
 }
 
-/// Waits until it is so; a test that waits in vain is ended from outside.
+/// Polls until the condition holds. A test that waits in vain is ended from outside.
 async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A socket of both families receives by the one what is sent by the other, with control messages of another size.
+/// A dual-stack socket receives datagrams of both families, with control messages of different sizes.
 #[tokio::test]
 async fn a_relay_on_all_addresses_has_data_channels_by_ipv4_and_by_ipv6() {
     let relay =
@@ -221,7 +221,7 @@ async fn a_relay_on_all_addresses_has_data_channels_by_ipv4_and_by_ipv6() {
 }
 
 impl Client {
-    /// Sends datagrams again until `server` has the last one, and returns what it has got, and from where.
+    /// Resends datagrams until `server` receives the last one; returns all that it received, and the sender.
     async fn send_to(&mut self, server: &UdpSocket, datagrams: &[&[u8]]) -> (Vec<Vec<u8>>, SocketAddr) {
         let (mut arrived, mut buffer) = (Vec::new(), [0; 2_048]);
         loop {
@@ -242,7 +242,7 @@ impl Client {
         }
     }
 
-    /// Has `server` send datagrams again until the last one comes, and returns all that has come, control messages included.
+    /// Lets `server` resend datagrams until the last one arrives; returns all that arrived, including control messages.
     async fn receive_from(
         &mut self,
         server: &UdpSocket,
@@ -277,7 +277,7 @@ async fn marks_count_only_from_those_that_may_write_them() {
         let mut client = Client::open(&relay, OPEN).await;
         client.control().await;
         let (arrived, flow) = client.send_to(&server, &[&mark.datagram, b"end"]).await;
-        // A header of the relay may stand before it.
+        // A header of the relay may precede it.
         let has_passed = arrived.iter().any(|datagram| datagram.ends_with(&mark.datagram));
         let to_server = mark.to_server("data channels");
         assert_eq!(has_passed, to_server == Fate::Passes, "{} to the server", mark.name);
@@ -297,8 +297,9 @@ async fn marks_count_only_from_those_that_may_write_them() {
 
 pub(super) const OPEN: &str = r#"{"type":"open","target":"game"}"#;
 
-/// Eight networks send hellos from sources that have answered nothing, checks that they never answer, and checks with the password of another
-/// relay, all of which the relay has to read. Each has begun a handshake that it does not go on with, too.
+/// Eight networks flood the relay with hellos from unvalidated sources, checks without an answer, and checks with the
+/// password of another relay. The relay has to read all of them. Each network has also begun a handshake that it
+/// abandons.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_gets_in_beside_a_flood_of_forged_handshakes() {
@@ -333,7 +334,7 @@ async fn a_client_gets_in_beside_a_flood_of_forged_handshakes() {
             source.send(&unanswered).await.unwrap();
             source.send(&wrong).await.unwrap();
         }
-        // The relay reads all of it, so that none is lost on the way.
+        // The relay reads all of them, so that none is lost on the way.
         let sent = rounds * sources.len() as u64;
         let dropped = |reason| counters.snapshot().drops(reason);
         until(|| {
@@ -375,7 +376,7 @@ async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
     let (address, answer) = client.ask("hello").await;
     assert_eq!(answer, "hello");
 
-    // The page is still there, but its network has changed.
+    // The page still exists, but its network has changed.
     let secret = flow["resume"].as_str().unwrap();
     let again = format!(r#"{{"type":"open","target":"game","resume":"{secret}","defer":"1"}}"#);
     let mut returned = Client::open(&relay, &again).await;
@@ -384,7 +385,7 @@ async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
     assert_eq!((&told["type"], &told["code"]), (&"close".into(), &4409.into()));
     assert_eq!(client.next().await, Some(SessionEvent::Closed));
 
-    // The end of its session ends the flow.
+    // Ending its session ends the flow.
     returned.session.abandon(Instant::now());
     returned.next().await;
     until(|| relay.app.counters.snapshot().clients == 0).await;
@@ -398,7 +399,7 @@ async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one
     let mut page = Client::open(&relay, OPEN).await;
     let flow = page.control().await;
     let (address, _) = page.ask("hello").await;
-    // It goes without a word.
+    // The first page leaves without a close.
     let mut again = Client::over(&relay, page.socket, "second").await;
     let secret = flow["resume"].as_str().unwrap();
     again.session.send_control(&format!(r#"{{"type":"open","target":"game","resume":"{secret}"}}"#));
@@ -415,7 +416,7 @@ async fn a_session_follows_its_page_to_another_port_and_no_check_takes_it_away()
     page.control().await;
     let (address, _) = page.ask("hello").await;
 
-    // An observer has seen the user names, and what the page has encrypted.
+    // An observer has seen the user names and the encrypted datagrams of the page.
     let observer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     observer.connect(relay.channels.local_addr()).await.unwrap();
     find(&relay, &observer, "first").await;
@@ -431,7 +432,7 @@ async fn a_session_follows_its_page_to_another_port_and_no_check_takes_it_away()
     let heard = observer.try_recv(&mut buffer);
     assert!(heard.is_err(), "the observer got {heard:?}");
 
-    // A NAT gives it another port.
+    // A NAT assigns another port.
     page.socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     page.socket.connect(relay.channels.local_addr()).await.unwrap();
     find(&relay, &page.socket, "first").await;
@@ -504,7 +505,7 @@ async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
     assert!(line.contains("transport=webrtc"), "{line}");
 }
 
-/// A page that closes has no line.
+/// A page that closes regularly is not logged.
 #[tokio::test]
 async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
     let relay = start(|_| {}).await;
@@ -523,7 +524,7 @@ async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
     page.handle_timeout(Instant::now());
     socket.send(&page.poll_transmit().unwrap()).await.unwrap();
     until(|| relay.app.webrtc_counters.snapshot().begun == 2).await;
-    // A fatal alert of a client that the relay has no common cipher with (RFC 5246 section 7.2).
+    // A fatal alert of a client without a common cipher (RFC 5246 section 7.2).
     socket.send(&[21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40]).await.unwrap();
     until(|| failed() == 2).await;
     let [line] = &lines.with("client refused")[..] else { panic!("{}", lines.text()) };
@@ -531,7 +532,7 @@ async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
     assert!(line.contains(&from) && line.contains("the handshake of data channels failed"), "{line}");
 }
 
-/// Connections of any transport take what there is, also without a single client.
+/// The limit covers connections of all transports, even without a single client.
 #[tokio::test]
 async fn a_client_beyond_the_limit_of_connections_is_told_that_limit() {
     let relay = start(|_| {}).await;
@@ -620,7 +621,7 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
     client.control().await;
     let mut dropped = 0;
     while dropped < 100 {
-        // The channel may lose a part of a flood.
+        // The channel may drop a part of the flood.
         for _ in 0..200 {
             assert!(client.session.send_datagram(b"flood"));
         }
@@ -651,7 +652,7 @@ async fn checks_are_answered_to_validated_sources_and_those_with_another_passwor
 
 #[tokio::test]
 async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
-    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    // Connected to itself, so that its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let absent = reserved.local_addr().unwrap();
     reserved.connect(absent).await.unwrap();

@@ -1,4 +1,4 @@
-//! Runs a flow between its two sockets, in one task. The connection to the client can be lost and replaced.
+//! Runs a flow between its two sockets in one task. The connection to the client can be lost and replaced.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -21,43 +21,43 @@ use crate::close::CloseReason;
 use crate::counters::TransportKind;
 use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
 
-/// How many messages of the client are read before they are sent on.
+/// Messages read from the client before they are sent on.
 const READS_MAX: usize = 32;
 
-/// How many calls receive from the game server before the client is written to.
+/// Receive calls from the game server before data is written to the client.
 const RECEIVES_MAX: usize = 2;
 
-/// How often both directions are served before other tasks are.
+/// Rounds in both directions before other tasks get their turn.
 const ROUNDS_MAX: usize = 4;
 
 /// How a flow ended.
 pub(crate) struct Ended {
     pub(crate) reason: FlowEnd,
-    /// Where the client was last, and by what.
+    /// The last address and transport of the client.
     pub(crate) client: SocketAddr,
     pub(crate) transport: TransportKind,
     pub(crate) carried: Carried,
-    /// The connection of the client, if it still has one.
+    /// The connection of the client, if it is still open.
     pub(crate) connection: Option<Box<Connection>>,
 }
 
-/// A flow and its sockets.
+/// A flow with its sockets.
 pub(crate) struct Driver<'a> {
     app: &'a App,
-    /// The number of the flow, by which lines of the log belong together.
+    /// The number of the flow, which connects its lines in the log.
     number: u64,
     flow: Flow,
     server: ServerSocket,
-    /// Boxed, because a flow that waits for its client has none.
+    /// Boxed, because a flow that waits for its client has no connection.
     connection: Option<Box<Connection>>,
-    /// Where the client was last, and by what.
+    /// The last address and transport of the client.
     client: SocketAddr,
     transport: TransportKind,
     returning: Arc<Connections>,
-    /// Its entry in the list for the operator.
+    /// Its entry in the operator's list.
     listed: OpenFlowGuard,
     catch_up: CatchUp,
-    /// Where what the flow sees of its game server is noted, and whether it has sent something.
+    /// Records what the flow observes of its game server, and whether the flow has sent something.
     observations: Arc<Observations>,
     has_begun: bool,
 }
@@ -92,7 +92,7 @@ impl<'a> Driver<'a> {
 
     /// Runs until the flow ends.
     ///
-    /// Boxed, because a task has room for each place that a value is moved to.
+    /// Boxed, because a task reserves space for every location that a value is moved to.
     pub(crate) async fn run(mut self: Box<Self>) -> Ended {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
@@ -104,7 +104,7 @@ impl<'a> Driver<'a> {
             self.poll(context, timer.as_mut())
         })
         .await;
-        // A client that came back in the last moment is told the same as one that was there.
+        // A client that returned at the last moment gets the same close as a connected one.
         let connection = self.returning.close().or(self.connection);
         let last = connection.as_ref().map(|connection| (connection.client(), connection.kind()));
         let (client, transport) = last.unwrap_or((self.client, self.transport));
@@ -118,12 +118,12 @@ impl<'a> Driver<'a> {
             let has_more_to_read = self.read(context, now);
             self.send(context, now);
             let has_more_to_receive = self.receive(context, now);
-            // The timer alone would not do: it is polled only once nothing more has arrived.
+            // The timer alone would not suffice: it is polled only once no more input is queued.
             self.check_time(now);
             self.write(context, now);
             self.listed.set_carried(self.flow.carried());
             if let Some(end) = self.flow.end() {
-                // What the server is told of the end.
+                // Notifies the server of the end.
                 self.send(context, now);
                 return Poll::Ready(end);
             }
@@ -136,7 +136,7 @@ impl<'a> Driver<'a> {
         Poll::Pending
     }
 
-    /// Does what others want of the flow, such as to go on with the connection of a client that has come back.
+    /// Handles requests of other tasks, such as attaching the connection of a returning client.
     fn poll_returning(&mut self, context: &Context<'_>, now: Instant) {
         while let Poll::Ready(request) = self.returning.poll(context) {
             match request {
@@ -151,7 +151,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Goes on with the connection of a client that has come back.
+    /// Continues with the connection of a returning client.
     fn attach(&mut self, connection: Box<Connection>, now: Instant) {
         self.flow.handle_attached(now);
         self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
@@ -167,7 +167,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Reads messages of the client; true if there may be more.
+    /// Reads messages of the client; returns true if there may be more.
     fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         if let Some(connection) = &self.connection {
             self.flow.set_carriage(connection.carriage());
@@ -208,7 +208,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Receives datagrams of the game server; true if there may be more.
+    /// Receives datagrams of the game server; returns true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, observations, .. } = self;
         let (address, client) = (server.server(), self.client.ip());
@@ -234,7 +234,8 @@ impl<'a> Driver<'a> {
                 Poll::Pending => return false,
             }
             let received = server.try_recv(|input| {
-                // Written before the queue is full, so that only a slow client loses datagrams. An error is found again.
+                // Written before the queue is full, so that only a slow client loses datagrams. The next write returns
+                // any error again.
                 if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
                 }
@@ -252,7 +253,7 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Writes to the client what waits for it, in one call if the connection takes it.
+    /// Writes queued data to the client, in one call if the connection accepts it.
     fn write(&mut self, context: &mut Context<'_>, now: Instant) {
         let Some(connection) = &mut self.connection else { return };
         if let Poll::Ready(Err(_)) = connection.poll_write(context, &mut self.flow, now) {
@@ -261,10 +262,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Ready if time has changed something.
+    /// Returns ready if a deadline has passed.
     fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
         let due = self.catch_up.postponed(self.flow.poll_timeout()).into();
-        // A timer that is too early only fires once more. Moving it with each datagram would cost more.
+        // An early timer just fires again. Moving it with each datagram would cost more.
         if due < timer.deadline() {
             timer.as_mut().reset(due);
         }
@@ -276,7 +277,7 @@ impl<'a> Driver<'a> {
         Poll::Ready(())
     }
 
-    /// Tells the flow the time if it has waited for it.
+    /// Passes the time to the flow if its deadline has come.
     fn check_time(&mut self, now: Instant) {
         let due = self.flow.poll_timeout();
         if due <= now && self.catch_up.is_over(due, now) {
@@ -285,7 +286,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Parts with the connection of a client that is lost.
+    /// Drops the connection of a client that is lost.
     fn check_connection(&mut self) {
         let Some(lost) = self.flow.lost() else { return };
         let Some(connection) = self.connection.take() else { return };
@@ -294,7 +295,7 @@ impl<'a> Driver<'a> {
         self.dismiss(connection, CloseReason::Flow(lost));
     }
 
-    /// Closes a connection that the flow goes on without.
+    /// Closes a connection that the flow no longer uses.
     fn dismiss(&self, connection: Box<Connection>, reason: CloseReason) {
         self.app.counters.closed(reason.kind());
         if reason.kind().code().is_some() {
@@ -329,7 +330,7 @@ mod tests {
     use crate::counters::Counters;
     use crate::flow::{FlowLimits, Secret, Setup, Source};
 
-    /// More than one turn of the driver receives.
+    /// More datagrams than one turn of the driver receives.
     const WAITING: usize = 200;
 
     #[tokio::test]
@@ -344,7 +345,7 @@ mod tests {
         for _ in 0..WAITING {
             server.send_to(b"snapshot", client).await.unwrap();
         }
-        // Its client was lost so long ago that the flow must not wait for it any more.
+        // Its client was lost so long ago that the flow must end.
         let (limits, setup) =
             (FlowLimits::default(), Setup { secret: Some(Secret::new([7; 16])), ..Setup::default() });
         let lost_at = Instant::now() - limits.resume_within - Duration::from_millis(1);

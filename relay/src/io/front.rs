@@ -1,6 +1,7 @@
-//! The sockets of a front: one for all clients, which it may share, and one for each flow towards the server.
+//! The sockets of a front: one for all clients, which may be shared, and one per flow towards the server.
 //!
-//! Where QUIC and data channels arrive at its port too, somebody else receives the datagrams, and offers each to the gate of the front.
+//! If QUIC or data channels share the port, another task receives the datagrams and offers each to the gate of the
+//! front.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,19 +23,19 @@ use crate::front::{
 };
 use crate::time::Now;
 
-/// How many calls receive before others get their turn.
+/// Receive calls before other tasks get their turn.
 const CALLS_MAX: usize = 8;
 
-/// A front that is bound.
+/// A bound front.
 #[derive(Debug)]
 pub(crate) struct UdpFront<A: Admit> {
     shared: Arc<Shared<A>>,
     flows: HashMap<FlowId, FlowSocket>,
-    /// What arrives for it, if somebody else receives at its port.
+    /// Datagrams for the front, if another task receives on its port.
     taken: Option<mpsc::Receiver<Taken>>,
 }
 
-/// What all tasks of a front have.
+/// State shared by all tasks of a front.
 #[derive(Debug)]
 struct Shared<A: Admit> {
     clients: BatchSocket,
@@ -58,11 +59,11 @@ impl Drop for FlowSocket {
 
 impl<A: Admit> Shared<A> {
     fn front(&self) -> MutexGuard<'_, Front<A>> {
-        // A front is whole between any two datagrams.
+        // Each datagram leaves a front in a consistent state.
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts datagrams behind each other that are dropped.
+    /// Counts contiguous datagrams that are dropped.
     fn drop_all(&self, reason: FrontDropReason, bytes: &[u8], stride: usize) {
         for _ in bytes.chunks(stride.max(1)) {
             self.counters.dropped(reason);
@@ -89,7 +90,7 @@ impl<A: Admit> Shared<A> {
     }
 }
 
-/// The gate of a front whose port somebody else receives at.
+/// The gate of a front on a shared port.
 #[derive(Debug)]
 struct FrontGate<A: Admit> {
     shared: Arc<Shared<A>>,
@@ -130,7 +131,7 @@ where
         Ok(Self::over(BatchSocket::bind(listen)?.with_large_buffers(), settings, admission, counters))
     }
 
-    /// Over a socket that does not block and at which others receive, too. It needs [`share`](Self::share).
+    /// Wraps a non-blocking socket on which other parts receive as well. Requires a call of [`share`](Self::share).
     pub(crate) fn beside(
         socket: UdpSocket,
         settings: Settings,
@@ -146,19 +147,19 @@ where
         Self { shared, flows: HashMap::new(), taken: None }
     }
 
-    /// Leaves receiving to somebody else, who offers what arrives to the gate that is returned.
+    /// Leaves receiving to another task, which offers incoming datagrams to the returned gate.
     pub(crate) fn share(&mut self) -> Arc<dyn Gate> {
         let (waiting, taken) = WaitingRoom::new();
         self.taken = Some(taken);
         Arc::new(FrontGate { shared: Arc::clone(&self.shared), waiting })
     }
 
-    /// Receives again, as nobody else does.
+    /// Receives by itself again, after the other receiver is gone.
     pub(crate) fn receive_itself(&mut self) {
         self.taken = None;
     }
 
-    /// The socket once more, for another receiver.
+    /// Duplicates the socket, for another receiver.
     pub(crate) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         self.shared.clients.try_clone()
     }
@@ -167,16 +168,16 @@ where
         self.shared.clients.local_addr()
     }
 
-    /// Replaces the keys of cookies while the front runs.
+    /// Returns a function that replaces the cookie keys while the front runs.
     pub(crate) fn set_cookie_keys(&self) -> impl Fn(CookieKeys) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |keys| shared.front().set_keys(keys)
     }
 
-    /// Runs until `stop`, and ends all flows then.
+    /// Runs until `stop`, then ends all flows.
     ///
     /// # Errors
-    /// If the socket of the clients fails.
+    /// If the client socket fails.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> io::Result<()> {
         let result = self.pass(stop).await;
         self.shared.front().close_all();
@@ -248,7 +249,7 @@ where
         }
     }
 
-    /// The server of a flow and the socket to it; a flow that has no socket gets one.
+    /// Returns the server of a flow and its socket, which is created if necessary.
     fn flow_socket(&mut self, id: FlowId) -> io::Result<Option<(SocketAddr, Arc<BatchSocket>)>> {
         if let Some(flow) = self.flows.get(&id) {
             return Ok(Some((flow.server, Arc::clone(&flow.socket))));
@@ -270,7 +271,7 @@ where
     }
 }
 
-/// Waits for what arrives for a front: datagrams that came through its gate, or none if they are to be received.
+/// Waits for datagrams: returns those that came through the gate, or none if the socket is to be read.
 async fn arrived(
     clients: &BatchSocket,
     taken: Option<&mut mpsc::Receiver<Taken>>,
@@ -286,7 +287,7 @@ async fn arrived(
     }
 }
 
-/// Passes on what the server sends for one flow, until the task is aborted.
+/// Forwards the server's datagrams of one flow until the task is aborted.
 async fn receive_from_server<A: Admit>(
     shared: Arc<Shared<A>>,
     socket: Arc<BatchSocket>,
@@ -300,7 +301,7 @@ async fn receive_from_server<A: Admit>(
             return;
         }
         let handle = |received: Received<'_>| handle_server(&shared, &socket, server, id, received);
-        // Nothing there, or an error of a datagram that was sent before: the client will notice.
+        // No data, or an error about an earlier datagram: the client will notice.
         let _ = socket.try_receive(handle);
     }
 }
@@ -331,15 +332,15 @@ fn handle_server<A: Admit>(
     }
 }
 
-/// How many bytes may wait for the front, as in the system's buffer of a socket of its own.
+/// Bytes that may wait for the front, as many as in the system buffer of its own socket.
 const WAITING_BYTES: usize = 4 << 20;
-/// How many batches, each of one sender.
+/// Batches that may wait, each of one sender.
 const WAITING_BATCHES: usize = 4_096;
 
-/// What a front takes of the datagrams at a UDP port where QUIC and data channels arrive too. Somebody else receives them, and
-/// offers each to the gate of the front.
+/// Takes the front's share of the datagrams at a UDP port that QUIC and data channels share. Another task receives them
+/// and offers each to the gate.
 pub(crate) trait Gate: fmt::Debug + Send + Sync {
-    /// Takes datagrams of one sender that stand behind each other if they are for the front, and says whether they were.
+    /// Takes contiguous datagrams of one sender if they are for the front; returns true if they were.
     fn take(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool;
 
     /// Prevents the front from allowing fragmentation while another sender uses the socket.
@@ -352,11 +353,11 @@ pub(super) struct Taken {
     pub(super) from: SocketAddr,
     pub(super) bytes: Box<[u8]>,
     pub(super) stride: usize,
-    /// The room that they have, as long as they wait.
+    /// The space that they occupy while they wait.
     _room: OwnedSemaphorePermit,
 }
 
-/// Lets datagrams wait for the front.
+/// A bounded queue of datagrams for the front.
 #[derive(Debug)]
 struct WaitingRoom {
     taken: mpsc::Sender<Taken>,
@@ -364,13 +365,13 @@ struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// An empty one, and what takes out of it.
+    /// Creates an empty queue and its receiver.
     fn new() -> (Self, mpsc::Receiver<Taken>) {
         let (taken, receiver) = mpsc::channel(WAITING_BATCHES);
         (Self { taken, room: Arc::new(Semaphore::new(WAITING_BYTES)) }, receiver)
     }
 
-    /// None if there is no room, or nobody who takes anything out of it.
+    /// Queues datagrams. Returns `None` if the queue is full or its receiver is gone.
     fn add(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> Option<()> {
         let room = Arc::clone(&self.room).try_acquire_many_owned(u32::try_from(bytes.len()).ok()?).ok()?;
         self.taken.try_send(Taken { from, bytes: bytes.into(), stride, _room: room }).ok()
@@ -455,7 +456,7 @@ mod tests {
         Running { address, pongs, counters, stop }
     }
 
-    /// A server that sends every message back.
+    /// A server that echoes every message.
     fn echo<P: Protocol>(server: Endpoint<P>) {
         tokio::spawn(async move {
             while let Some(connection) = server.accept().await {
@@ -485,7 +486,7 @@ mod tests {
         connection.disconnect().await;
     }
 
-    /// The path of the client and that of the front to the server, one after the other.
+    /// Narrows the client's path first, then the path from the front to the server.
     #[tokio::test]
     async fn large_messages_of_clients_arrive_over_paths_that_become_narrower() {
         for client_is_narrow in [true, false] {

@@ -1,4 +1,4 @@
-//! What the front asks of the relay: who gets a flow, and where to.
+//! Connects the front to the relay's admission: decides about new clients, their targets and their limits.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::time::Now;
 
-/// The transport of clients of the front, for the log.
+/// The transport of front clients in the log.
 const TRANSPORT: &str = "udp";
 
 /// The rules for the clients of a front.
@@ -27,11 +27,12 @@ const TRANSPORT: &str = "udp";
 pub(crate) struct FrontAdmission {
     app: Arc<App>,
     target: TargetName,
-    /// The clients for which another flow is about to end. Each has cost one, so that there are no more of them than flows.
+    /// Clients that wait for another flow to end. Each of them has evicted one flow, so there are at most as many as
+    /// flows.
     waiting: HashMap<SocketAddr, Waiting>,
 }
 
-/// A client for which another flow is about to end.
+/// A client that waits for an evicted flow to end.
 #[derive(Debug)]
 struct Waiting {
     candidate: UdpCandidate,
@@ -44,22 +45,22 @@ impl Waiting {
     }
 }
 
-/// What a client of a front holds as long as its flow.
+/// The resources that a front client holds during its flow.
 #[derive(Debug)]
 pub(crate) struct FrontPermit {
     app: Arc<App>,
     grant: Grant,
     counters: Arc<TargetCounters>,
-    /// The number of the flow, by which lines of the log belong together.
+    /// The number of the flow, which connects its lines in the log.
     flow: u64,
     begun: Instant,
     carried: Carried,
-    /// What all clients together may have, and the shares of this one.
+    /// The rate limit of all clients together, with this client's shares.
     total: TotalRate,
     shares: Shares,
-    /// Its entry in the list for the operator.
+    /// Its entry in the operator's list.
     listed: OpenFlowGuard,
-    /// A shutdown waits for it.
+    /// Makes a shutdown wait for the flow.
     _tracked: TaskTrackerToken,
 }
 
@@ -74,7 +75,7 @@ impl FrontAdmission {
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Grant, NotAdmitted> {
-        // One that asks again costs nobody else a flow, and is no new client.
+        // A repeated request evicts no other flow, and does not count as a new client.
         if let Some(Waiting { candidate, since }) =
             self.waiting.remove(&client).filter(|waiting| !waiting.is_over(now.at))
         {
@@ -90,8 +91,8 @@ impl FrontAdmission {
         candidate.take_slot().or_else(|candidate| self.make_room_for(now, candidate, make_room))
     }
 
-    /// A full relay gives a client the slot of a flow that waits for its server, or of the flow that has waited for its own
-    /// client for longest, which ends in its own task.
+    /// Takes a slot of a full relay: that of a flow that waits for its server, or of the flow that has waited longest
+    /// for its client. The latter ends in its own task.
     fn make_room_for(
         &mut self,
         now: Now,
@@ -132,7 +133,7 @@ impl Admit for FrontAdmission {
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<FrontPermit>, NotAdmitted> {
         let app = Arc::clone(&self.app);
-        // No later than the question whether it is over, so that a shutdown that begins now waits for the flow.
+        // Taken before the drain is checked, so that a shutdown that begins now waits for the flow.
         let tracked = app.sessions.token();
         if app.drain.is_cancelled() {
             return Err(NotAdmitted::Refused);
@@ -144,7 +145,7 @@ impl Admit for FrontAdmission {
         let total = app.admission.total().clone();
         let ender = Ender::Front(AtomicBool::new(false));
         let listed = app.open_flows.add(flow, self.target.clone(), (client, TRANSPORT), ender);
-        // A ban finds the flows that are listed, and the others find the ban.
+        // A ban ends the flows that are listed; flows not listed yet find the ban here.
         if app.admission.is_banned(now.at, client.ip()) {
             listed.end(FlowEnd::Banned);
         }
@@ -225,19 +226,19 @@ impl Permit for FrontPermit {
     }
 }
 
-/// The refusal in the words of the log.
+/// Returns the refusal in the words of the log.
 const fn class_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Close(reason) => reason.class(),
         Refusal::Forbidden(Forbidden::Banned) => BANNED,
-        // Clients without a page have none.
+        // Clients without a page have no origin.
         Refusal::Forbidden(Forbidden::Origin) => "the origin may not connect",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Clients of a front at a relay that is full, some of whose flows wait for their clients.
+    //! Front clients at a full relay, where some flows wait for their clients.
 
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
@@ -249,7 +250,7 @@ mod tests {
     use crate::config::Config;
     use crate::flow::Secret;
 
-    /// A relay whose slots are all taken, by flows that wait for their clients.
+    /// A relay with all slots taken by flows that wait for their clients.
     struct Full {
         app: Arc<App>,
         now: Now,
@@ -284,12 +285,12 @@ mod tests {
             full
         }
 
-        /// A slot for a client that ends no flow.
+        /// Takes a slot without evicting a flow.
         fn slot_of(&self, client: SocketAddr) -> Option<Grant> {
             self.app.admission.udp_candidate(self.now, client, &name()).unwrap().take_slot().ok()
         }
 
-        /// Which flows are told to end since this was asked last.
+        /// Returns which flows were requested to end since the last call.
         fn told_to_end(&self) -> Vec<bool> {
             let context = Context::from_waker(Waker::noop());
             self.flows.iter().map(|flow| matches!(flow.poll(&context), Poll::Ready(Request::Evict))).collect()
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
     }
 
-    /// A flow that waits for its server ends at once. What it leaves is not taken by others who wait.
+    /// A flow that waits for its server ends at once. Its slot is not taken by other waiting clients.
     #[tokio::test]
     async fn a_client_takes_the_slot_of_the_flow_that_makes_room_for_it() {
         let mut full = Full::new(2).await;

@@ -1,6 +1,8 @@
-//! The health of game servers. A RakNet server is asked for its pong, again and again: what it says answers pings of clients and stands in
-//! the list of servers, and the log has a line when it answers no more, and when it does again. Of one that is not asked itself flows
-//! tell: whether it answers those that begin, and what the network says of it.
+//! The health of game servers.
+//!
+//! A RakNet server is pinged periodically. Its pong answers the pings of clients and appears in the list of servers.
+//! The log has a line when it stops answering, and another when it answers again. A server that is not probed is judged
+//! by its flows: whether it answers new ones, and which errors the network reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,14 +24,14 @@ use crate::addresses::TargetName;
 use crate::flow::{TargetCounters, Unreachable};
 use crate::protocol::{PONG_LIFETIME, Pong, PongCache};
 
-/// The time between two rounds of pings; a pong answers for three of them.
+/// The time between two rounds of pings. A pong may answer any of the last three rounds.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of a ping, and of the longest datagram that can be a pong.
 const PING: usize = 33;
 const LONGEST: usize = 1_500;
 
-/// The questions of one round. The time that a ping carries tells which of them a pong answers.
+/// The pings of one round. The time echoed by a pong identifies the ping that it answers.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     number: u64,
@@ -44,7 +46,7 @@ impl Round {
         }
     }
 
-    /// What a pong answers. One with the server's own clock answers anything.
+    /// Records a pong. A pong with the server's own clock may answer any ping.
     fn learn(self, pongs: &PongCache, now: Instant, datagram: &[u8]) {
         let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
             return;
@@ -57,7 +59,7 @@ impl Round {
     }
 }
 
-/// Asks one server.
+/// Probes one server.
 #[derive(Debug)]
 pub(crate) struct Prober {
     name: TargetName,
@@ -65,13 +67,14 @@ pub(crate) struct Prober {
     guid: u64,
     pongs: Arc<PongCache>,
     counters: Arc<TargetCounters>,
-    /// Whether new clients of the target go there. What is reported of other addresses is none of the target.
+    /// True if new clients of the target are sent to this address. Reports about other addresses do not count for the
+    /// target.
     is_in_use: Arc<AtomicBool>,
     watch: TargetWatch,
 }
 
 impl Prober {
-    /// A prober that calls itself `guid`.
+    /// Creates a prober with this GUID.
     pub(crate) fn new(
         name: TargetName,
         server: SocketAddr,
@@ -83,7 +86,7 @@ impl Prober {
         Self { name, server, guid, pongs, counters, is_in_use, watch: TargetWatch::new(Instant::now()) }
     }
 
-    /// Logs that the server has gone or has returned.
+    /// Logs that the server has disappeared or returned.
     fn watch(&mut self, now: Instant) {
         let (target_name, server) = (&self.name, self.server);
         match self.watch.note(now, self.pongs.last(now).is_some()) {
@@ -103,10 +106,10 @@ impl Prober {
         }
     }
 
-    /// Asks until the future is dropped.
+    /// Sends pings until the future is dropped.
     ///
     /// # Errors
-    /// If there is no socket to ask with.
+    /// If the socket cannot be created.
     pub(crate) async fn ask(&mut self) -> io::Result<()> {
         let any: SocketAddr = if self.server.is_ipv4() {
             (Ipv4Addr::UNSPECIFIED, 0).into()
@@ -126,7 +129,7 @@ impl Prober {
                     self.watch(round.at);
                     for scope in [PingScope::Any, PingScope::OpenConnections] {
                         let mut bytes = [0; PING];
-                        // A server that is away does not end this.
+                        // An absent server does not end the loop.
                         let sent = socket.send(ping(scope, round.time(scope), self.guid, &mut bytes)).await;
                         sent.err().iter().for_each(|error| self.note_error(error));
                     }
@@ -147,10 +150,10 @@ fn ping(scope: PingScope, time: u64, guid: u64, buffer: &mut [u8; PING]) -> &[u8
     writer.finish()
 }
 
-/// The shortest time between two lines about one game server, which may come and go all the time.
+/// The shortest time between two log lines about one game server, which may flap.
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A change that is to be logged.
+/// A change to be logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It does not answer.
@@ -159,12 +162,12 @@ pub(crate) enum Change {
     Up(Duration),
 }
 
-/// Notices when a game server answers no more pings, and when it does again, for one line of the log each.
+/// Detects when a game server stops answering pings and when it answers again, for one line in the log each.
 #[derive(Debug)]
 pub(crate) struct TargetWatch {
-    /// Since when it has not answered; none while it does.
+    /// Start of the current silence; none while the server answers.
     silent_since: Option<Instant>,
-    /// The last line: whether it said that the server is down, when, and since when.
+    /// The last line: its change, its time, and the start of the silence that it reported.
     logged: Option<(Change, Instant, Instant)>,
 }
 
@@ -173,11 +176,11 @@ impl TargetWatch {
         Self { silent_since: Some(now), logged: None }
     }
 
-    /// Notes whether the server has answered of late.
+    /// Records whether the server has answered recently.
     pub(crate) fn note(&mut self, now: Instant, answers: bool) -> Option<Change> {
         self.silent_since = if answers { None } else { Some(self.silent_since.unwrap_or(now)) };
         let change = match (self.silent_since, self.logged) {
-            // From the start of the relay on it has that long.
+            // After the start of the relay it has that long to answer.
             (Some(since), None | Some((Change::Up(_), ..)))
                 if now.saturating_duration_since(since) >= PONG_LIFETIME || self.logged.is_some() =>
             {
@@ -196,11 +199,11 @@ impl TargetWatch {
     }
 }
 
-/// The lines about targets whose new clients go to another address.
+/// Limits the lines about targets whose new clients move to another address.
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 
-/// When a target had its last line, and how often its clients have moved since.
+/// The time of a target's last line, and the number of moves since.
 #[derive(Debug, Clone, Copy)]
 struct Moves {
     logged: Instant,
@@ -208,7 +211,8 @@ struct Moves {
 }
 
 impl MoveLog {
-    /// Notes that a target has moved. If that has a line, returns how many had none since the last one.
+    /// Records that a target has moved. If the move is to be logged, returns the number of unlogged moves since the
+    /// last line.
     pub(crate) fn note(&mut self, now: Instant, target: &TargetName) -> Option<u64> {
         match self.0.get_mut(target) {
             Some(moves) if now.saturating_duration_since(moves.logged) < LINE_INTERVAL => {
@@ -224,30 +228,31 @@ impl MoveLog {
     }
 }
 
-/// How long clients that begin may get no answer from a game server before it counts as down. For as long an answer outweighs what
-/// the network reports.
+/// How long new clients may go without an answer before their game server counts as down. An answer outweighs network
+/// reports for the same time.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// For how long at least its port has to be reported as closed: one report by itself may be forged, or of a restart.
+/// The minimum time over which a port must be reported as closed. A single report may be forged, or caused by a
+/// restart.
 const REFUSAL: Duration = Duration::from_secs(1);
 
-/// How many networks of clients have to be without an answer for so long. A client that sends nonsense gets none either.
+/// The minimum number of client networks without an answer. A client that sends malformed data gets no answer either.
 const NETWORKS_MIN: usize = 3;
 
 /// How long a client without an answer counts.
 const COUNTED: Duration = Duration::from_secs(60);
 
-/// How many networks are remembered.
+/// The maximum number of networks to remember.
 const NETWORKS_MAX: usize = 16;
 
-/// The bits of an address that its network has here: one customer of a provider may have a whole /48 of IPv6.
+/// Prefix length of a client network. One customer of a provider may own a whole /48 of IPv6.
 const NETWORK_V4: u8 = 24;
 const NETWORK_V6: u8 = 48;
 
-/// How long it counts as down. Then clients show whether it is still.
+/// How long a server counts as down before new clients may try it.
 const DOWN: Duration = Duration::from_secs(30);
 
-/// What flows have seen since the last look.
+/// Observations of flows since the last evaluation.
 #[derive(Debug, Default)]
 pub(crate) struct Observations {
     begun: Mutex<BTreeSet<IpNet>>,
@@ -264,7 +269,7 @@ impl Observations {
         }
     }
 
-    /// A datagram has come.
+    /// A datagram of the server has arrived.
     pub(crate) fn answered(&self) {
         // Flows on several threads share it, and most datagrams change nothing.
         if !self.answered.load(Ordering::Relaxed) {
@@ -272,8 +277,8 @@ impl Observations {
         }
     }
 
-    /// The network or this machine has reported to the flow of a client that the game server cannot be reached. What is about the path
-    /// may be about this client alone, so that it counts as silence.
+    /// Records that the network or this machine reported the game server as unreachable to a flow. An error about the
+    /// path may concern this client alone, so it counts as silence.
     pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
         if reason.is_absence() {
             self.refused.store(true, Ordering::Relaxed);
@@ -287,41 +292,43 @@ impl Observations {
     }
 }
 
-/// The network of a client.
+/// Returns the network of a client.
 fn network(client: IpAddr) -> IpNet {
     let client = client.to_canonical();
     let length = if client.is_ipv4() { NETWORK_V4 } else { NETWORK_V6 };
-    // The lengths fit the families.
+    // The prefix lengths are valid for both families.
     IpNet::new(client, length).map_or_else(|_| IpNet::from(client), |network| network.trunc())
 }
 
-/// What a game server counts as.
+/// The assumed state of a game server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has answered, and nothing has shown since that it is down.
+    /// It has answered, and nothing since has shown that it is down.
     Answers,
-    /// It has not answered since it was down, or at all, and may be tried.
+    /// It has not answered since it was down, or ever, and may be tried.
     Unknown,
     Down,
 }
 
-/// What follows from the observations.
+/// Derives the state of a server from observations.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
-    /// The networks of clients without an answer, and since when.
+    /// The networks of clients without an answer, each with the time since when.
     waiting: BTreeMap<IpNet, Instant>,
     answered: Option<Instant>,
-    /// When its port was reported as closed first, since the last answer.
+    /// The first report of a closed port since the last answer.
     refused: Option<Instant>,
-    /// Whether that has been reported again later.
+    /// True if that report was repeated later.
     is_refused: bool,
     down_until: Option<Instant>,
 }
 
 impl Judgement {
-    /// Takes what has been seen since the last look, and returns what the game server counts as. Any answer counts more than
-    /// any silence, and the silence towards one client shows nothing: it may have sent nonsense. A report that its port is closed may
-    /// come from a firewall that refuses one client, or be forged, so that it counts once it is repeated and there are no answers.
+    /// Takes the observations since the last call, and returns the state of the game server.
+    ///
+    /// Any answer outweighs any silence. Silence towards one client proves nothing: it may have sent malformed data. A
+    /// report of a closed port may be forged or come from a firewall that rejects one client, so it counts only if it
+    /// is repeated and there are no answers.
     pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> State {
         let begun = std::mem::take(&mut *observations.lock());
         let [answered, refused] =
@@ -536,7 +543,7 @@ mod tests {
             let (start, observations, mut judgement) = begin();
             for minute in 0..100 {
                 let at = start + minute * COUNTED;
-                // Those of one moment are one.
+                // Reports at the same instant count as one.
                 (0..9).for_each(|number| observations.unreachable(client(number), Unreachable::ClosedPort));
                 assert!(
                     (0..60).all(|second| judgement.is_up(at + second * SECOND, &observations)),
@@ -545,12 +552,12 @@ mod tests {
             }
         }
 
-        /// A client in a network of its own.
+        /// Returns a client in its own network.
         fn client(number: u8) -> IpAddr {
             [192, 0, number, 1].into()
         }
 
-        /// What is about the path to a server.
+        /// Errors about the path to a server.
         const PATH: [Unreachable; 4] =
             [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other];
 
@@ -623,7 +630,7 @@ mod tests {
         #[test]
         fn clients_without_an_answer_are_forgotten_one_by_one() {
             let (start, observations, mut judgement) = begin();
-            // Never three of them in a minute.
+            // There are never three of them within a minute.
             for second in 0..1_000 {
                 if second % 30 == 0 {
                     observations.begun(client((second / 30) as u8));

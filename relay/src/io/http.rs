@@ -1,6 +1,7 @@
-//! The HTTP routes: which requests may open a WebSocket; `GET /servers.json`, and `GET /transports`, what a page can reach this relay by;
-//! and the static files of `--serve`: regular files of the directory alone, and none whose name, or that of a directory on the way, begins
-//! with a dot or has another meaning for Windows.
+//! The HTTP routes: WebSocket requests, `GET /servers.json`, `GET /transports` and the static files of `--serve`.
+//!
+//! Only regular files inside the directory are served. Paths with a component that begins with a dot, or that has a
+//! special meaning on Windows, are refused.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -35,12 +36,12 @@ use crate::close::{BANNED, CloseKind, CloseReason};
 use crate::flow::FLOW_PROTOCOL;
 use crate::time::Now;
 
-/// All paths of the relay.
+/// Builds the routes of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     let plain = Router::new().route("/healthz", get(async || "ok"));
     let plain = match serve {
         Some(directory) => serve_files(plain, directory),
-        // A fallback of its own, so that it has the limits of the others.
+        // An explicit fallback, so that it has the same limits as the other routes.
         None => plain.fallback(async || StatusCode::NOT_FOUND),
     };
     let router = Router::new()
@@ -48,12 +49,12 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/servers.json", get(servers).fallback(refuse_method))
         .route("/transports", get(transports).fallback(refuse_method))
         .with_state(Arc::clone(&app));
-    // The others refuse in their own way, a WebSocket by a close code.
+    // These routes refuse clients in their own way, a WebSocket by a close code.
     plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
-/// Refuses requests of clients that were banned after their connection began, or that come through a proxy, and of those that ask
-/// too often.
+/// Refuses requests of clients that ask too often, and of clients that were banned after their connection began or that
+/// come through a proxy.
 async fn limit(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -66,7 +67,7 @@ async fn limit(
     }
 }
 
-/// What a request gets in the place of its answer, where no other way of refusing it is usual.
+/// Returns the response for a refused request, where the route has no refusal of its own.
 fn refusal(app: &App, connected: &Connected, headers: &HeaderMap) -> Option<Response> {
     let client = app.admission.client_of(connected.peer(), headers);
     let refused = admit_client(app, client, true).err()?;
@@ -83,13 +84,14 @@ async fn refuse_method(
         .unwrap_or_else(|| (StatusCode::METHOD_NOT_ALLOWED, allowed).into_response())
 }
 
-/// What a banned address gets: a WebSocket that says so as it closes, and so does the answer to what pages ask first.
+/// Builds the routes for banned addresses: a WebSocket that closes with the reason, and the same reason for the request
+/// that pages send first.
 pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
     let refuse = async |State(app): State<Arc<App>>, Extension(connected): Extension<Connected>| {
         refuse_banned(&app, connected.peer());
         (StatusCode::FORBIDDEN, BANNED)
     };
-    // Its connection is there for one answer: it has no share of its address, which would bound it otherwise.
+    // The connection serves one response: it has no place of its address, which would otherwise bound it.
     let close = async |mut response: Response| {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -105,17 +107,17 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Whether a proxy has named the client; no page can.
+/// Returns true if a proxy has named the client; pages cannot set these headers.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     ["x-forwarded-for", "forwarded"].into_iter().any(|name| headers.contains_key(name))
 }
 
-/// What is said of a request for a WebSocket that is none.
+/// Logged for requests that lack the WebSocket upgrade.
 const NO_WEBSOCKET: &str = "the request asks for no WebSocket; a proxy before the relay has to pass the headers Upgrade and Connection on";
 
-/// A client's request for a WebSocket.
+/// Handles a client's WebSocket request.
 ///
-/// It is refused by a close code, because a page sees nothing else.
+/// Refusals use a close code, because a page sees nothing else.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -162,12 +164,12 @@ async fn open(
     upgrade.on_upgrade(async move |socket| {
         let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket, is_through_proxy)));
         let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
-        // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
+        // Spawned: this task reserves space for the request and the upgrade, which a session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
 }
 
-/// The transports of the relay.
+/// Returns the transports of the relay.
 async fn transports(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -178,18 +180,18 @@ async fn transports(
     answer(&app, &connected, &headers, || list(app.webtransport.get(), channels, port))
 }
 
-/// What is told of the port of transports by UDP.
+/// Returns the announced port of transports over UDP.
 fn udp_port(app: &App, connected: &Connected) -> UdpPort {
     let is_proxied = connected.has_proxy_header() || app.admission.is_trusted_proxy(connected.peer().ip());
     match app.public_udp_port {
         Some(port) => UdpPort::Public(port.get()),
-        // A proxy passes on TCP, and where it listens nothing is known of the relay's UDP port.
+        // A proxy forwards TCP; the relay's UDP port is unknown at its address.
         None if is_proxied => UdpPort::Unknown,
         None => UdpPort::Own,
     }
 }
 
-/// The list of servers.
+/// Returns the list of servers.
 async fn servers(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -198,15 +200,15 @@ async fn servers(
     answer(&app, &connected, &headers, || {
         let body = app.server_list.get(Instant::now(), || {
             let list = app.probes.list(&app.admission.offered());
-            // Texts and numbers are always JSON.
+            // Strings and numbers always serialize.
             serde_json::to_string(&list).unwrap_or_default()
         });
         body.to_string()
     })
 }
 
-/// Answers an address with JSON that is not banned and does not ask too often, if its page may connect. A page that is refused can
-/// read why: it may have nothing but WebTransport, which it does not find without this answer.
+/// Answers with JSON if the address is not banned or over its rate limit, and its page may connect. A refused page can
+/// read the reason: it may support WebTransport alone, which it cannot discover without this answer.
 fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
     let (status, body) = match admit(app, connected, headers) {
         Ok(()) => (StatusCode::OK, body()),
@@ -220,14 +222,14 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
     response
 }
 
-/// What refused requests have in the place of a transport.
+/// The transport name in logs of refused requests.
 const REQUEST: &str = "HTTP";
 
-/// What is logged of clients that ask too often.
+/// Logged for clients that exceed the request limit.
 const TOO_MANY_REQUESTS: &str = "too many requests of one address or network";
 
-/// Why a request gets no answer, as a WebSocket would say it. Requests without an origin are of programs, and of pages that the relay
-/// serves.
+/// Checks whether a request may be answered; the error is the close reason a WebSocket would get. Requests without an
+/// origin come from programs, or from pages that the relay serves.
 fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
     let client = app.admission.client_of(connected.peer(), headers);
     admit_client(app, client, false)?;
@@ -239,7 +241,7 @@ fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), Cl
     Ok(())
 }
 
-/// Why a client gets no answer: it is banned, or asks too often.
+/// Refuses a client that is banned or asks too often.
 fn admit_client(app: &App, client: SocketAddr, is_file: bool) -> Result<(), CloseReason> {
     app.admission.admit_request(Now::read(), client.ip(), is_file).map_err(|refusal| match refusal {
         Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
@@ -264,7 +266,7 @@ fn status_of(reason: &CloseReason) -> StatusCode {
     if reason.kind() == CloseKind::Forbidden { StatusCode::FORBIDDEN } else { StatusCode::TOO_MANY_REQUESTS }
 }
 
-/// The close code and the text of a WebSocket, as JSON.
+/// Formats the close code and the text of a WebSocket as JSON.
 fn refusal_text(reason: &CloseReason) -> String {
     serde_json::json!({ "code": reason.kind().code(), "reason": reason.text() }).to_string()
 }
@@ -294,18 +296,18 @@ struct WebTransportEntry {
 #[derive(Serialize)]
 struct WebRtcEntry {
     port: u16,
-    /// As session descriptions have it.
+    /// As written in session descriptions.
     fingerprint: String,
 }
 
-/// The port of transports by UDP, as a page reaches it.
+/// The port of transports over UDP, as pages reach it.
 #[derive(Debug, Clone, Copy)]
 enum UdpPort {
-    /// The one on which the relay listens.
+    /// The port on which the relay listens.
     Own,
-    /// The one of the configuration.
+    /// The configured public port.
     Public(u16),
-    /// None that the relay knows.
+    /// Unknown to the relay.
     Unknown,
 }
 
@@ -319,7 +321,7 @@ impl UdpPort {
     }
 }
 
-/// The list, as JSON.
+/// Formats the list as JSON.
 fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>, port: UdpPort) -> String {
     let list = List {
         websocket: WebSocketEntry { path: "/ws" },
@@ -332,11 +334,11 @@ fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>, port: U
             port.or(local_addr).map(|port| WebRtcEntry { port, fingerprint })
         }),
     };
-    // Texts and numbers are always JSON.
+    // Strings and numbers always serialize.
     serde_json::to_string(&list).unwrap_or_default()
 }
 
-/// The types of files for which the file service has those of other uses of the ending, or names that are out of date.
+/// Media types by file extension, where the file service's table has an unrelated or obsolete type.
 const TYPES: [(&str, &str); 6] = [
     ("cjs", "text/javascript"),
     ("mjs", "text/javascript"),
@@ -358,8 +360,8 @@ fn serve_files(router: Router, directory: &Path) -> Router {
     router.fallback_service(files)
 }
 
-/// What browsers are told of every file: it is what its type says, it belongs to pages of this relay, and its page is shown in no frame
-/// of another site and loads no plugins.
+/// Headers of every file: browsers trust its type, other sites cannot embed it or load it, and its page loads no
+/// plugins.
 const PROTECTION: [(HeaderName, HeaderValue); 3] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (
@@ -374,7 +376,7 @@ async fn protect(mut response: Response) -> Response {
     response
 }
 
-/// Answers 404 for what is none of the files.
+/// Answers 404 for paths outside the served files.
 async fn keep_inside(State(root): State<Arc<Path>>, request: axum::extract::Request, next: Next) -> Response {
     let path = decoded(request.uri().path());
     let is_served = tokio::task::spawn_blocking(move || is_served(&root, path.as_deref()?));
@@ -385,9 +387,9 @@ async fn keep_inside(State(root): State<Arc<Path>>, request: axum::extract::Requ
     }
 }
 
-/// Whether a path is one of a file to serve, or of nothing at all.
+/// Returns true if the path leads to a servable file or to nothing at all.
 fn is_served(root: &Path, path: &str) -> Option<bool> {
-    // It may be a link that leads elsewhere after an update.
+    // It may be a link that points elsewhere after an update.
     let root = root.canonicalize().ok()?;
     let relative = Path::new(path.trim_start_matches('/'));
     if !has_plain_names(relative) || !is_portable_path(path) {
@@ -397,18 +399,18 @@ fn is_served(root: &Path, path: &str) -> Option<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(true),
         found => found.ok()?,
     };
-    // A directory is answered by its page.
+    // A directory is answered with its index page.
     let found = if found.is_dir() { resolved(found.join("index.html")) } else { found };
     let is_file = !found.exists() || found.is_file();
     Some(is_file && found.strip_prefix(root).is_ok_and(has_plain_names))
 }
 
-/// Where a path leads, if it is there.
+/// Resolves links in a path if it exists.
 fn resolved(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }
 
-/// Whether no name begins with a dot, but for the directory of RFC 8615.
+/// Returns true if no component begins with a dot, except `.well-known` (RFC 8615).
 fn has_plain_names(path: &Path) -> bool {
     path.components().enumerate().all(|(at, component)| match component {
         Component::Normal(name) => {
@@ -418,7 +420,7 @@ fn has_plain_names(path: &Path) -> bool {
     })
 }
 
-/// A path of a URL without its percent signs; nothing if it is no text.
+/// Percent-decodes the path of a URL; `None` if the result is not UTF-8.
 fn decoded(path: &str) -> Option<String> {
     percent_encoding::percent_decode_str(path).decode_utf8().ok().map(Cow::into_owned)
 }

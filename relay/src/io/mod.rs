@@ -1,4 +1,5 @@
-//! IO: HTTP and the transports of clients on one side, UDP on the other; and which of them share a UDP port. The logic is in `flow`.
+//! IO: HTTP and the client transports on one side, UDP towards the servers on the other. Also decides which parts share
+//! a UDP port. The logic is in `flow`.
 
 mod app;
 mod batch;
@@ -40,16 +41,16 @@ pub(crate) use serve::{AdminSocket, serve_admin_socket};
 pub(crate) use serve::{serve, serve_admin};
 pub(crate) use webtransport::WebTransport;
 
-/// The parts that listen in UDP.
+/// The parts that listen on UDP.
 pub(crate) struct Udp {
-    /// The front of the configuration, if it has one.
+    /// The configured front, if any.
     pub(crate) front: Option<UdpFront<FrontAdmission>>,
     pub(crate) data_channels: Option<DataChannels>,
     pub(crate) webtransport: Option<WebTransport>,
 }
 
-/// Binds the parts that listen in UDP. WebTransport, data channels and a front that is to listen at the same address have one port:
-/// the first of them that is there receives for all.
+/// Binds the parts that listen on UDP. WebTransport, data channels and a front with the same address share one port;
+/// the first one that exists receives for all.
 pub(crate) fn bind_udp(
     config: &Config,
     local_addr: SocketAddr,
@@ -75,7 +76,7 @@ pub(crate) fn bind_udp(
     Ok(Udp { front, data_channels, webtransport })
 }
 
-/// The front, if there is one, with the socket of the data channels if it shares their port.
+/// Binds the front, if configured. It uses the socket of the data channels if both share a port.
 fn bind_front(
     config: &Config,
     app: &Arc<App>,
@@ -103,8 +104,8 @@ fn bind_front(
     front.map(Some).map_err(cannot_listen)
 }
 
-/// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
-/// are none.
+/// Binds the data channels, if enabled, to the address of WebTransport. If another program owns the UDP port, they are
+/// disabled.
 fn bind_data_channels(
     config: &Config,
     app: &App,
@@ -126,7 +127,7 @@ fn bind_data_channels(
     }
 }
 
-/// WebTransport, unless it is left out, or may be. It receives for the others that have its port.
+/// Binds WebTransport, unless it is disabled. It receives for the other parts on its port.
 fn bind_webtransport(
     config: &Config,
     address: SocketAddr,

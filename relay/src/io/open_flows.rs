@@ -1,5 +1,5 @@
-//! The flows that are open, which an operator can list and end; and how the connection of a client that came back reaches the task of its
-//! flow.
+//! The open flows, which an operator can list and end, and the handover of a returning client's connection to the task
+//! of its flow.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -17,14 +17,14 @@ use crate::addresses::TargetName;
 use crate::clients::{ClientEntry, ClientList};
 use crate::flow::{Carried, FlowEnd};
 
-/// The most clients of one answer.
+/// The maximum number of clients in one list.
 const LISTED_MAX: usize = 10_000;
 
-/// The flows that are open, which an operator can list and end.
+/// The open flows, which an operator can list and end.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFlows(Mutex<BTreeMap<u64, Arc<OpenFlow>>>);
 
-/// What a list has of a flow, and how it is ended.
+/// The listed facts about a flow, and the way to end it.
 #[derive(Debug)]
 pub(crate) struct OpenFlow {
     number: u64,
@@ -36,7 +36,7 @@ pub(crate) struct OpenFlow {
     ender: Ender,
 }
 
-/// Where the client is, or was last.
+/// The current or last location of the client.
 #[derive(Debug)]
 struct Place {
     client: SocketAddr,
@@ -44,28 +44,28 @@ struct Place {
     is_away: bool,
 }
 
-/// How a flow is ended by another task.
+/// Ends a flow from another task.
 #[derive(Debug)]
 pub(crate) enum Ender {
-    /// One of a page, which runs in a task of its own.
+    /// A flow of a page, which runs in its own task.
     Session(Arc<Handover<Box<Connection>>>),
-    /// One of the front, which looks every second.
+    /// A flow of the front, which polls this flag every second.
     Front(AtomicBool),
 }
 
-/// A flow in the list, for as long as this is kept.
+/// Keeps a flow in the list until dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFlowGuard {
     flows: Arc<OpenFlows>,
     flow: Arc<OpenFlow>,
 }
 
-/// Which flows are meant.
+/// Selects the flows to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selected {
-    /// The one with this number.
+    /// The flow with this number.
     Flow(u64),
-    /// Those of clients in a network.
+    /// The flows of clients in a network.
     Network(IpNet),
 }
 
@@ -86,7 +86,7 @@ impl OpenFlows {
         OpenFlowGuard { flows: Arc::clone(self), flow }
     }
 
-    /// The flows of clients in a network, or all.
+    /// Returns the flows of clients in a network, or all of them.
     pub(crate) fn list(&self, network: Option<IpNet>, now: Instant) -> ClientList {
         let flows = self.lock();
         let selected = flows.values().filter(|flow| network.is_none_or(|network| flow.is_in(&network)));
@@ -101,7 +101,7 @@ impl OpenFlows {
         list
     }
 
-    /// Ends flows, and returns how many there were.
+    /// Ends the selected flows and returns their number.
     pub(crate) fn end(&self, selected: Selected, end: FlowEnd) -> usize {
         let flows: Vec<_> = match selected {
             Selected::Flow(number) => self.lock().get(&number).cloned().into_iter().collect(),
@@ -113,7 +113,7 @@ impl OpenFlows {
         flows.len()
     }
 
-    /// Has the flows of pages notify their clients that the relay drains.
+    /// Requests all page flows to notify their clients of the drain.
     pub(crate) fn drain(&self) {
         self.lock().values().for_each(|flow| flow.drain());
     }
@@ -126,7 +126,7 @@ impl OpenFlows {
 impl OpenFlow {
     fn end(&self, end: FlowEnd) {
         match &self.ender {
-            // A connection that was on its way to the flow is closed as it is dropped.
+            // A connection on its way to the flow is closed when dropped.
             Ender::Session(connections) => drop(connections.end(end)),
             Ender::Front(is_over) => is_over.store(true, Ordering::Relaxed),
         }
@@ -162,7 +162,7 @@ impl OpenFlow {
 }
 
 impl OpenFlowGuard {
-    /// The client has come back from here.
+    /// The client has returned from this address.
     pub(super) fn set_place(&self, client: SocketAddr, transport: &'static str) {
         *self.flow.place() = Place { client, transport, is_away: false };
     }
@@ -172,7 +172,7 @@ impl OpenFlowGuard {
         self.flow.place().is_away = true;
     }
 
-    /// Notes what was passed on so far.
+    /// Records the traffic forwarded so far.
     pub(super) fn set_carried(&self, carried: Carried) {
         self.flow.to_server.store(carried.to_server, Ordering::Relaxed);
         self.flow.to_client.store(carried.to_client, Ordering::Relaxed);
@@ -183,12 +183,12 @@ impl OpenFlowGuard {
         self.flow.end(end);
     }
 
-    /// Has the flow notify its client that the relay drains.
+    /// Requests the flow to notify its client of the drain.
     pub(super) fn drain(&self) {
         self.flow.drain();
     }
 
-    /// Whether a flow of the front was ended.
+    /// Returns true if a flow of the front was ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(&self.flow.ender, Ender::Front(is_over) if is_over.load(Ordering::Relaxed))
     }
@@ -200,16 +200,16 @@ impl Drop for OpenFlowGuard {
     }
 }
 
-/// What another task wants of a flow.
+/// A request of another task to a flow.
 #[derive(Debug)]
 pub(crate) enum Request<C> {
-    /// To go on with this connection.
+    /// Continue with this connection.
     Attach(C),
-    /// To end if it has no connection: another client needs its place.
+    /// End if there is no connection: another client needs the slot.
     Evict,
-    /// To end, as the operator wishes.
+    /// End by order of the operator.
     End(FlowEnd),
-    /// To notify its client that the relay drains.
+    /// Notify the client that the relay drains.
     Drain,
 }
 
@@ -232,7 +232,7 @@ impl<C> State<C> {
     }
 }
 
-/// A place for one [`Request`]; a later one replaces it. That the relay drains has a place of its own.
+/// A mailbox for one [`Request`]; a later request replaces an earlier one. The drain request has a flag of its own.
 #[derive(Debug)]
 pub(crate) struct Handover<C> {
     state: Mutex<State<C>>,
@@ -249,8 +249,8 @@ impl<C> Handover<C> {
         }
     }
 
-    /// Passes a connection on, and returns the one that has waited so far and whose place it takes. A flow that has ended
-    /// returns the new one as an error, and so does one that is about to end.
+    /// Hands over a connection, and returns the one that it replaces. If the flow has ended or is about to, the new
+    /// connection is returned as an error.
     pub(crate) fn attach(&self, connection: C) -> Result<Option<C>, C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed | State::Waiting(Request::End(_))) {
@@ -262,7 +262,7 @@ impl<C> Handover<C> {
         Ok(former.into_connection())
     }
 
-    /// Asks a flow without a connection to end.
+    /// Requests a flow without a connection to end.
     pub(crate) fn evict(&self) {
         let mut state = self.lock();
         if matches!(*state, State::Empty) {
@@ -272,7 +272,7 @@ impl<C> Handover<C> {
         self.waker.wake();
     }
 
-    /// Asks a flow to end, and returns the connection that has waited for it.
+    /// Requests a flow to end, and returns a connection that was waiting for it.
     pub(crate) fn end(&self, end: FlowEnd) -> Option<C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed) {
@@ -284,16 +284,16 @@ impl<C> Handover<C> {
         former.into_connection()
     }
 
-    /// The relay drains.
+    /// Requests the flow to notify its client that the relay drains.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Request<C>> {
         self.waker.register(context.waker());
-        // Looked at before it is written to, as this runs with each datagram.
+        // Loaded before it is stored to, because this runs for each datagram.
         if self.is_draining.load(Ordering::Acquire) {
             self.is_draining.store(false, Ordering::Release);
             return Poll::Ready(Request::Drain);
@@ -309,7 +309,7 @@ impl<C> Handover<C> {
         }
     }
 
-    /// The flow has ended. Returns a connection that has come too late.
+    /// Marks the flow as ended. Returns a connection that came too late.
     pub(crate) fn close(&self) -> Option<C> {
         mem::replace(&mut *self.lock(), State::Closed).into_connection()
     }

@@ -1,4 +1,4 @@
-//! A prober for each RakNet target that is offered.
+//! Runs a prober for each configured RakNet target.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,41 +20,41 @@ use crate::ops::TargetHealth;
 use crate::protocol::{PONG_LIFETIME, PongCache, ProtocolKind};
 use crate::reload::FrontTarget;
 
-/// How often targets that came or went are noticed.
+/// The poll interval for added and removed targets.
 pub(crate) const PROBES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a prober that failed waits at first, and at most: the system may be out of sockets for a while.
+/// The first and the longest pause after a failed prober: the system may be out of sockets for a while.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// What is known of the targets.
+/// The probing state of all targets.
 #[derive(Debug)]
 pub(crate) struct Probes {
-    /// What the relay calls itself.
+    /// The relay's own GUID.
     guid: u64,
     by_address: Mutex<BTreeMap<(TargetName, SocketAddr), Probe>>,
-    /// What flows see of addresses: of those in use, and of those that are not asked where there are others to go to.
+    /// Observations of flows by address: addresses in use, and unprobed addresses of targets that have alternatives.
     seen: Mutex<BTreeMap<SocketAddr, Seen>>,
     moves: Mutex<MoveLog>,
 }
 
-/// What flows see of an address, whichever targets have it, and what follows.
+/// Observations of one address over all targets that use it, and the resulting judgement.
 #[derive(Debug, Default)]
 struct Seen {
     observations: Arc<Observations>,
     judgement: Judgement,
 }
 
-/// What is known of one address of a target.
+/// The state of one address of a target.
 #[derive(Debug)]
 struct Probe {
     pongs: Arc<PongCache>,
     task: Option<AbortHandle>,
-    /// Whether new clients of the target go to this address.
+    /// True if new clients of the target are sent to this address.
     is_in_use: Arc<AtomicBool>,
     begun: Instant,
     watch: TargetWatch,
-    /// For an address that is not asked: whether it is up.
+    /// For an unprobed address: true if it is up.
     is_up: bool,
 }
 
@@ -70,7 +70,7 @@ impl Probe {
         }
     }
 
-    /// Whether the address is up, as far as that is known. One that is asked has some time for its first answer.
+    /// Returns true if the address is up, as far as known. A probed address has some time for its first answer.
     fn is_up(&self, now: Instant) -> bool {
         if self.task.is_none() {
             return self.is_up;
@@ -78,7 +78,7 @@ impl Probe {
         self.pongs.last(now).is_some() || now.saturating_duration_since(self.begun) < PONG_LIFETIME
     }
 
-    /// Notes whether an address that is not asked is up, and logs what has changed.
+    /// Records the state of an unprobed address, and logs a change.
     fn note(&mut self, now: Instant, target_name: &TargetName, server: SocketAddr, state: State) {
         self.is_up = state != State::Down;
         match self.watch.note(now, self.is_up) {
@@ -114,7 +114,7 @@ impl Probes {
         self.guid
     }
 
-    /// The pongs of a target, from the address for its next clients.
+    /// Returns the pongs of a target, from the address for its next clients.
     pub(crate) fn pongs(&self, target: &ResolvedTarget) -> Arc<PongCache> {
         self.pongs_of(&target.name, target.address)
     }
@@ -128,13 +128,14 @@ impl Probes {
         )
     }
 
-    /// What flows tell of an address. It may be of use only later, once its target has others.
+    /// Returns the shared observations of an address. They may become useful later, when its target gets more
+    /// addresses.
     pub(crate) fn observations(&self, address: SocketAddr) -> Arc<Observations> {
         Arc::clone(&lock(&self.seen).entry(address).or_default().observations)
     }
 
-    /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
-    /// of its start, and answers pings from what its target says.
+    /// Starts probing targets that are new or have moved, and forgets removed ones. A front keeps its initial protocol,
+    /// and answers pings with the pong of its target.
     pub(crate) fn follow(&self, targets: &Targets, front: Option<&FrontTarget>, counters: &Counters) {
         let front = front.filter(|front| front.protocol.kind() == ProtocolKind::RakNet);
         let raknet = |target: &&Arc<ResolvedTarget>| {
@@ -147,7 +148,7 @@ impl Probes {
             }
         }
         lock(&self.by_address).retain(|(name, address), probe| {
-            // One of another protocol is not asked any more.
+            // A target with another protocol is no longer probed.
             targets.find(name.as_str()).is_some_and(|target| {
                 target.addresses.contains(address) && (raknet(&target) || probe.task.is_none())
             })
@@ -173,11 +174,11 @@ impl Probes {
         (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
     }
 
-    /// Takes what flows have seen of these addresses, which several targets may have.
+    /// Evaluates the observations of these addresses, which several targets may share.
     fn judge(&self, now: Instant, others: &[(&TargetName, SocketAddr)]) {
         let mut seen = lock(&self.seen);
         seen.retain(|address, seen| {
-            // A flow that has begun before a reload tells of its address after it.
+            // A flow that began before a reload still reports its address afterwards.
             Arc::strong_count(&seen.observations) > 1 || others.iter().any(|(_, other)| other == address)
         });
         for (_, address) in others {
@@ -194,7 +195,7 @@ impl Probes {
         }
     }
 
-    /// Logs that new clients of targets go to another address: each has one line a minute.
+    /// Logs that new clients of targets move to another address, at most once a minute for each target.
     pub(crate) fn log_moves(&self, now: Instant, moved: &[[Arc<ResolvedTarget>; 2]]) {
         for [old, new] in moved {
             if let Some(left_out) = lock(&self.moves).note(now, &old.name) {
@@ -204,13 +205,13 @@ impl Probes {
         }
     }
 
-    /// Whether an address of a target is up, as far as that is known.
+    /// Returns true if an address of a target is up, as far as known.
     pub(crate) fn is_up(&self, name: &TargetName, address: SocketAddr) -> bool {
         let now = Instant::now();
         lock(&self.by_address).get(&(name.clone(), address)).is_none_or(|probe| probe.is_up(now))
     }
 
-    /// The list of servers.
+    /// Returns the list of servers.
     pub(crate) fn list(&self, targets: &Targets) -> ServerList {
         let now = Instant::now();
         let entry = |target: &Arc<ResolvedTarget>| {
@@ -220,7 +221,7 @@ impl Probes {
         ServerList { servers: targets.iter().map(entry).collect() }
     }
 
-    /// What is known of the targets that are asked, and of the addresses of those that have several.
+    /// Returns the health of probed targets, and of each address of targets with several.
     pub(crate) fn health(&self, targets: &Targets) -> Vec<TargetHealth> {
         let (now, probes) = (Instant::now(), lock(&self.by_address));
         let health = |target: &Arc<ResolvedTarget>| {
@@ -245,7 +246,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks again whenever asking fails, after a pause that doubles each time.
+/// Restarts `ask` whenever it fails, after a pause that doubles each time.
 async fn again(mut ask: impl AsyncFnMut() -> io::Result<()>) {
     let mut pause = RETRY_FIRST;
     loop {
@@ -298,7 +299,7 @@ mod tests {
 
     const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-    /// One target, which is of this kind.
+    /// Returns one target with this protocol.
     fn targets(kind: ProtocolKind) -> Targets {
         let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
         let mut targets = Targets::default();
@@ -307,7 +308,7 @@ mod tests {
         targets
     }
 
-    /// Two addresses of one target, which is of this kind.
+    /// Returns one target with two addresses and this protocol.
     fn two_addresses(kind: ProtocolKind) -> (Targets, [SocketAddr; 2]) {
         let mut targets = targets(kind);
         let mut target = ResolvedTarget::clone(targets.find("game").unwrap());
@@ -317,7 +318,7 @@ mod tests {
         (targets, addresses)
     }
 
-    /// The network reports that nothing listens at this address, and again a second later.
+    /// Reports twice, one second apart, that nothing listens at this address.
     fn refuse(probes: &Probes, targets: &Targets, address: SocketAddr) {
         let addresses = |target: &Arc<ResolvedTarget>| target.addresses.clone();
         let all: Vec<_> = targets
@@ -345,7 +346,7 @@ mod tests {
         probes.observations(first).answered();
         probes.follow(&targets, None, &Counters::default());
         assert!(probes.is_up(&name, first));
-        // One address alone is used whatever is seen of it.
+        // The only address is used regardless of observations.
         probes.follow(&self::targets(ProtocolKind::Raw), None, &Counters::default());
         assert!(lock(&probes.seen).is_empty());
     }
@@ -367,7 +368,7 @@ mod tests {
         probes.judge(start + Duration::from_secs(9), &others);
         probes.judge(start + Duration::from_secs(10), &others);
         assert!(probes.is_up(&name, first), "it answers");
-        // A reload that leaves the address out.
+        // A reload that removes the address.
         let mut moved = targets(ProtocolKind::Raw);
         let settings = moved.find("game").unwrap().settings.clone();
         moved.insert(ResolvedTarget::new(name, settings, second));

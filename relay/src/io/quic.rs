@@ -1,5 +1,6 @@
-//! The UDP socket of QUIC, on which datagrams of data channels and for the front arrive too; and the handshakes of QUIC that are under
-//! way: limited together, and by network where a client has proved its address.
+//! The UDP socket of QUIC, which also receives datagrams for data channels and the front.
+//!
+//! Limits the QUIC handshakes in progress: in total, and by network once a client has validated its address.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -18,14 +19,14 @@ use crate::addresses::canonical;
 use crate::front::{FREE_SHARE, Places, site};
 use crate::webrtc::DatagramKind;
 
-/// The UDP socket of QUIC, on which datagrams of data channels and for the front arrive too.
+/// The UDP socket of QUIC, which also receives datagrams for data channels and the front.
 pub(super) struct SharedSocket {
     socket: Arc<dyn AsyncUdpSocket>,
     beside: Beside,
     app: Arc<App>,
 }
 
-/// Who else has datagrams at the port of QUIC.
+/// The other parts that receive datagrams at the port of QUIC.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beside {
     pub(crate) channels: Option<DataChannels>,
@@ -49,7 +50,7 @@ impl SharedSocket {
         Self { socket, beside, app }
     }
 
-    /// Gives datagrams of one sender to those whose they are, unless that is QUIC; says whether it did.
+    /// Passes datagrams of one sender to the part that they belong to; returns false if that is QUIC.
     fn pass_on(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
         let Beside { channels, front } = &self.beside;
         if front.as_ref().is_some_and(|front| front.take(from, bytes, stride)) {
@@ -84,9 +85,9 @@ impl AsyncUdpSocket for SharedSocket {
     ) -> Poll<io::Result<usize>> {
         let count = ready!(self.socket.poll_recv(context, buffers, metas))?;
         for (buffer, meta) in buffers.iter().zip(&mut *metas).take(count) {
-            // A buffer has datagrams of one sender, which speaks one protocol.
+            // A buffer holds datagrams of one sender, which speaks one protocol.
             if self.pass_on(canonical(meta.addr), &buffer[..meta.len], meta.stride) {
-                // QUIC passes over buffers without bytes.
+                // QUIC skips empty buffers.
                 meta.len = 0;
             }
         }
@@ -110,16 +111,17 @@ impl AsyncUdpSocket for SharedSocket {
     }
 }
 
-/// The most at a time.
+/// The maximum number of handshakes at a time.
 const TOTAL_MAX: usize = 256;
 
-/// With so many a client proves its address before it gets memory, which costs it a round trip.
+/// Above this number a client must validate its address before memory is allocated for it, at the cost of a round trip.
 const UNPROVEN_MAX: usize = 32;
 
-/// The most of one address.
+/// The maximum number of handshakes of one address.
 const OF_ADDRESS_MAX: usize = 32;
 
-/// The handshakes of QUIC that are under way: limited together, and by network where a client has proved its address. Clones have the same places.
+/// The QUIC handshakes in progress, limited in total, and by network once a client has validated its address. Clones
+/// share the same places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshakes(Arc<Mutex<Taken>>);
 
@@ -130,7 +132,7 @@ struct Taken {
     of_network: Places,
 }
 
-/// The place of one handshake, which is free again once this is dropped.
+/// The place of one handshake, released on drop.
 #[derive(Debug)]
 pub(super) struct Handshake {
     places: Handshakes,
@@ -138,13 +140,13 @@ pub(super) struct Handshake {
 }
 
 impl Handshakes {
-    /// Whether there are so many that a client has to prove its address first.
+    /// Returns true if there are so many handshakes that clients must validate their addresses first.
     pub(super) fn want_proof(&self) -> bool {
         self.lock().taken >= UNPROVEN_MAX
     }
 
-    /// Gives a client its place, if there is one. An address that is not proved does not count, because a forger would
-    /// take the places of others.
+    /// Takes a place for a client, if there is one. Addresses that are not validated do not count by network, because a
+    /// forger could take the places of others.
     pub(super) fn begin(&self, proven: Option<IpAddr>) -> Option<Handshake> {
         let proven = proven.map(|ip| ip.to_canonical());
         let mut places = self.lock();
@@ -164,7 +166,7 @@ impl Handshakes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        // The counts are right between any two changes.
+        // Each change leaves the counts consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,7 +198,7 @@ mod tests {
 
         const ROUNDS: usize = 5_000;
 
-        /// A front that sends what is longer than QUIC's smallest packets.
+        /// A front that sends datagrams longer than QUIC's smallest packets.
         #[derive(Debug)]
         struct Sending(BatchSocket);
 
@@ -210,7 +212,7 @@ mod tests {
             }
         }
 
-        /// Records whether fragmentation is forbidden when QUIC sends.
+        /// Records whether fragmentation is disabled when QUIC sends.
         #[derive(Debug)]
         struct Noting {
             socket: std::net::UdpSocket,
@@ -293,7 +295,7 @@ mod tests {
             assert_eq!(taken.len(), OF_ADDRESS_MAX);
             taken.extend((0..=255).filter_map(|last| handshakes.begin(ip(&format!("192.0.2.{last}")))));
             assert_eq!(taken.len(), 52);
-            // Whatever notation a socket has for it.
+            // The mapped notation of the same address.
             assert!(handshakes.begin(ip("::ffff:192.0.2.9")).is_none());
             assert!(handshakes.begin(ip("198.51.100.1")).is_some());
             taken.clear();
@@ -305,7 +307,7 @@ mod tests {
         #[test]
         fn networks_that_take_all_they_get_leave_places_to_others() {
             let handshakes = Handshakes::default();
-            // Four networks of IPv4, and four of IPv6, whose addresses are as many as one likes.
+            // Four networks of IPv4 and four of IPv6, each with many addresses.
             let mut taken = Vec::new();
             for host in 0..256 {
                 for network in 0..4 {

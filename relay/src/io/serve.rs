@@ -1,5 +1,5 @@
-//! Accepts TCP connections, up to a limit, and serves HTTP on them with a deadline for everything that a client has to do; serves the
-//! admin address, and the admin socket.
+//! Accepts TCP connections up to a limit, and serves HTTP on them with a deadline for each step of the client. Also
+//! serves the admin address and the admin socket.
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -35,22 +35,22 @@ use crate::admission::Refusal;
 use crate::close::{BANNED, CloseReason};
 use crate::time::Now;
 
-/// The transport of clients before it is known what they want, for the log.
+/// The transport name in the log before the client's request is known.
 const TCP: &str = "tcp";
 
-/// The text for clients for whose connection there is no place.
+/// The text for clients refused at the connection limit.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "this relay has too many open connections; try again later";
 
-/// How long a listener pauses when the system is out of resources, such as file descriptors.
+/// How long a listener pauses when the system is out of resources such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest header of a request, in bytes: a browser's cookies for the site are sent too.
+/// The longest request header, in bytes. Browsers also send their cookies for the site.
 const HEADER_MAX: usize = 16 * 1024;
 
-/// The length of the part of a PROXY protocol header that says how long the rest is.
+/// The length of the fixed part of a PROXY protocol header, which contains the length of the rest.
 const PROXY_HEADER_FIXED: usize = 16;
 
-/// The most fields in the header of a request.
+/// The maximum number of fields in a request header.
 const HEADER_FIELDS_MAX: usize = 64;
 
 /// Serves until the relay drains and pending responses have been sent.
@@ -79,7 +79,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
-/// Gives a connection of `peer` its place, or logs and counts why its address has none.
+/// Takes a place for a connection of `peer`, or logs and counts the refusal.
 pub(super) fn admit(
     app: &App,
     peer: SocketAddr,
@@ -90,8 +90,8 @@ pub(super) fn admit(
     take_place(app, peer, permit).inspect_err(refused).ok()
 }
 
-/// Gives a connection of `peer` its place, if its address may have one more. Of banned addresses a few have one for as long as it
-/// takes to tell them. A refusal is counted, and the caller logs it.
+/// Takes a place for a connection of `peer` if its address may have another one. A few connections of banned addresses
+/// get a place just long enough to be notified. Refusals are counted here and logged by the caller.
 pub(super) fn take_place(
     app: &App,
     peer: SocketAddr,
@@ -114,7 +114,7 @@ pub(super) fn take_place(
     }
 }
 
-/// Serves a connection of a trusted proxy, once that has told the client.
+/// Serves a connection of a trusted proxy, after the proxy has named the client.
 async fn serve_proxy(
     app: Arc<App>,
     mut stream: TcpStream,
@@ -143,17 +143,18 @@ async fn serve_proxy(
     }
 }
 
-/// Whether a connection begins with something. Health checks close theirs before a byte, and that is no fault.
+/// Returns true if the connection carries any byte. Health checks close theirs before the first one, which is not an
+/// error.
 async fn begins(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).await.is_ok_and(|length| length > 0)
 }
 
-/// Reads the PROXY protocol header and nothing behind it: the client, unless the proxy speaks for itself.
+/// Reads exactly the PROXY protocol header, and returns the client, or none if the proxy speaks for itself.
 async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut header = vec![0; PROXY_HEADER_FIXED];
     stream.read_exact(&mut header).await?;
-    // Refuses what is no header, or too long a one, before the rest is read.
+    // Rejects a malformed or oversized header before the rest is read.
     if let Some(parsed) = ProxyHeader::read(&header).map_err(invalid)? {
         return Ok(parsed.client);
     }
@@ -176,20 +177,20 @@ pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Errors of a connection that ended before it was accepted.
+/// Returns true for errors of connections that ended before they were accepted.
 const fn is_client_error(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// What is said of connections that begin with something else than they have to.
+/// Logged for connections that do not begin with the required header.
 const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
 const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
 const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
 const LARGE_HEADER: &str = "the header of a request is longer than the relay reads";
 const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
 
-/// Why a handshake by TLS failed, in one of few texts.
+/// Returns why a TLS handshake failed, as one of few texts.
 fn handshake_reason(error: &io::Error) -> &'static str {
     use rustls::AlertDescription::{BadCertificate, CertificateExpired, CertificateUnknown, UnknownCA};
     match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
@@ -204,7 +205,7 @@ fn handshake_reason(error: &io::Error) -> &'static str {
     }
 }
 
-/// Answers the requests of one connection, until it ends or becomes a WebSocket.
+/// Answers the requests of one connection until it ends or becomes a WebSocket.
 async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
     let router = if connected.is_banned() { router_for_banned(Arc::clone(&app)) } else { router };
     let Some(tls) = &app.tls else {
@@ -235,7 +236,7 @@ where
     let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
-            // A browser's idle connection ends like this too, so that a line would name clients that did nothing wrong.
+            // A browser's idle connection ends this way too, so a log line would name clients that did nothing wrong.
             app.counters.headers_timed_out.increment();
             debug!("request header timed out");
         }
@@ -254,7 +255,7 @@ where
     }
 }
 
-/// Whether a connection was ended because its other end did not read.
+/// Returns true if a connection was ended because its peer did not read.
 fn is_stalled(error: &hyper::Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
@@ -277,7 +278,7 @@ where
         request.extensions_mut().insert(extension.clone());
         router.call(request)
     });
-    // Not the builder of hyper-util: it waits without a timeout for the first bytes, to detect the HTTP version.
+    // Not hyper-util's builder: it waits without a timeout for the first bytes, to detect the HTTP version.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_timeout)
@@ -295,24 +296,24 @@ where
     }
 }
 
-/// The most connections at a time, which is more than monitoring opens.
+/// The maximum number of connections at a time, which is more than monitoring opens.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may take for the header of a request, or to read while a response waits for it.
+/// The deadline for a request header, and for reading a pending response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection to the admin socket may take in all: it has one order and its answer.
+/// The total lifetime of a connection to the admin socket, which carries one command and its answer.
 #[cfg(unix)]
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves the admin socket for as long as it is polled.
+/// Serves the admin socket while polled.
 #[cfg(unix)]
 pub(crate) async fn serve_admin_socket(socket: AdminSocket, router: Router) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let stop = CancellationToken::new();
     let _stop_on_drop = stop.clone().drop_guard();
     loop {
-        // A place first, so that connections wait in the system and not here.
+        // Takes a place first, so that connections wait in the system's backlog and not here.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let stream = match socket.accept().await {
             Ok(stream) => stream,
@@ -336,7 +337,7 @@ pub(crate) async fn serve_admin_socket(socket: AdminSocket, router: Router) {
     }
 }
 
-/// Serves for as long as it is polled: while the relay drains, too.
+/// Serves while polled, also while the relay drains.
 pub(crate) async fn serve_admin(listener: TcpListener, router: Router) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let stop = CancellationToken::new();
@@ -358,7 +359,7 @@ pub(crate) async fn serve_admin(listener: TcpListener, router: Router) {
     }
 }
 
-/// The admin socket: a Unix socket that the user of the relay alone can open.
+/// The admin socket: a Unix socket that only the relay's user can open.
 #[cfg(unix)]
 mod socket {
     use std::fs;
@@ -373,10 +374,10 @@ mod socket {
     use socket2::{Domain, SockAddr, Socket, Type};
     use tokio::net::UnixListener;
 
-    /// Connections that wait to be accepted.
+    /// The backlog of connections to accept.
     const BACKLOG: i32 = 16;
 
-    /// The socket, whose file is removed at the end.
+    /// The admin socket; its file is removed on drop.
     #[derive(Debug)]
     pub(crate) struct AdminSocket {
         listener: UnixListener,
@@ -386,21 +387,24 @@ mod socket {
     #[derive(Debug)]
     struct SocketFile {
         path: PathBuf,
-        /// Device and inode: another relay may have made a socket there meanwhile.
+        /// Device and inode, because another relay may have created a socket there meanwhile.
         identity: (u64, u64),
-        /// Closed, and so unlocked, once the socket is removed.
+        /// Closed, and thereby unlocked, once the socket is removed.
         _lock: Flock<fs::File>,
     }
 
     impl AdminSocket {
-        /// Listens on a socket of mode 0600 at `path`. One that an earlier relay has left is removed. Anything else is left as it is:
-        /// a file, a link, a socket on which another program listens. Relays that start at once find each other by a lock on a file beside
-        /// it, which stays.
+        /// Listens on a socket with mode 0600 at `path`.
+        ///
+        /// A stale socket of an earlier relay is removed. Anything else stays: a file, a link, or a socket on which
+        /// another program listens. Relays that start simultaneously are serialized by a lock on a file beside the
+        /// socket, which is kept.
         pub(crate) fn bind(path: &Path) -> io::Result<Self> {
             let lock = lock(path)?;
             remove_stale(path)?;
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // Binding makes the file, or fails if there is anything by now, a link included. Nobody can connect before `listen`.
+            // Binding creates the file, or fails if the path exists by now, even as a link. Clients can connect only
+            // after `listen`.
             socket.bind(&SockAddr::unix(path)?)?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
             let made = fs::symlink_metadata(path)?;
@@ -429,17 +433,18 @@ mod socket {
         fn drop(&mut self) {
             let is_own = |found: fs::Metadata| (found.dev(), found.ino()) == self.identity;
             if fs::symlink_metadata(&self.path).is_ok_and(is_own) {
-                // What is left is removed at the next start.
+                // A leftover file is removed at the next start.
                 let _ = fs::remove_file(&self.path);
             }
         }
     }
 
-    /// Locks the file beside a socket until it is closed. It is never removed, or two relays could lock two files of its name.
+    /// Locks the file beside a socket until it is closed. The file is never removed; otherwise two relays could lock
+    /// different files of the same name.
     fn lock(path: &Path) -> io::Result<Flock<fs::File>> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
-        // It follows no link, or another user could have a file of this one opened.
+        // Links are not followed, because another user could redirect the open to a file of this user.
         let locked = Flock::lock(private_file::append(name)?, FlockArg::LockExclusiveNonblock);
         locked.map_err(|(_, error)| if error == Errno::EWOULDBLOCK { in_use() } else { error.into() })
     }
@@ -494,7 +499,7 @@ mod socket {
         async fn relays_that_start_at_once_do_not_take_each_others_socket() {
             let path = directory("race").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-            // Another relay holds the place, and its socket is not listened on yet.
+            // Another relay holds the lock, and does not listen on its socket yet.
             let other = lock(&path).unwrap();
             let refused = AdminSocket::bind(&path).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);

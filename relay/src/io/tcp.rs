@@ -1,8 +1,8 @@
-//! Connections of clients by TCP: their options, reading ahead, and a deadline for writing.
+//! TCP connections of clients: socket options, read-ahead, and a deadline for writes.
 //!
-//! A WebSocket reads in small pieces, because its own read buffer exists as long as its client. With buffers below it that all connections
-//! of a thread share, most of those pieces need no call of the system, and a client that is idle has no buffer here. The other end has to
-//! read: one that stops in the middle of a response would keep a connection for ever.
+//! A WebSocket reads in small pieces, because its own read buffer exists as long as its client. Larger buffers below
+//! it, which all connections of a thread share, save most of the system calls, and an idle client holds none of them. A
+//! peer that stops reading in the middle of a response would keep a connection forever, so that writes have a deadline.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,24 +17,24 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::debug;
 
-/// The size of a shared buffer. Whoever asks for a quarter of it or more reads without one.
+/// The size of a shared buffer. Reads of a quarter of it or more bypass it.
 const BUFFER: usize = 16 * 1024;
 
-/// How many buffers a thread keeps for the next connection.
+/// The number of spare buffers per thread.
 const SPARE_MAX: usize = 4;
 
 thread_local! {
     static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reading more than was asked for, into buffers that all connections of a thread share.
+/// Reads more than requested, into buffers that all connections of a thread share.
 ///
-/// A WebSocket reads in small pieces, because its own read buffer exists as long as its client. With this below it, most
-/// of those pieces need no call of the system, and a client that is idle has no buffer here.
+/// A WebSocket reads in small pieces, because its own read buffer exists as long as its client. This layer below it
+/// saves most of the system calls, and an idle client holds no buffer.
 #[derive(Debug)]
 pub(crate) struct ReadAhead<S> {
     stream: S,
-    /// What was read and not yet asked for. There is something in it.
+    /// Data read ahead of its request; never empty.
     ahead: Option<Ahead>,
 }
 
@@ -45,7 +45,7 @@ struct Ahead {
     end: usize,
 }
 
-/// A buffer that goes back to the thread in which it is dropped.
+/// A buffer that returns to the pool of the thread that drops it.
 #[derive(Debug)]
 struct Buffer(Box<[u8]>);
 
@@ -59,7 +59,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.0);
-        // A thread that ends needs no more buffers.
+        // An exiting thread needs no more buffers.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < SPARE_MAX {
@@ -70,7 +70,7 @@ impl Drop for Buffer {
 }
 
 impl Ahead {
-    /// Hands over what fits; none if nothing is left.
+    /// Copies as much as fits; returns `None` if nothing is left.
     fn copy(mut self, to: &mut ReadBuf<'_>) -> Option<Self> {
         let count = to.remaining().min(self.end - self.start);
         to.put_slice(&self.buffer.0[self.start..self.start + count]);
@@ -139,25 +139,26 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
     }
 }
 
-/// How fast a client has to read in the long run, in bytes per second: less than the slowest mobile network.
+/// The minimum long-term reading rate of a client, in bytes per second. It is below that of the slowest mobile network.
 const RATE_MIN: u64 = 2 * 1024;
 
-/// A connection that fails with [`io::ErrorKind::TimedOut`] when its other end does not read.
+/// A connection that fails with [`io::ErrorKind::TimedOut`] if its peer does not read.
 ///
-/// The time in which writes wait is counted. For HTTP written bytes give some of it back, so that reading a few bytes now
-/// and then gains nothing. For a WebSocket, which drops what its client is too slow for, they give all of it back.
+/// The time that writes are blocked is counted. With HTTP, written bytes give back some of it, so that reading a few
+/// bytes now and then gains nothing. With a WebSocket, which drops datagrams for slow clients, any progress gives back
+/// all of it.
 #[derive(Debug)]
 pub(crate) struct WriteDeadline<S> {
     stream: S,
-    /// The longest time in which writes may wait.
+    /// The total time that writes may be blocked.
     max: Duration,
-    /// How much of it is left.
+    /// The remaining part of it.
     left: Duration,
     waiting: Option<Waiting>,
     is_websocket: Arc<AtomicBool>,
 }
 
-/// A write that waits for the other end.
+/// A write that is blocked by the peer.
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
@@ -169,7 +170,7 @@ impl<S> WriteDeadline<S> {
         Self { stream, max, left: max, waiting: None, is_websocket }
     }
 
-    /// A write went through.
+    /// Records the progress of a write.
     fn progress(&mut self, bytes: usize) {
         if let Some(waiting) = self.waiting.take() {
             self.left = self.left.saturating_sub(waiting.since.elapsed());
@@ -181,7 +182,7 @@ impl<S> WriteDeadline<S> {
         self.left = self.left.saturating_add(gained).min(self.max);
     }
 
-    /// A write waits: an error if it has waited for too long.
+    /// Registers a blocked write; returns an error if it has been blocked for too long.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let left = self.left;
         let waiting = self
@@ -252,7 +253,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
     }
 }
 
-/// How many unsent bytes the system buffers for a client.
+/// The maximum number of unsent bytes that the system buffers for a client.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_MAX: u32 = 32 * 1024;
 
@@ -263,8 +264,8 @@ pub(crate) fn tune(stream: &TcpStream) {
     }
 }
 
-/// Without this limit the system buffers megabytes of stale datagrams for a slow client, where they can no longer be
-/// dropped.
+/// Limits the unsent bytes. Otherwise the system buffers megabytes of stale datagrams for a slow client, where they can
+/// no longer be dropped.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)

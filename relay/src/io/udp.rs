@@ -1,5 +1,6 @@
-//! The UDP socket of one client, connected to its game server, with a source address or a port of its own. It sends and receives several
-//! datagrams per call, and knows which errors the network reports, and which leave it usable.
+//! The UDP socket of one client, connected to its game server, with its own source address or port. It sends and
+//! receives several datagrams per call, and classifies errors: reported by the network, temporary, or fatal to the
+//! socket.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -21,7 +22,7 @@ use tracing::warn;
 use super::batch::{Received, send_datagram, try_receive};
 use crate::flow::{Batch, Flow, FromServer, Sending, Source, Unreachable};
 
-/// The longest datagram that is received at least, which is more than either protocol sends.
+/// The minimum receive size for datagrams, which is more than either protocol sends.
 const RECEIVE_MIN: usize = 2048;
 
 thread_local! {
@@ -32,10 +33,10 @@ thread_local! {
 /// The result of [`ServerSocket::try_send`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// How many datagrams it is about.
+    /// The number of datagrams handled.
     pub(crate) count: usize,
     pub(crate) sending: Sending,
-    /// Why the game server is unreachable, if that has been reported.
+    /// Why the game server is unreachable, if that was reported.
     pub(crate) unreachable: Option<Unreachable>,
 }
 
@@ -45,17 +46,17 @@ pub(crate) struct ServerSocket {
     socket: Arc<UdpSocket>,
     state: UdpSocketState,
     server: SocketAddr,
-    /// Completes with the next error that the network reports, once somebody waits for it.
+    /// Completes with the next error reported by the network, while it is polled for.
     errors: Option<ReusableBoxFuture<'static, io::Error>>,
-    /// The longest datagram that is passed on, in bytes.
+    /// The longest datagram that is forwarded, in bytes.
     longest: usize,
-    /// How many buffers the next call receives into.
+    /// The number of buffers for the next receive call.
     expected: usize,
 }
 
 impl ServerSocket {
-    /// A new socket on a free port, connected so that it receives only from `server`. A client of the relay at `client`
-    /// has its source address.
+    /// Creates a socket on a free port, connected so that it receives only from `server`. Its source address is that of
+    /// the client's entry in the loopback pool.
     pub(crate) async fn connect(
         server: SocketAddr,
         client: IpAddr,
@@ -66,7 +67,7 @@ impl ServerSocket {
         Self::over(socket, server, max_datagram).await
     }
 
-    /// Connects a socket. What arrived before that is of anybody.
+    /// Connects a socket. Datagrams that arrived before may have any sender.
     async fn over(socket: UdpSocket, server: SocketAddr, max_datagram: usize) -> io::Result<Self> {
         socket.connect(server).await?;
         let socket = socket.into_std()?;
@@ -88,8 +89,8 @@ impl ServerSocket {
         self.socket.poll_send_ready(context)
     }
 
-    /// Ready with each report that the server is unreachable. Neither a socket that is readable nor one that is writable
-    /// says so before the next datagram.
+    /// Returns each report that the server is unreachable. Readiness to read or write would not show one before the
+    /// next datagram.
     pub(crate) fn poll_unreachable(&mut self, context: &mut Context<'_>) -> Poll<Unreachable> {
         loop {
             let next = || next_error(Arc::clone(&self.socket));
@@ -102,12 +103,12 @@ impl ServerSocket {
         }
     }
 
-    /// Gives back what [`poll_unreachable`](Self::poll_unreachable) takes.
+    /// Frees the resources of [`poll_unreachable`](Self::poll_unreachable).
     pub(crate) fn ignore_errors(&mut self) {
         self.errors = None;
     }
 
-    /// Sends the next datagrams of a flow; pending while the socket is full, and nothing if none waits.
+    /// Sends the next datagrams of a flow; pending while the socket is full, and `None` if the flow has none.
     pub(crate) fn try_send(&self, flow: &mut Flow, now: Instant) -> Option<Poll<Sent>> {
         let max_count = self.state.max_gso_segments();
         SEND_BUFFER.with_borrow_mut(|buffer| {
@@ -133,8 +134,8 @@ impl ServerSocket {
                     return Poll::Ready(Sent { count: batch.count, sending, unreachable: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // Some paths take no batches. An ICMP error caused by an earlier datagram is reported only once; anything else
-                // the single datagram tells.
+                // Some paths do not support batches. An ICMP error of an earlier datagram is reported only once; the
+                // single datagram shows any other error again.
                 Err(error) => reported = unreachable(&error),
             }
         }
@@ -153,7 +154,7 @@ impl ServerSocket {
         let mut result = send();
         let unreachable = result.as_ref().err().and_then(unreachable);
         if unreachable.is_some() {
-            // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
+            // Usually this is an ICMP error of an earlier datagram. It has been reported now, so retry.
             result = send();
         }
         let sending = match result {
@@ -196,20 +197,21 @@ impl ServerSocket {
     }
 }
 
-/// The next error that the network reports.
+/// Waits for the next error that the network reports.
 async fn next_error(socket: Arc<UdpSocket>) -> io::Error {
     let take = || socket.take_error()?.ok_or_else(|| io::ErrorKind::WouldBlock.into());
     match socket.async_io(Interest::ERROR, take).await {
         Ok(error) => error,
-        // The socket itself is broken, which who sends or receives finds.
+        // The socket itself is broken, which the next send or receive reports.
         Err(_) => pending().await,
     }
 }
 
-/// The datagrams of `sender`, and none for each of anybody else, which arrived before the socket was connected.
+/// Returns the datagrams of `sender`, and `None` for each datagram of another sender that arrived before the socket was
+/// connected.
 fn datagrams(received: Received<'_>, sender: SocketAddr) -> impl Iterator<Item = Option<&[u8]>> {
     received.iter().flat_map(move |(from, bytes, stride)| {
-        // An empty datagram has no chunk.
+        // An empty datagram yields no chunk.
         let empty = bytes.is_empty().then_some(bytes);
         let all = empty.into_iter().chain(bytes.chunks(stride.max(1)));
         all.map(move |datagram| is_same(from, sender).then_some(datagram))
@@ -226,13 +228,13 @@ impl ServerSocket {
         self.socket.local_addr()
     }
 
-    /// Whether a datagram waits.
+    /// Returns true if a datagram is queued.
     pub(super) fn has_more(&self) -> bool {
         self.socket.try_recv(&mut [0]).is_ok()
     }
 }
 
-/// A socket on a free port, for the datagrams of the client at `client` to `server`. It does not block.
+/// Binds a non-blocking socket on a free port, for the datagrams from `client` to `server`.
 pub(super) fn bind_source(
     source: Source,
     client: IpAddr,
@@ -254,7 +256,7 @@ fn bind_to_any(server: SocketAddr) -> io::Result<std::net::UdpSocket> {
     std::net::UdpSocket::bind((any, 0))
 }
 
-/// Binds to an address of the loopback pool, or to any on systems that lack it.
+/// Binds to an address of the loopback pool, or to any address on systems without it.
 fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
     static WARNED: AtomicBool = AtomicBool::new(false);
 
@@ -269,7 +271,7 @@ fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
     }
 }
 
-/// Returns why the game server is unreachable, if an error is about the path or the other end and not about the socket.
+/// Returns why the game server is unreachable, if an error concerns the path or the peer and not the socket.
 pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
     use io::ErrorKind::{
         ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
@@ -289,8 +291,8 @@ pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
     }
 }
 
-/// Whether an error without a kind of its own is one that Linux makes of ICMP messages (`icmp_err_convert`, and parameter
-/// problems).
+/// Returns true if an error without a kind of its own is one that Linux derives from ICMP messages (`icmp_err_convert`,
+/// and parameter problems).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_icmp(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -303,7 +305,7 @@ const fn is_icmp(_: &io::Error) -> bool {
     false
 }
 
-/// Whether an error leaves a socket that can be used. A datagram can be too long for the path.
+/// Returns true if the socket is still usable after an error. A datagram may have been too long for the path.
 fn is_temporary(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory};
     unreachable(error).is_some()
@@ -402,7 +404,7 @@ mod tests {
     async fn a_closed_port_is_reported_to_a_batch_as_well() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let socket = connect(&server, Source::Shared).await;
-        // Now it takes datagrams of itself alone, so that its port is closed for all others.
+        // Connected to itself, so that its port is closed for all other senders.
         server.connect(server.local_addr().unwrap()).await.unwrap();
         socket.socket.writable().await.unwrap();
         assert!(matches!(socket.try_send_single(b"lost"), Poll::Ready(Sent { unreachable: None, .. })));

@@ -1,7 +1,7 @@
-//! Accepts WebTransport sessions, up to a limit, with a deadline for everything that a client has to do.
+//! Accepts WebTransport sessions up to a limit, with a deadline for each step of the client.
 //!
-//! The settings of HTTP/3 and the request for a session are as the drafts of WebTransport over HTTP/3 have them: browsers and libraries
-//! follow different ones, which name the same things differently.
+//! The HTTP/3 settings and the session request follow the drafts of WebTransport over HTTP/3. Browsers and libraries
+//! implement different drafts, which use different names for the same things.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -37,23 +37,23 @@ use crate::counters::TransportKind;
 use crate::flow::FLOW_PROTOCOL;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
 
-/// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
+/// Bytes of datagrams that wait in QUIC for congestion control, where they can no longer be dropped for their age.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Bytes of datagrams that wait for the task of the flow. QUIC drops the oldest when there are more, and a handshake is what
-/// comes first: there is room for all that the system's buffer of the socket holds by default, which QUIC reads at once.
+/// Bytes of datagrams that wait for the task of the flow. QUIC drops the oldest above this limit, and the oldest are
+/// the handshake. The limit exceeds the default system buffer of the socket, which QUIC reads at once.
 const RECEIVE_BUFFER: usize = 256 * 1024;
 
-/// Bytes that a client may send on streams, which carry the request and the close alone.
+/// Bytes that a client may send on streams, which carry only the request and the close.
 const STREAM_BUFFER: u32 = 32 * 1024;
 
-/// The request; the settings, and three streams that HTTP/3 has beside them.
+/// Bidirectional streams: the request. Unidirectional streams: the settings, and three others of HTTP/3.
 const STREAMS_MAX: [u32; 2] = [1, 4];
 
-/// What TLS says of certificates (RFC 8446 section 6.2), as QUIC passes it on (RFC 9001 section 4.8).
+/// TLS alerts about certificates (RFC 8446 section 6.2), as QUIC error codes (RFC 9001 section 4.8).
 const CERTIFICATE_ALERTS: [u64; 6] = [0x12a, 0x12b, 0x12c, 0x12d, 0x12e, 0x130];
 
-/// Why clients are refused before they have a session, beside the reasons of all transports.
+/// Reasons of refusals before a session exists, besides those of all transports.
 const WRONG_CERTIFICATE: &str = "the client does not accept the certificate of WebTransport; its page needs the hash that /transports has now";
 const NO_DATAGRAMS: &str = "the client takes no datagrams by WebTransport";
 const NO_SESSION: &str = "the handshake of WebTransport ended before there was a session";
@@ -62,17 +62,18 @@ const OTHER_PATH: &str = "the client requested WebTransport at another path than
 
 const NO_PLACE: &str = "too many handshakes of WebTransport are under way, of all clients or of this network";
 
-/// The codes of clients that close a connection of HTTP/3 by themselves: none, `H3_NO_ERROR`, and `H3_REQUEST_CANCELLED` (RFC 9114
-/// section 8.1).
+/// Codes of clients that close an HTTP/3 connection on purpose: none, `H3_NO_ERROR`, and `H3_REQUEST_CANCELLED` (RFC
+/// 9114 section 8.1).
 const LEAVING: [u64; 3] = [0, 0x100, 0x10c];
 
-/// The codes of QUIC for the same, before its handshake is over: `NO_ERROR` and `APPLICATION_ERROR` (RFC 9000 section 20.1).
+/// The corresponding QUIC codes before the handshake completes: `NO_ERROR` and `APPLICATION_ERROR` (RFC 9000 section
+/// 20.1).
 const LEAVING_EARLY: [u64; 2] = [0, 0xc];
 
-/// How long a client that is refused has to take the answer.
+/// How long a refused client has to take the answer.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What goes wrong before there is a session.
+/// Errors before a session exists.
 #[derive(Debug, Error)]
 enum HandshakeError {
     #[error("{0}")]
@@ -81,14 +82,14 @@ enum HandshakeError {
     Settings(#[from] SettingsError),
     #[error("the client takes no datagrams")]
     NoDatagrams,
-    // Not the whole error, which may repeat what the client sent.
+    // Without the whole error, which may repeat input of the client.
     #[error("no request for a session")]
     Request(#[from] ConnectError),
 }
 
 impl HandshakeError {
-    /// The reason for the operator, if the connection has `ended` like this; none if the client has left by itself, as a page does that has
-    /// gone on by another transport.
+    /// Returns the reason for the operator, if the connection has `ended` like this. None if the client has left on
+    /// purpose, like a page that continues on another transport.
     fn reason(&self, ended: Option<&ConnectionError>) -> Option<&'static str> {
         let ended = if let Self::Connection(error) = self { Some(error) } else { ended };
         match (self, ended) {
@@ -108,10 +109,10 @@ impl HandshakeError {
     }
 }
 
-/// A client before it has a session.
+/// A client without a session.
 struct Newcomer<'a> {
     address: SocketAddr,
-    /// Whether it has shown that it receives what is sent to its address.
+    /// True if the client has validated its address.
     is_proven: bool,
     connection: Option<&'a Connection>,
 }
@@ -129,11 +130,11 @@ pub(crate) struct WebTransport {
     settings: ConnectionSettings,
     certificate: QuicCertificate,
     local_addr: SocketAddr,
-    /// Whether it receives for others, too.
+    /// True if it also receives for other parts.
     is_shared: bool,
 }
 
-/// What a new connection begins with.
+/// The settings of new connections.
 #[derive(Debug)]
 struct ConnectionSettings {
     config: Arc<ServerConfig>,
@@ -147,7 +148,7 @@ impl ConnectionSettings {
         Ok(Self { config: Arc::new(config), ping_interval: limits.ping_interval })
     }
 
-    /// The configuration with the limits of now, which a reload may have changed.
+    /// Returns the configuration with the current limits, which a reload may have changed.
     fn current(&mut self, limits: &Limits) -> Arc<ServerConfig> {
         if limits.ping_interval != self.ping_interval {
             Arc::make_mut(&mut self.config).transport_config(Arc::new(transport_config(limits)));
@@ -157,14 +158,14 @@ impl ConnectionSettings {
     }
 }
 
-/// A request for a session, which has not been answered.
+/// A session request that has not been answered.
 struct Requested {
     request: ConnectRequest,
     streams: Streams,
 }
 
 impl WebTransport {
-    /// Receives at a socket, and passes on what is for those beside it.
+    /// Receives on a socket, and passes on the datagrams of the other parts on its port.
     pub(crate) fn over(
         socket: UdpSocket,
         certificate: QuicCertificate,
@@ -181,7 +182,8 @@ impl WebTransport {
             socket = Arc::new(SharedSocket::new(socket, beside, Arc::clone(app)));
         }
         let mut endpoint = EndpointConfig::default();
-        // Datagrams of others are told apart by their first bits (RFC 9443), which greasing would change (RFC 9287).
+        // Datagrams of other protocols are recognized by their first bits (RFC 9443), which greasing would change (RFC
+        // 9287).
         endpoint.grease_quic_bit(!is_shared);
         let config = Some(ServerConfig::clone(&settings.config));
         let endpoint = Endpoint::new_with_abstract_socket(endpoint, config, socket, runtime)?;
@@ -206,7 +208,7 @@ impl WebTransport {
         }
         self.endpoint.set_server_config(None);
         if self.is_shared {
-            // Without its endpoint the socket would receive nothing for others, which still have clients.
+            // Without its endpoint the socket would stop receiving for the other parts, which still have clients.
             std::future::pending().await
         }
     }
@@ -216,7 +218,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
     let handshakes = Handshakes::default();
     while let Some(incoming) = endpoint.accept().await {
         if handshakes.want_proof() && incoming.may_retry() {
-            // It may.
+            // Cannot fail: the address is not validated yet.
             let _ = incoming.retry();
             continue;
         }
@@ -224,7 +226,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         let Some(handshake) = handshakes.begin(proven) else {
             app.counters.handshakes_refused.increment();
             log_refusal(app, incoming.remote_address(), proven.is_some(), NO_PLACE);
-            // It comes again, and there may be a place then.
+            // The client retries, when there may be a place.
             incoming.ignore();
             continue;
         };
@@ -242,7 +244,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
 fn transport_config(limits: &Limits) -> TransportConfig {
     let mut config = TransportConfig::default();
     let [requests, others] = STREAMS_MAX;
-    // As many as the pings of a WebSocket that may remain unanswered.
+    // As many intervals as pings of a WebSocket may remain unanswered.
     let silence = limits.ping_interval.saturating_mul(3);
     config
         .congestion_controller_factory(Arc::new(QuicCongestionConfig))
@@ -257,7 +259,7 @@ fn transport_config(limits: &Limits) -> TransportConfig {
     config
 }
 
-/// Lets a client in, up to its session, unless it is refused.
+/// Handles a client up to its session, unless it is refused.
 async fn open(
     app: &Arc<App>,
     incoming: Incoming,
@@ -268,21 +270,21 @@ async fn open(
     let newcomer =
         Newcomer { address: client, is_proven: incoming.remote_address_validated(), connection: None };
     let connection = within(app, newcomer, async { Ok(incoming.accept_with(config)?.await?) }).await?;
-    // Now the address is that of the client.
+    // The handshake has validated the address.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
         app.log_refusal(client, TransportKind::WebTransport, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS);
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit, TransportKind::WebTransport)?;
-    // From here on it has a place among the connections.
+    // From here on it holds a connection place.
     drop(handshake);
     let newcomer = Newcomer::connected(client, &connection);
     let requested = within(app, newcomer, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
 
-/// What a client does, if it does it in its time.
+/// Awaits a step of the client with the handshake timeout.
 async fn within<T>(
     app: &App,
     newcomer: Newcomer<'_>,
@@ -306,7 +308,7 @@ async fn within<T>(
     None
 }
 
-/// Logs a refusal. An address that is not proven may be that of a victim, and is not named.
+/// Logs a refusal. An address that is not validated may be that of a victim, and is left out.
 fn log_refusal(app: &App, client: SocketAddr, is_proven: bool, reason: &'static str) {
     if is_proven {
         app.log_refusal(client, TransportKind::WebTransport, reason, reason);
@@ -315,7 +317,7 @@ fn log_refusal(app: &App, client: SocketAddr, is_proven: bool, reason: &'static 
     }
 }
 
-/// The settings of both sides, and the request of the client.
+/// Exchanges the settings, and reads the request of the client.
 async fn request(connection: &Connection) -> Result<Requested, HandshakeError> {
     let (sent, (received, others)) =
         tokio::try_join!(send_settings(connection), receive_settings(connection))?;
@@ -331,7 +333,7 @@ async fn send_settings(connection: &Connection) -> Result<quinn::SendStream, Han
     Ok(stream)
 }
 
-/// The settings are on one of the streams that a client may have opened, whose order says nothing (RFC 9114, section 6.2).
+/// Reads the settings from one of the client's streams, which may arrive in any order (RFC 9114 section 6.2).
 async fn receive_settings(connection: &Connection) -> Result<(RecvStream, OtherStreams), HandshakeError> {
     let [_, streams_max] = STREAMS_MAX;
     let mut streams = OtherStreams::default();
@@ -349,8 +351,8 @@ async fn receive_settings(connection: &Connection) -> Result<(RecvStream, OtherS
     Ok((stream, streams))
 }
 
-/// Decides as for a WebSocket: a client is refused by a close code, because a page sees nothing else. Only a session at another
-/// path is refused here.
+/// Decides as for a WebSocket: a client is refused by a close code, because a page sees nothing else. Only a session at
+/// another path is rejected here.
 async fn decide(
     app: &Arc<App>,
     connection: Connection,
@@ -398,23 +400,23 @@ async fn refuse<T>(connection: Connection, mut streams: Streams, status: StatusC
     None
 }
 
-/// `SETTINGS_WT_MAX_SESSIONS` of drafts 13 and 14, which Safari 26 looks for.
+/// `SETTINGS_WT_MAX_SESSIONS` of drafts 13 and 14, which Safari 26 requires.
 const WT_MAX_SESSIONS: Setting = Setting(VarInt::from_u32(0x14e9_cd29));
 /// `SETTINGS_WT_ENABLED` of drafts 15 and 16.
 const WT_ENABLED: Setting = Setting(VarInt::from_u32(0x2c7c_f000));
-/// The bytes of a request, which the library bounds so when it has decoded them.
+/// The longest request in bytes, which is also the library's limit after decoding.
 const LONGEST_REQUEST: u64 = 16 * 1024;
 
-/// `:protocol` as the name of a field that is in no table of QPACK: without and with Huffman's code (RFC 9204, section 4.5.6),
-/// from the second byte on, since a bit of the first one says only that proxies must not compress it.
+/// The `:protocol` field name as a QPACK literal, without and with Huffman coding (RFC 9204 section 4.5.6). The first
+/// byte is left out, because one of its bits only forbids proxies to compress the field.
 const NAMES: [(u8, &[u8]); 2] = [(0x27, b"\x02:protocol"), (0x2f, b"\x00\xb9\x5d\x87\x49\xc8\x7a\x3f")];
 const NEVER_COMPRESSED: u8 = 0x10;
-/// `webtransport-h3`, the token of draft 15 and later, in both codes.
+/// `webtransport-h3`, the token since draft 15, in both codings.
 const TOKENS: [&[u8]; 2] = [b"\x0fwebtransport-h3", b"\x8b\xf0\x58\xd3\x60\xea\x45\x67\xb1\x2b\x4e\xcf"];
-/// `webtransport`, the token before, which is all that the library knows.
+/// `webtransport`, the earlier token, and the only one that the library supports.
 const OLDER_TOKEN: &[u8] = b"\x0cwebtransport";
 
-/// The relay's settings: WebTransport in the words of every draft that a client may follow, with one session for a connection.
+/// Returns the relay's settings: WebTransport as announced in every supported draft, with one session per connection.
 pub(super) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.enable_webtransport(1);
@@ -424,8 +426,8 @@ pub(super) fn settings() -> Settings {
     settings
 }
 
-/// Whether a client takes datagrams of HTTP/3 (RFC 9297, section 2.1.1). Its other settings say nothing: by draft 16 a client
-/// asks for sessions without announcing them.
+/// Returns true if a client accepts HTTP/3 datagrams (RFC 9297 section 2.1.1). Its other settings do not matter: since
+/// draft 16 a client requests sessions without announcing support.
 fn takes_datagrams(settings: &Settings) -> bool {
     let one = VarInt::from_u32(1);
     [Setting::ENABLE_DATAGRAM, Setting::ENABLE_DATAGRAM_DEPRECATED]
@@ -433,24 +435,25 @@ fn takes_datagrams(settings: &Settings) -> bool {
         .any(|setting| settings.get(setting) == Some(&one))
 }
 
-/// Reads the settings of a client, if they are on this stream. The stream is kept open if it is of another kind: none of HTTP/3
-/// has to be read before there are settings, and those of QPACK may not be closed (RFC 9204, section 4.2). One that ends before its
-/// kind is known means nothing (RFC 9114, section 6.2).
+/// Reads the settings of a client, if they are on this stream.
+///
+/// Streams of other kinds are kept open: no HTTP/3 stream has to be read before the settings, and QPACK streams must
+/// not be closed (RFC 9204 section 4.2). A stream that ends before its kind is known is ignored (RFC 9114 section 6.2).
 async fn read_settings(mut stream: RecvStream) -> Result<(RecvStream, Settings), SettingsError> {
     let kind = VarInt::read(&mut stream).await.map(StreamUni);
     if kind.as_ref().is_ok_and(|kind| *kind == StreamUni::CONTROL) {
-        // The library reads the kind again.
+        // The library reads the stream kind again.
         let settings = Settings::read(&mut AsyncReadExt::chain(&b"\0"[..], &mut stream)).await?;
         return Ok((stream, settings));
     }
     if let Ok(kind @ StreamUni::PUSH) = kind {
-        // Only servers may open one (RFC 9114, section 6.2.2).
+        // Only servers may open one (RFC 9114 section 6.2.2).
         return Err(SettingsError::UnexpectedStreamType(kind));
     }
     std::future::pending().await
 }
 
-/// Reads the request for a session, with the token of any draft.
+/// Reads a session request with the token of any draft.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<ConnectRequest, ConnectError> {
     loop {
         let kind = Frame(varint(stream).await?);
@@ -463,7 +466,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Connec
         if (payload.len() as u64) < len {
             return Err(ConnectError::UnexpectedEnd);
         }
-        // Frames of reserved kinds mean nothing (RFC 9114, section 7.2.8).
+        // Frames of reserved kinds are ignored (RFC 9114 section 7.2.8).
         if !kind.is_grease() {
             return decode(kind, &payload);
         }
@@ -485,7 +488,7 @@ fn decode(kind: Frame, payload: &[u8]) -> Result<ConnectRequest, ConnectError> {
     ConnectRequest::decode(&mut frame)
 }
 
-/// What stands before and behind the newer token.
+/// Returns the bytes before and after the newer token.
 fn around_newer_token(fields: &[u8]) -> Option<(&[u8], &[u8])> {
     (0..fields.len()).find_map(|at| {
         let (before, mut rest) = fields.split_at(at);
@@ -543,7 +546,7 @@ mod tests {
             let error = read_all(&whole[..len]).await.unwrap_err();
             assert!(matches!(error, ConnectError::UnexpectedEnd), "{len}: {error}");
         }
-        // The length of a frame of 2^30 bytes, of which none has to arrive.
+        // Announces a frame of 2^30 bytes, none of which has to arrive.
         let error = read_all(b"\x01\xc0\x00\x00\x00\x40\x00\x00\x00").await.unwrap_err();
         assert!(matches!(error, ConnectError::FrameTooLarge), "{error}");
     }

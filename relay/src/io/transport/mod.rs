@@ -1,8 +1,8 @@
-//! What carries the datagrams of a client to the relay.
+//! The transports that carry a client's datagrams to the relay.
 //!
-//! All transports are the same to a flow: a [`Connection`] is read into
-//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`]. A connection by TCP is known by
-//! something, and takes something from others.
+//! Flows treat all transports alike: input read from a [`Connection`] goes to
+//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and the connection writes the output of a [`Flow`]. A TCP
+//! connection also carries facts about its client, and holds a place among the connections.
 
 mod webrtc;
 mod websocket;
@@ -47,15 +47,15 @@ impl Transport {
     }
 }
 
-/// The connection of one client, and what lives as long.
+/// The connection of one client, and the resources held with it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The address of the client, which may not be the other end of the connection.
+    /// The address of the client, which may differ from the peer address of the connection.
     client: SocketAddr,
     transport: Transport,
-    /// Input that was read before there was a flow.
+    /// Input that was read before the flow existed.
     first: Option<FromClient>,
-    /// What the transport had dropped by then.
+    /// Datagrams that the transport had dropped by then.
     dropped: u64,
     _open: OpenTransport,
     _tracked: TaskTrackerToken,
@@ -90,8 +90,8 @@ impl Connection {
         self.transport.kind()
     }
 
-    /// Waits until the client sends something for its flow, which the next [`Connection::poll_read`] returns; the
-    /// error is the input that ends the connection before.
+    /// Waits until the client sends the first input for its flow, which the next [`Connection::poll_read`] returns. The
+    /// error is input that ends the connection before.
     pub(crate) async fn wait_for_first(&mut self) -> Result<(), FromClient> {
         loop {
             match poll_fn(|context| self.poll_transport(context)).await {
@@ -112,12 +112,12 @@ impl Connection {
         }
     }
 
-    /// The next input of the client.
+    /// Returns the next input of the client.
     pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(first);
         }
-        // Only now has the client a flow that counts it.
+        // The client has a flow only now, which counts the drops.
         if self.dropped > 0 {
             return Poll::Ready(FromClient::Dropped { count: mem::take(&mut self.dropped) });
         }
@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// What it carries now.
+    /// Returns the current limits of the transport.
     pub(crate) fn carriage(&self) -> Carriage {
         match &self.transport {
             Transport::WebSocket(_) => Carriage::default(),
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Writes what `flow` has for the client until the transport takes no more.
+    /// Writes the output of `flow` until the transport accepts no more.
     pub(crate) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// The same, but what is small may stay in the buffer of the transport.
+    /// Like `poll_write`, but small output may stay in the buffer of the transport.
     pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -169,9 +169,9 @@ impl Connection {
         }
     }
 
-    /// Tells the client why its connection ends, if it is still there.
+    /// Closes the connection with a reason, if the client is still connected.
     pub(crate) async fn close(self, reason: &CloseReason) {
-        // Boxed, or every session would have room for each transport's closing as long as it lives.
+        // Boxed, because otherwise every session would reserve space for closing each transport.
         match self.transport {
             Transport::WebSocket(transport) => Box::pin(transport.close(reason)).await,
             Transport::WebRtc(transport) => Box::pin(transport.close(reason)).await,
@@ -190,7 +190,7 @@ pub(crate) struct Connected {
     _place: Arc<Place>,
 }
 
-/// What an open connection takes from others.
+/// The limited resources that an open connection holds.
 #[derive(Debug)]
 struct Place {
     _permit: OwnedSemaphorePermit,
@@ -203,38 +203,38 @@ impl Connected {
         Self { peer, has_proxy_header: false, is_banned: false, is_websocket: Arc::default(), _place: place }
     }
 
-    /// The connection of a trusted proxy that has named this client in a PROXY protocol header.
+    /// Marks the connection as one whose client was named by a trusted proxy in a PROXY protocol header.
     pub(super) fn with_proxy_header(self) -> Self {
         Self { has_proxy_header: true, ..self }
     }
 
-    /// Whether it began with a PROXY protocol header that names a client.
+    /// Returns true if the connection began with a PROXY protocol header that names a client.
     pub(super) const fn has_proxy_header(&self) -> bool {
         self.has_proxy_header
     }
 
-    /// The connection of a banned address, which is there to be told so.
+    /// Marks the connection of a banned address, which exists only to notify it.
     pub(super) fn banned(self) -> Self {
         Self { is_banned: true, ..self }
     }
 
-    /// Whether its address was banned when it was opened.
+    /// Returns true if the address was banned when the connection was opened.
     pub(super) const fn is_banned(&self) -> bool {
         self.is_banned
     }
 
-    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
-    /// of the TCP connection.
+    /// Returns the peer: the client that a trusted proxy names in a PROXY protocol header, or the remote address of the
+    /// TCP connection.
     pub(crate) const fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// From now on the connection carries no HTTP.
+    /// Marks that the connection no longer carries HTTP.
     pub(crate) fn set_websocket(&self) {
         self.is_websocket.store(true, Ordering::Relaxed);
     }
 
-    /// What [`Connected::set_websocket`] sets.
+    /// Returns the flag that [`Connected::set_websocket`] sets.
     pub(super) fn is_websocket(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_websocket)
     }

@@ -1,4 +1,4 @@
-//! The data channels of one client: its session, and what connects that with the port.
+//! The data channel of one client: its session, and the link between session and port.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,32 +20,33 @@ use crate::close::CloseReason;
 use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_message};
 
-/// How many datagrams wait for the task of a session. More come only while others use the processor.
+/// The number of datagrams that may wait for the task of a session. More arrive only while other tasks occupy the
+/// processor.
 const INBOX: usize = 256;
 
-/// The longest message that leaves as one datagram (docs/webrtc.md#what-a-page-does).
+/// The longest message that is sent as one datagram (docs/webrtc.md#what-a-page-does).
 const UNFRAGMENTED: usize = 1_024;
 
-/// How long a client has to acknowledge why it is closed.
+/// How long a client has to acknowledge a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A session that has nothing to do is looked at so often.
+/// The timer interval of an idle session.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How far apart the deadlines of a session are at least.
+/// The minimum distance between two deadlines of a session.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What the port has for a session.
+/// Input that the port has queued for a session.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// With the source of each.
+    /// Each with its source.
     datagrams: VecDeque<(SocketAddr, Bytes)>,
-    /// Whether the client has sent a connectivity check, which shows that it is there.
+    /// True if the client has sent a connectivity check, which shows that it is alive.
     is_checked: bool,
     is_evicted: bool,
 }
 
-/// How the port reaches the task of a session. Clones reach the same one.
+/// The queue from the port to the task of a session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inbox(Arc<(Mutex<Waiting>, AtomicWaker)>);
 
@@ -56,7 +57,7 @@ impl PartialEq for Inbox {
 }
 
 impl Inbox {
-    /// Passes a datagram on; false if too many wait.
+    /// Queues a datagram; returns false if the queue is full.
     pub(crate) fn push(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         let has_room = {
             let mut waiting = self.lock();
@@ -70,13 +71,13 @@ impl Inbox {
         has_room
     }
 
-    /// The client has sent a connectivity check.
+    /// Records a connectivity check of the client.
     pub(crate) fn check(&self) {
         self.lock().is_checked = true;
         self.0.1.wake();
     }
 
-    /// The session makes room for another one.
+    /// Requests the session to end in favor of another one.
     pub(crate) fn evict(&self) {
         self.lock().is_evicted = true;
         self.0.1.wake();
@@ -106,22 +107,23 @@ enum Arrival {
     Eviction,
 }
 
-/// What a session asks of the port.
+/// The services that a port provides to a session.
 pub(crate) trait Port: Send + Sync {
     /// Sends a datagram to a client.
     fn send(&self, to: SocketAddr, datagram: &[u8]);
 
-    /// The handshake of a client is over.
+    /// Reports that the handshake of a client is complete.
     fn prove(&self, client: SocketAddr, inbox: &Inbox);
 
-    /// The client has sent something that it encrypted from another port. False if its session stays where it is.
+    /// Moves the session to another port from which the client has sent encrypted data. Returns false if the session
+    /// stays where it is.
     fn follow(&self, client: SocketAddr, to: SocketAddr, inbox: &Inbox) -> bool;
 
-    /// The session of a client has ended.
+    /// Reports that the session of a client has ended.
     fn close(&self, client: SocketAddr, inbox: &Inbox);
 }
 
-/// See the module.
+/// The data channel transport of one client; see the module.
 pub(crate) struct WebRtcTransport {
     session: Session,
     client: SocketAddr,
@@ -138,7 +140,7 @@ impl fmt::Debug for WebRtcTransport {
 }
 
 impl WebRtcTransport {
-    /// A longer message is split by SCTP, which repeats no part of it that is lost.
+    /// Longer messages are split by SCTP, which does not retransmit lost fragments.
     pub(super) const CARRIAGE: Carriage =
         Carriage { max_datagram: None, max_unfragmented: Some(UNFRAGMENTED), has_control_datagrams: false };
 
@@ -147,7 +149,7 @@ impl WebRtcTransport {
         Self { session, client, inbox, port, timer, catch_up: CatchUp::default() }
     }
 
-    /// The next event of the session. One that has ended has none any more.
+    /// Returns the next event of the session, or `None` once it has ended.
     pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.session.poll_event() {
@@ -182,7 +184,7 @@ impl WebRtcTransport {
         }
     }
 
-    /// The next input of the client for its flow.
+    /// Returns the next input of the client for its flow.
     pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         self.poll_event(context).map(|event| match event {
             Some(SessionEvent::Datagram(datagram)) => FromClient::Datagram(datagram),
@@ -200,7 +202,7 @@ impl WebRtcTransport {
         })
     }
 
-    /// Sends what `flow` has for the client until SCTP has enough of it.
+    /// Sends the output of `flow` until SCTP has no room.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -209,20 +211,20 @@ impl WebRtcTransport {
     ) -> Poll<Result<(), Broken>> {
         let filled = self.poll_fill(flow, now);
         self.transmit();
-        // What was sent may have brought a deadline that is earlier.
+        // Sending may have set an earlier deadline.
         while self.poll_timer(context).is_ready() {
             self.transmit();
         }
         filled
     }
 
-    /// Adds what `flow` has for the client until SCTP has enough of it, and makes it into datagrams. Acknowledgements, which
-    /// are read, make room.
+    /// Queues the output of `flow` until SCTP has no room, and turns it into datagrams. Acknowledgements, which are
+    /// read here, make room.
     pub(super) fn poll_fill(&mut self, flow: &mut Flow, now: Instant) -> Poll<Result<(), Broken>> {
         loop {
             let filled = self.fill(flow, now);
             self.session.flush(now);
-            // What could be sent has made room.
+            // Sent datagrams have made room.
             if filled.is_ready() || !self.session.has_room() {
                 return filled;
             }
@@ -246,14 +248,14 @@ impl WebRtcTransport {
                     }
                 }
                 Some(ToClient::Control(text)) => self.session.send_control(&text),
-                // The checks of the client answer a question that nobody has to ask.
+                // Unnecessary: the connectivity checks of the client show that it is alive.
                 Some(ToClient::Ping) => {}
                 None => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    /// Tells the client why it is closed, if there is a reason, and waits briefly for its acknowledgement.
+    /// Closes with a reason, if there is one, and waits briefly for the acknowledgement.
     pub(super) async fn close(self, reason: &CloseReason) {
         match reason.kind().code() {
             Some(code) => self.close_with(code, &reason.text()).await,
@@ -261,7 +263,7 @@ impl WebRtcTransport {
         }
     }
 
-    /// The same with a code and a text of its own.
+    /// Closes with a custom code and text.
     pub(crate) async fn close_with(mut self, code: u16, text: &str) {
         self.session.send_control(&close_message(code, text));
         self.session.shut_down(Instant::now());
@@ -284,16 +286,16 @@ impl WebRtcTransport {
         }
     }
 
-    /// When the session is to be looked at. A deadline that does not move must not keep the thread busy.
+    /// Returns when the session needs attention. A deadline that does not advance must not keep the thread busy.
     fn due(&self, now: Instant) -> tokio::time::Instant {
         let due = self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK);
         self.catch_up.postponed(due).into()
     }
 
-    /// Ready if time has changed something.
+    /// Returns ready if a deadline has passed.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let at = self.due(Instant::now());
-        // A timer that is too early only fires once more. Moving it with each datagram would cost more.
+        // An early timer just fires again. Moving it with each datagram would cost more.
         if at < self.timer.deadline() {
             self.timer.as_mut().reset(at);
         }
@@ -337,7 +339,7 @@ mod tests {
         while let Poll::Ready(Arrival::Datagram(..)) = inbox.poll(&context) {
             count += 1;
         }
-        // The loop has taken the check.
+        // The loop has consumed the check.
         assert_eq!(count, INBOX);
         assert!(inbox.poll(&context).is_pending());
         inbox.push(from, &[0]);

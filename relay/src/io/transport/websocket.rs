@@ -16,17 +16,17 @@ use crate::config::Limits;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
 
 /// The longest message that is read completely. A message between the datagram limit and this one is rejected with an
-/// orderly close; of a longer one only the frame header is read.
+/// orderly close; for a longer one only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// The read buffer of each client, which it has although it is idle. It grows with the messages of the client, and what
-/// reads ahead of it spares it most calls.
+/// The read buffer of each client, which exists even while it is idle. It grows with the messages of the client. The
+/// shared read-ahead below it saves most system calls.
 const READ_BUFFER: usize = 512;
 
 /// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
 
-/// The first close code of applications (RFC 6455 section 7.4.2): a page can close with these and with 1000 alone.
+/// The first close code for applications (RFC 6455 section 7.4.2): pages can close only with these and with 1000.
 const FIRST_OF_APPLICATIONS: CloseCode = 3_000;
 
 /// How long a client has to answer a close. Closing at once with unread input would reset the connection, and the
@@ -41,7 +41,7 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
         .max_frame_size(message_max)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        // Messages are only added while no write is blocked, so that one message and its header always fit.
+        // Messages are added only while no write is blocked, so that one message and its header always fit.
         .max_write_buffer_size(WRITE_BUFFER + 2 * message_max)
 }
 
@@ -49,9 +49,9 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
 #[derive(Debug)]
 pub(crate) struct WebSocketTransport {
     socket: WebSocket,
-    /// Whether the last write may have left something behind.
+    /// True if the last write may have left data in the buffer.
     has_unwritten: bool,
-    /// Whether a proxy has opened it for the client.
+    /// True if a proxy has opened the connection for the client.
     is_through_proxy: bool,
 }
 
@@ -60,7 +60,7 @@ impl WebSocketTransport {
         Self { socket, has_unwritten: false, is_through_proxy }
     }
 
-    /// The next message of the client.
+    /// Returns the next message of the client.
     pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         let item = ready!(self.socket.poll_next_unpin(context));
         Poll::Ready(match item {
@@ -74,7 +74,7 @@ impl WebSocketTransport {
         })
     }
 
-    /// Answers a close at once (RFC 6455 section 5.5.1): a flow that goes on drops this connection.
+    /// Answers a close at once (RFC 6455 section 5.5.1), because a flow that continues drops this connection.
     fn closed(&mut self, context: &mut Context<'_>, code: Option<CloseCode>) -> FromClient {
         // If the answer does not fit, the connection ends without it.
         let _ = self.socket.poll_flush_unpin(context);
@@ -96,7 +96,7 @@ impl WebSocketTransport {
         Poll::Ready(Ok(()))
     }
 
-    /// Adds the frames of `flow` to the write buffer, which is written when it is full.
+    /// Adds the frames of `flow` to the write buffer, which is flushed when it is full.
     pub(super) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl WebSocketTransport {
         now: Instant,
     ) -> Poll<Result<(), Broken>> {
         loop {
-            // A frame stays in the flow, where it is dropped when it gets too old, until the socket has room.
+            // A frame stays in the flow until the socket has room, because only the flow can drop it for its age.
             ready!(self.socket.poll_ready_unpin(context)).map_err(|_| Broken)?;
             let message = match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => {
@@ -120,12 +120,12 @@ impl WebSocketTransport {
         }
     }
 
-    /// Sends the close frame, if the client is still there, and waits briefly for the answer.
+    /// Sends the close frame, if the client is still connected, and waits briefly for the answer.
     pub(super) async fn close(mut self, reason: &CloseReason) {
         let closing = async {
             match reason.kind().code() {
                 Some(code) => send_close(&mut self.socket, code, reason).await,
-                // Answers the close of the client. An error has no consequence here.
+                // Answers the close of the client. An error has no consequences here.
                 None => drop(SinkExt::close(&mut self.socket).await),
             }
         };
@@ -134,11 +134,11 @@ impl WebSocketTransport {
     }
 }
 
-/// Returns whether a client ends its flow with this code. The others come from proxies that restart, fail or have lost their
-/// connection, and from browsers that could not read a frame: the client sees a loss, and comes back.
+/// Returns true if a client ends its flow with this code. Other codes come from proxies that restart, fail or have lost
+/// their connection, and from browsers that could not read a frame: the client treats them as a loss and returns.
 ///
-/// "Going away" comes from browsers whose page is closed and from proxies that restart. Without a proxy it is the browser's, and
-/// the player has gone.
+/// "Going away" is sent by browsers whose page is closed and by proxies that restart. Without a proxy it means that the
+/// player has left.
 const fn is_by_the_client(code: Option<CloseCode>, is_through_proxy: bool) -> bool {
     match code {
         None => true,
@@ -174,14 +174,14 @@ async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
             return;
         }
     }
-    // After a message that was not read completely nothing can be read any more. Ending the connection now would reset
-    // it, and some systems then discard received data: the close frame.
+    // After a partially read message nothing more can be read. Ending the connection now would reset it, and some
+    // systems then discard received data, such as the close frame.
     if reason.kind() == CloseKind::MessageTooBig {
         pending::<()>().await;
     }
 }
 
-/// The connection cannot be written to any more; reading tells why.
+/// The connection is no longer writable; reading returns the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -206,7 +206,7 @@ mod tests {
 
     const DATAGRAMS: usize = 100;
 
-    /// A connection in memory that counts its writes.
+    /// An in-memory connection that counts its writes.
     struct Counted {
         stream: DuplexStream,
         writes: Arc<AtomicUsize>,
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Both ends of a WebSocket over `stream`: that of the relay, and the messages that the client gets.
+    /// Connects a WebSocket over `stream`; returns the relay's end, and the messages that the client receives.
     async fn connect(stream: Counted, client: DuplexStream) -> (WebSocket, mpsc::UnboundedReceiver<Bytes>) {
         let (opened, mut sockets) = mpsc::unbounded_channel();
         let upgrade = async move |upgrade: WebSocketUpgrade| {

@@ -1,7 +1,7 @@
-//! The WebTransport session of one client: datagrams alone, and the close.
+//! The WebTransport session of one client: only datagrams and the close.
 //!
-//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each datagram of QUIC begins with the
-//! number of that stream, divided by four.
+//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins with
+//! the ID of that stream divided by four.
 
 use std::fmt;
 use std::future::Future;
@@ -24,10 +24,11 @@ use super::websocket::Broken;
 use crate::close::CloseReason;
 use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 
-/// The code of HTTP/3 for an end that is no error.
+/// The HTTP/3 code for closing without an error.
 const H3_NO_ERROR: u32 = 0x100;
 
-/// The most bytes of capsules that a session reads: browsers send one, which closes it. A reader keeps what is not complete.
+/// The most bytes of capsules that a session reads. Browsers send one capsule, which closes the session. A reader
+/// buffers incomplete capsules.
 const CAPSULES_MAX: u64 = 16 * 1024;
 
 /// How long a client has to take the close.
@@ -36,25 +37,25 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The streams of a session.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// The request, on which the session is closed.
+    /// The request stream, on which the session is closed.
     pub(crate) request: (SendStream, RecvStream),
-    /// The settings of HTTP/3, which may not be closed before the connection.
+    /// The HTTP/3 control streams, which must not be closed before the connection.
     pub(crate) settings: (SendStream, RecvStream),
-    /// The others that the client has opened, of which some may not be closed either.
+    /// Other streams opened by the client, some of which must not be closed either.
     pub(crate) others: OtherStreams,
 }
 
-/// Streams of a client until their kinds are known, and those without settings for ever.
+/// Client streams until their kinds are known; those without settings stay here.
 pub(crate) type OtherStreams =
     FuturesUnordered<Pin<Box<dyn Future<Output = Result<(RecvStream, Settings), SettingsError>> + Send>>>;
 
-/// Whether QUIC has a datagram.
+/// The result of handing a datagram to QUIC.
 type Written = Result<(), SendDatagramError>;
 
 /// The session of one client.
 pub(crate) struct WebTransportTransport {
     connection: Connection,
-    /// What each datagram begins with.
+    /// The prefix of each datagram.
     session: VarInt,
     request: SendStream,
     _settings: (SendStream, RecvStream),
@@ -62,15 +63,15 @@ pub(crate) struct WebTransportTransport {
     reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
     /// Datagrams that were read, or counted as dropped.
     accounted: u64,
-    /// With the length of the datagram, as in [`check`].
+    /// Completes with the length of the datagram, as in [`check`].
     writing: ReusableBoxFuture<'static, (Written, Option<usize>)>,
-    /// Whether `writing` has a datagram that QUIC had no room for.
+    /// True if `writing` holds a datagram that QUIC had no room for.
     is_writing: bool,
-    /// Completes when the stream of the request ends the session.
+    /// Completes when the request stream ends the session.
     closing: Pin<Box<dyn Future<Output = FromClient> + Send>>,
-    /// Whether the client has closed the session; what it sent before may still have to be read.
+    /// True if the client has closed the session; earlier datagrams may still have to be read.
     is_closed: bool,
-    /// Whether a ping counts as answered: that QUIC is alive is watched by QUIC.
+    /// True if a ping counts as answered: QUIC itself checks that the peer is alive.
     is_ping_answered: bool,
 }
 
@@ -103,7 +104,7 @@ impl WebTransportTransport {
         }
     }
 
-    /// The next input of the client.
+    /// Returns the next input of the client.
     pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         if mem::take(&mut self.is_ping_answered) {
             return Poll::Ready(FromClient::Control);
@@ -117,7 +118,7 @@ impl WebTransportTransport {
         }
         match self.poll_datagram(context) {
             Poll::Ready(read_before) => Poll::Ready(self.received(read_before)),
-            // The last one says in some protocols that the player leaves.
+            // In some protocols the last datagram announces that the player leaves.
             Poll::Pending if mem::take(&mut self.is_closed) => Poll::Ready(FromClient::Closed),
             Poll::Pending => self.poll_dropped(context),
         }
@@ -130,7 +131,8 @@ impl WebTransportTransport {
         Poll::Ready(read_before)
     }
 
-    /// What QUIC dropped, which it does not tell: what has arrived and does not wait was read or is lost.
+    /// Returns the datagrams that QUIC dropped. QUIC does not report them: they arrived, but were neither read nor are
+    /// they queued.
     fn poll_dropped(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         let arrived = self.connection.stats().frame_rx.datagram;
         if let Poll::Ready(read_since) = self.poll_datagram(context) {
@@ -155,7 +157,7 @@ impl WebTransportTransport {
     fn input(&self, datagram: Bytes) -> FromClient {
         let mut payload = datagram;
         if VarInt::decode(&mut payload).ok() != Some(self.session) {
-            // Of no session, or of one that this connection does not have.
+            // Belongs to no session, or to one that this connection does not have.
             return FromClient::ForeignSession;
         }
         match payload.strip_prefix(CONTROL_PREFIX) {
@@ -164,7 +166,7 @@ impl WebTransportTransport {
         }
     }
 
-    /// Hands what `flow` has to QUIC, which writes it by itself, until that has no room.
+    /// Hands the output of `flow` to QUIC until it has no room. QUIC writes it by itself.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -188,7 +190,7 @@ impl WebTransportTransport {
                 }
                 None => return Poll::Ready(Ok(())),
             };
-            // What QUIC has no room for waits, as it would drop an older one.
+            // Without room in QUIC the datagram waits here; QUIC would drop an older one instead.
             if datagram.len() <= self.connection.datagram_send_buffer_space() {
                 check(self.connection.send_datagram(datagram), length, flow)?;
             } else {
@@ -211,7 +213,7 @@ impl WebTransportTransport {
         datagram.freeze()
     }
 
-    /// Closes the session, if the client is still there, and waits briefly until it has closed the connection.
+    /// Closes the session, if the client is still connected, and waits briefly until the client closes the connection.
     pub(super) async fn close(mut self, reason: &CloseReason) {
         if let Some(code) = reason.kind().code() {
             let closing = async {
@@ -235,8 +237,8 @@ async fn write(connection: Connection, datagram: Bytes, length: Option<usize>) -
     (connection.send_datagram_wait(datagram).await, length)
 }
 
-/// Tells the flow what became of a datagram of `length` bytes, or of a control message, which has none. One that the path
-/// no longer carries is dropped.
+/// Reports the result of writing to the flow. `length` is that of a datagram; control messages have none. A datagram
+/// that the path no longer carries is dropped.
 fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(), Broken> {
     match written {
         Ok(()) => {
@@ -251,7 +253,8 @@ fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(),
     }
 }
 
-/// Reads the stream of the request until that ends the session. A connection that is lost tells that where it is read.
+/// Reads the request stream until it ends the session. The loss of a connection is reported by the datagram reader
+/// instead.
 async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
     let mut stream = stream.take(CAPSULES_MAX);
     let mut capsules = Http3CapsuleReader::new(&mut stream);
@@ -260,7 +263,7 @@ async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
             Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => break FromClient::Closed,
             Ok(Some(_)) => {}
             Err(_) if connection.close_reason().is_some() => std::future::pending().await,
-            // Without a word, or in the middle of one, it is closed all the same.
+            // Ending without a close capsule, or inside one, closes the session all the same.
             Err(CapsuleError::UnexpectedEnd | CapsuleError::Io(_)) => break FromClient::Closed,
             Err(_) => break FromClient::Violation,
         }
@@ -268,7 +271,7 @@ async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
     if stream.limit() == 0 { FromClient::Violation } else { end }
 }
 
-/// The frame that closes a session, with the numbers of a WebSocket.
+/// Builds the capsule that closes a session, with the close code of a WebSocket.
 fn close_frame(code: u32, reason: String) -> Bytes {
     let mut capsule = BytesMut::new();
     Capsule::CloseWebTransportSession { code, reason }.encode(&mut capsule);
@@ -291,11 +294,11 @@ mod tests {
     use super::*;
     use crate::congestion::tests::quic_pair;
 
-    /// More than QUIC keeps.
+    /// More datagrams than QUIC buffers.
     const DATAGRAMS: u64 = 200;
     const RECEIVE_BUFFER: usize = 64 * 1024;
 
-    /// Endpoints that know each other.
+    /// Creates two endpoints, the client trusting the server.
     fn endpoints() -> (Endpoint, Endpoint) {
         let (mut config, client_config) = quic_pair();
         Arc::get_mut(&mut config.transport).unwrap().datagram_receive_buffer_size(Some(RECEIVE_BUFFER));
@@ -305,7 +308,7 @@ mod tests {
         (client, server)
     }
 
-    /// The connection of a client with the streams that it keeps open, and its session.
+    /// Connects a client; returns its connection, the streams it keeps open, and its session.
     async fn session(
         client: &Endpoint,
         server: &Endpoint,
