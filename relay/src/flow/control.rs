@@ -1,5 +1,5 @@
-//! The control messages to clients, and the flows that can be resumed, by their secrets. A client is told the first message of its flow,
-//! and drops, at most once a second.
+//! Control messages to clients, and the table of resumable flows by their secrets. The first message of a flow and the
+//! drops are sent at most once a second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
@@ -12,30 +12,30 @@ use thiserror::Error;
 
 use super::counters::{Direction, DropReason};
 
-/// The WebSocket subprotocol of clients that want control messages.
+/// The WebSocket subprotocol of clients that accept control messages.
 pub const FLOW_PROTOCOL: &str = "rakwire.relay.1";
 
-/// The one control message that a client sends: it asks for the message `flow`.
+/// The only control message of a client, which requests the `flow` message.
 pub const FLOW_REQUEST: &str = r#"{"type":"flow"}"#;
 
-/// What a control message begins with on a transport that has nothing but datagrams.
+/// The prefix of control messages on a transport that carries only datagrams.
 pub const CONTROL_PREFIX: &[u8] = b"rakwire:";
 
-/// What a client has to know to resume its flow: 128 random bits. Debug output does not show them.
+/// The secret that a client needs to resume its flow: 128 random bits. Debug output does not show them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Secret([u8; Self::LEN]);
 
 impl Secret {
     const LEN: usize = 16;
 
-    /// A secret of these bytes, which nobody must be able to guess.
+    /// Creates a secret from these bytes, which must be unpredictable.
     #[must_use]
     pub const fn new(random: [u8; 16]) -> Self {
         Self(random)
     }
 }
 
-/// 22 characters of base64url without padding.
+/// Formats 22 characters of base64url without padding.
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
@@ -53,7 +53,7 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut bytes = [0; Self::LEN];
-        // The buffer has no room for what follows a longer text.
+        // The buffer rejects longer texts.
         match URL_SAFE_NO_PAD.decode_slice(text, &mut bytes) {
             Ok(Self::LEN) => Ok(Self(bytes)),
             Ok(_) | Err(_) => Err(SecretSyntaxError),
@@ -61,26 +61,26 @@ impl FromStr for Secret {
     }
 }
 
-/// A text that is no secret.
+/// The text is not a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a secret of a flow has 22 characters of base64url")]
 pub struct SecretSyntaxError;
 
-/// The first message to a client: its flow, and how to resume it.
+/// Returns the first message to a client: its flow, and how to resume it.
 fn flow_message(secret: &Secret, resume_within: Duration, resumed: bool, max_datagram: usize) -> String {
     let within = resume_within.as_millis();
-    // No part of it needs to be escaped.
+    // None of the values needs escaping.
     format!(
         r#"{{"type":"flow","resume":"{secret}","resume_within_ms":{within},"resumed":{resumed},"max_datagram":{max_datagram}}}"#
     )
 }
 
-/// The relay is about to end, and with it the flow after this time.
+/// Returns the message that the relay drains and the flow ends after this time.
 fn draining_message(left: Duration) -> String {
     format!(r#"{{"type":"draining","left_ms":{}}}"#, left.as_millis())
 }
 
-/// What was dropped since the start of the flow, by direction and reason; only reasons that occurred.
+/// Returns the drops since the start of the flow, by direction and reason; only reasons that occurred.
 fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     let mut text = r#"{"type":"drops""#.to_owned();
     for (name, direction) in [("to_client", Direction::ToClient), ("to_server", Direction::ToServer)] {
@@ -94,49 +94,50 @@ fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     text
 }
 
-/// The least time between two reports of drops.
+/// The minimum time between two reports of drops.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least time between two first messages that a client asks for.
+/// The minimum time between two requested first messages.
 const GREETING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a client is told that the relay drains: a transport may lose messages.
+/// How often a client is notified of the drain: a transport may lose messages.
 const DRAINING_TIMES: u32 = 3;
 
-/// The end of a relay that drains.
+/// The announced end of a draining relay.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
     /// When the flow ends.
     until: Instant,
-    /// How many times it is still told.
+    /// How many notifications remain.
     times: u32,
     next: Instant,
     is_due: bool,
 }
 
-/// How far the first message of a connection is.
+/// The state of a connection's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Greeting {
     Sent,
-    /// The client has asked for it, but has had it a moment ago.
+    /// The client has requested it, but received it a moment ago.
     Asked,
     Due,
 }
 
-/// What a client is told about its flow: the first message, and drops, at most once a second.
+/// Schedules the messages to a client: the first message of its flow, the drain, and drops at most once a second.
 #[derive(Debug)]
 pub(super) struct Reports {
     secret: Secret,
-    /// Whether the flow was resumed by the present connection of the client.
+    /// True if the current connection of the client resumed the flow.
     is_resumed: bool,
     greeting: Greeting,
-    /// When a client that asks for the first message has it again: the first time at once, as it may have been lost.
+    /// The earliest time of the next requested first message. The first request is answered at once, because the
+    /// message may have been lost.
     next_greeting: Instant,
     has_asked: bool,
     drops: [u32; DropReason::ALL.len()],
-    /// Whether drops were counted that the client does not know.
+    /// True if there are drops that have not been reported.
     is_behind: bool,
-    /// Whether the next report waits for nothing but the client.
+    /// True if the next report waits only for the client.
     is_due: bool,
     next_report: Instant,
     draining: Option<Draining>,
@@ -168,7 +169,7 @@ impl Reports {
         self.is_behind = true;
     }
 
-    /// A new connection of the client: it is told everything.
+    /// Sends everything again to a new connection of the client.
     pub(super) fn handle_attached(&mut self, now: Instant) {
         (self.is_resumed, self.greeting, self.has_asked) = (true, Greeting::Due, false);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
@@ -178,12 +179,12 @@ impl Reports {
         }
     }
 
-    /// The relay drains, and ends the flow at a time.
+    /// Announces that the relay drains and when the flow ends.
     pub(super) const fn handle_draining(&mut self, now: Instant, until: Instant) {
         self.draining = Some(Draining { until, times: DRAINING_TIMES, next: now, is_due: true });
     }
 
-    /// The client has not got the first message of its connection, or only after it asked.
+    /// Handles a request for the first message, which the client has missed or not received yet.
     pub(super) fn handle_flow_request(&mut self, now: Instant) {
         if self.greeting == Greeting::Sent {
             self.greeting = Greeting::Asked;
@@ -192,7 +193,7 @@ impl Reports {
         self.handle_timeout(now);
     }
 
-    /// The next message that is due.
+    /// Returns the next message that is due.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -229,7 +230,7 @@ impl Reports {
         }
     }
 
-    /// When [`Reports::handle_timeout`] is due.
+    /// Returns when [`Reports::handle_timeout`] is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let report = (self.is_behind && !self.is_due).then_some(self.next_report);
         let greeting = (self.greeting == Greeting::Asked).then_some(self.next_greeting);
@@ -239,16 +240,16 @@ impl Reports {
     }
 }
 
-/// How many returns a flow admits at once: a client that has lost its way opens several connections, and tries again with growing
-/// pauses.
+/// How many returns a flow admits at once: a client that lost its path opens several connections, and retries with
+/// growing pauses.
 const RETURN_BURST: u32 = 10;
 
-/// The time after which a flow admits one more.
+/// The time after which a flow admits another return.
 const RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The flows that can be resumed, by their secrets.
 ///
-/// `H` is what reaches a flow. The table is bounded by the number of flows, of which each has one entry at most.
+/// `H` is a handle to a flow. The table is bounded by the number of flows, each of which has one entry at most.
 ///
 /// ```
 /// use rakwire_relay::flow::{ResumeTable, Secret};
@@ -263,7 +264,7 @@ const RETURN_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ResumeTable<H> {
     flows: HashMap<Secret, Entry<H>>,
-    /// Those without a client, the one that lost it first at the front.
+    /// Flows without a client; the one that has waited longest comes first.
     detached: BTreeMap<u64, Secret>,
     next_number: u64,
 }
@@ -285,27 +286,28 @@ impl<H> Default for ResumeTable<H> {
 }
 
 impl<H> ResumeTable<H> {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self { flows: HashMap::new(), detached: BTreeMap::new(), next_number: 0 }
     }
 
-    /// Adds a flow to `target`, which has a client.
+    /// Adds a flow to `target` that has a client.
     pub fn insert(&mut self, secret: Secret, target: &str, handle: H) {
         self.remove(&secret);
         self.flows
             .insert(secret, Entry { target: target.into(), handle, returns_full_at: None, detached: None });
     }
 
-    /// The flow of this secret, if it is one to `target`.
+    /// Returns the flow with this secret, if it goes to `target`.
     #[must_use]
     pub fn find(&self, secret: &Secret, target: &str) -> Option<&H> {
         self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
     }
 
-    /// Whether a connection with this secret and target may count as the return of a client, ten at once and one a second. More of
-    /// them, and those whose secret fits no flow, are subject to the limits of new clients.
+    /// Checks if a connection with this secret and target counts as a returning client: ten at once, and one a second.
+    ///
+    /// Further connections, and those whose secret matches no flow, are subject to the limits of new clients.
     pub fn admits_return(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
         let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
         let Some(entry) = entry else { return false };
@@ -317,7 +319,7 @@ impl<H> ResumeTable<H> {
         is_admitted
     }
 
-    /// The flow has lost its client.
+    /// Marks the flow as having lost its client.
     pub fn set_detached(&mut self, secret: &Secret) {
         self.set_attached(secret);
         if let Some(entry) = self.flows.get_mut(secret) {
@@ -327,7 +329,7 @@ impl<H> ResumeTable<H> {
         }
     }
 
-    /// The flow has a client again.
+    /// Marks the flow as having a client again.
     pub fn set_attached(&mut self, secret: &Secret) {
         let number = self.flows.get_mut(secret).and_then(|entry| entry.detached.take());
         number.and_then(|number| self.detached.remove(&number));
@@ -339,8 +341,10 @@ impl<H> ResumeTable<H> {
         self.flows.remove(secret).map(|entry| entry.handle)
     }
 
-    /// The flow that has been without its client for longest, which is to end to make room for another client. It is chosen
-    /// once, and stays in the table until it is [removed](Self::remove): its client may come back before it ends.
+    /// Selects the flow that has waited longest for its client, to end it in favor of another client.
+    ///
+    /// Each flow is selected once, and stays in the table until it is [removed](Self::remove): its client may return
+    /// before it ends.
     pub fn evict(&mut self) -> Option<&H> {
         let (_, secret) = self.detached.pop_first()?;
         let entry = self.flows.get_mut(&secret)?;
@@ -348,13 +352,13 @@ impl<H> ResumeTable<H> {
         Some(&entry.handle)
     }
 
-    /// The number of flows in the table.
+    /// Returns the number of flows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Whether there is no flow.
+    /// Returns true if there are no flows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()

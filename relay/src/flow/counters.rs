@@ -1,12 +1,12 @@
-//! Counters of the flows to one target, and the reasons that are counted: why a datagram was dropped, why a game server is
-//! unreachable, by what the network and this machine report, and why a flow ends.
+//! Counters of the flows to one target, and the counted reasons: why a datagram was dropped, why a game server is
+//! unreachable according to the network and this machine, and why a flow ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::protocol::ProtocolKind;
 
-/// Defines an enum, and all its values in the order in which they are counted.
+/// Defines an enum with all its values in the order in which they are counted.
 macro_rules! counted {
     ($(#[$doc:meta])+ pub enum $name:ident { $($(#[$value_doc:meta])+ $value:ident,)+ }) => {
         $(#[$doc])+
@@ -17,7 +17,7 @@ macro_rules! counted {
         }
 
         impl $name {
-            /// All of them, in the order in which they are counted.
+            /// All values, in the order in which they are counted.
             pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
         }
     };
@@ -43,41 +43,43 @@ counted! {
         ClientQueueFull,
         /// It waited too long in the queue towards the client.
         ClientTooOld,
-        /// A message of the client was empty; no datagram of either protocol is.
+        /// A message of the client was empty; neither protocol has empty datagrams.
         EmptyMessage,
-        /// A datagram of the game server was too long for the relay, or for the transport of the client.
+        /// A datagram of the game server was too long for the relay or for the client's transport.
         DatagramTooBig,
-        /// A datagram of the client was too long for the PROXY header before it.
+        /// A datagram of the client was too long to fit behind the PROXY header.
         TooBigBehindHeader,
-        /// A datagram of the client began like a PROXY header, which the game server would have believed.
+        /// A datagram of the client began like a PROXY header, which the game server would have trusted.
         ForgedHeader,
-        /// A datagram came from somebody else than the game server, before the socket was connected.
+        /// A datagram came from another source than the game server, before the socket was connected.
         ForeignSource,
-        /// A datagram of the client was for another session than its own.
+        /// A datagram of the client belonged to another session.
         ForeignSession,
-        /// A datagram of the game server began like a control message, which the client would have taken it for.
+        /// A datagram of the game server began like a control message, and the client would have mistaken it for one.
         Reserved,
         /// The system refused to send the datagram for a temporary reason.
         SendRefused,
         /// The client sent more than [`FlowLimits::rate`](super::FlowLimits::rate).
         RateLimited,
-        /// All clients together sent more than [`TotalRate`](super::TotalRate) lets pass, and this one more than its share.
+        /// All clients together sent more than [`TotalRate`](super::TotalRate) allows, and this one more than its
+        /// share.
         TotalToServer,
-        /// The same of what all clients together were sent.
+        /// All clients together were sent more than [`TotalRate`](super::TotalRate) allows, and this one more than its
+        /// share.
         TotalToClient,
-        /// The client sent something else than a handshake before the game server had answered.
+        /// The client sent something other than a handshake before the game server had answered.
         NotHandshake,
-        /// The client sent more of handshakes than [`Handshake`](crate::protocol::Handshake) allows.
+        /// The client sent more handshake bytes than [`Handshake`](crate::protocol::Handshake) allows.
         HandshakeBudget,
-        /// It waited to be sent to the game server when the flow ended.
+        /// It was still queued for the game server when the flow ended.
         ServerFlowEnded,
-        /// It waited to be sent to the client when the flow ended.
+        /// It was still queued for the client when the flow ended.
         ClientFlowEnded,
     }
 }
 
 impl DropReason {
-    /// Where the datagram was going.
+    /// Returns the direction of the datagram.
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
@@ -103,7 +105,7 @@ impl DropReason {
         }
     }
 
-    /// Its name in control messages and metrics, which is unique in its direction.
+    /// Returns the name in control messages and metrics, unique in its direction.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,7 +127,7 @@ impl DropReason {
     }
 }
 
-/// A count that only grows.
+/// A count that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -140,14 +142,14 @@ impl Counter {
         self.0.fetch_add(number, Ordering::Relaxed);
     }
 
-    /// The count.
+    /// Returns the count.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A number of things that exist now.
+/// A number of things that currently exist.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicU64);
 
@@ -182,7 +184,7 @@ impl TrafficCounter {
     }
 }
 
-/// Counts of all flows to one target.
+/// Counts over all flows to one target.
 #[derive(Debug, Default)]
 pub struct TargetCounters {
     pub(crate) clients: Gauge,
@@ -196,7 +198,7 @@ pub struct TargetCounters {
 }
 
 impl TargetCounters {
-    /// The current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> TargetSnapshot {
         TargetSnapshot {
@@ -223,7 +225,7 @@ impl TargetCounters {
         self.unreachable[reason as usize].increment();
     }
 
-    /// Whether the target has been unreachable for `reason`.
+    /// Returns true if the target has been unreachable for `reason`.
     pub(super) fn has_been_unreachable(&self, reason: Unreachable) -> bool {
         self.unreachable[reason as usize].get() > 0
     }
@@ -243,7 +245,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Both together.
+    /// Returns the sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { datagrams: self.datagrams + other.datagrams, bytes: self.bytes + other.bytes }
@@ -256,11 +258,11 @@ impl Traffic {
 pub struct TargetSnapshot {
     /// Flows that have a connected client.
     pub clients: u64,
-    /// Flows that wait for their client to come back.
+    /// Flows that wait for their client to return.
     pub detached: u64,
     /// Flows since the start.
     pub flows: u64,
-    /// How often a client came back to its flow.
+    /// How often a client resumed its flow.
     pub resumed: u64,
     /// Traffic to the game server.
     pub to_server: Traffic,
@@ -271,19 +273,19 @@ pub struct TargetSnapshot {
 }
 
 impl TargetSnapshot {
-    /// Datagrams that were dropped for `reason`.
+    /// Returns the datagrams dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// How often the network or this machine reported that the game server is unreachable for `reason`.
+    /// Returns how often the network or this machine reported the game server as unreachable for `reason`.
     #[must_use]
     pub const fn unreachable(&self, reason: Unreachable) -> u64 {
         self.unreachable[reason as usize]
     }
 
-    /// The counts of both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
         let Self { mut drops, mut unreachable, .. } = self;
@@ -309,19 +311,19 @@ counted! {
     pub enum Unreachable {
         /// Nothing listens at its port.
         ClosedPort,
-        /// A firewall on the way forbids it. Where a router only finds no way, Linux keeps that from a connected socket.
+        /// A firewall on the path rejects it. Linux does not report a router's missing route to a connected socket.
         Host,
-        /// There is no route to its network now.
+        /// There is currently no route to its network.
         Network,
-        /// A rule of this machine, or of a router over IPv6, forbids it now.
+        /// A rule of this machine, or of an IPv6 router, currently forbids it.
         Forbidden,
-        /// An error of the network that is none of these.
+        /// Any other network error.
         Other,
     }
 }
 
 impl Unreachable {
-    /// What it means, in the words of the log.
+    /// Returns the meaning in the words of the log.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -333,7 +335,7 @@ impl Unreachable {
         }
     }
 
-    /// Whether the game server itself is absent. The others are about the path, which may come back by itself.
+    /// Returns true if the game server itself is absent. The other reasons concern the path, which may recover.
     #[must_use]
     pub const fn is_absence(self) -> bool {
         match self {
@@ -358,9 +360,9 @@ pub enum FlowEnd {
     },
     /// The client broke the WebSocket protocol.
     ProtocolViolation,
-    /// There was no datagram in either direction for this time.
+    /// No datagram arrived in either direction for this time.
     Idle(Duration),
-    /// The client answered no ping, or acknowledged no data, for this time, and did not come back.
+    /// The client answered no pings, or acknowledged no data, for this time, and did not return.
     Unresponsive(Duration),
     /// The relay is stopped.
     ShuttingDown,
@@ -370,16 +372,16 @@ pub enum FlowEnd {
     Banned,
     /// The UDP socket failed for good.
     UdpFailed,
-    /// The network reported that nothing listens at the port of the game server before it had sent anything, and [`Setup::closes_unreachable`]
-    /// is set.
+    /// The network reported that nothing listens on the game server's port before it had sent anything, and
+    /// [`Setup::closes_unreachable`] is set.
     ///
     /// [`Setup::closes_unreachable`]: super::Setup::closes_unreachable
     ServerUnreachable,
-    /// The client began the handshake of another protocol than the target's, which is this one.
+    /// The client began the handshake of another protocol than that of the target, given here.
     WrongProtocol(ProtocolKind),
     /// The client closed its connection.
     ClientClosed,
-    /// The connection of the client ended without a close, and the client did not come back.
+    /// The connection of the client ended without a close, and the client did not return.
     ClientVanished,
 }
 

@@ -1,4 +1,4 @@
-//! The flow of one client: its input is time and events, its output are frames and datagrams.
+//! The flow of one client. Its inputs are time and events, its outputs are frames and datagrams.
 //!
 //! ```text
 //!               connection lost              resume_within, idle
@@ -8,9 +8,9 @@
 //!      └── text, too long, broken, idle, shutdown, closed, UDP failed ▶ ended
 //! ```
 //!
-//! However a flow ends but by its socket, the game server is notified, where the relay knows its protocol.
+//! The game server is notified of every end except a failed socket, if the relay knows its protocol.
 //!
-//! Without a [`Secret`] nobody can come back, and a lost connection ends the flow.
+//! Without a [`Secret`] the flow cannot be resumed, and a lost connection ends it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,11 +25,11 @@ use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
 use super::{Batch, Carriage, Carried, FromClient, FromServer, Inspect, Sending, Setup, ToClient};
 use crate::protocol::{Change, Refusal, Verdict};
 
-/// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
+/// The number of ping intervals that a client may be silent; a ping is sent at the end of each but the last.
 const PINGS_UNANSWERED_MAX: u32 = 3;
 
-/// The most bytes of one [`Batch`] of several datagrams: what fits into one UDP datagram, which is what the system makes
-/// of a batch first.
+/// The maximum bytes of one [`Batch`] of several datagrams. The system assembles a batch as one UDP datagram first,
+/// which must not exceed the maximum length.
 const BATCH_BYTES_MAX: usize = 60_000;
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ enum Ping {
     Due,
 }
 
-/// The flow of one client. See the module.
+/// The flow of one client; see the module.
 #[derive(Debug)]
 pub struct Flow {
     limits: FlowLimits,
@@ -69,17 +69,17 @@ pub struct Flow {
     total: TotalRate,
     shares: Shares,
     reports: Option<Box<Reports>>,
-    /// Which datagrams begin with the address of the client, for game servers that read it.
+    /// Adds the client's address to datagrams, for game servers that read the PROXY protocol.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
-    /// Whether a game server that is absent ends it: not once the server has sent something.
+    /// True if an absent game server ends the flow; cleared once the server has sent something.
     closes_unreachable: bool,
     carriage: Carriage,
     carried: Carried,
 }
 
 impl Flow {
-    /// The flow of a client that has just connected.
+    /// Creates the flow of a client that has just connected.
     #[must_use]
     pub fn new(limits: FlowLimits, counters: Arc<TargetCounters>, setup: Setup, now: Instant) -> Self {
         counters.flows.increment();
@@ -108,12 +108,12 @@ impl Flow {
         }
     }
 
-    /// Lets it share a rate with other flows, in place of one of its own.
+    /// Replaces the rate of the flow by one shared with other flows.
     pub fn share_rate(&mut self, rate: SharedRate) {
         self.rate = Some(rate);
     }
 
-    /// Input from the connection of the client. What arrives without one is ignored.
+    /// Handles input from the client's connection. Input without a connection is ignored.
     pub fn handle_client(&mut self, now: Instant, input: FromClient) {
         if self.end.is_some() || !self.is_attached() {
             return;
@@ -139,7 +139,7 @@ impl Flow {
         }
     }
 
-    /// The client has come back by a new connection, which takes the place of one that it may still have.
+    /// Handles the return of the client on a new connection, which replaces an existing one.
     pub fn handle_attached(&mut self, now: Instant) {
         if self.end.is_some() {
             return;
@@ -160,7 +160,7 @@ impl Flow {
         }
     }
 
-    /// Input from the game server.
+    /// Handles input from the game server.
     pub fn handle_server(&mut self, now: Instant, input: FromServer<'_>) {
         match input {
             FromServer::Datagram(datagram) => self.handle_server_datagram(now, datagram),
@@ -171,8 +171,8 @@ impl Flow {
         }
     }
 
-    /// Says what the transport of the client carries now, before something is taken for it. What it does not carry is
-    /// dropped.
+    /// Sets the current limits of the client's transport; to be called before output is taken for it. Datagrams beyond
+    /// the limits are dropped.
     pub fn set_carriage(&mut self, carriage: Carriage) {
         if self.carriage.max_unfragmented != carriage.max_unfragmented
             && let Some(inspect) = &mut self.inspect
@@ -182,7 +182,7 @@ impl Flow {
         self.carriage = carriage;
     }
 
-    /// To be called at [`Flow::poll_timeout`]; at any other time it does nothing.
+    /// Handles timeouts; to be called at [`Flow::poll_timeout`]. At any other time it does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.idle_at() {
             return self.part(now, FlowEnd::Idle(self.limits.idle_timeout));
@@ -207,31 +207,32 @@ impl Flow {
         }
     }
 
-    /// Ends the flow because the relay is stopped.
+    /// Ends the flow because the relay stops.
     pub fn handle_shutdown(&mut self, now: Instant) {
         self.part(now, FlowEnd::ShuttingDown);
     }
 
-    /// Notifies the client that the relay drains and ends the flow at a time, if the client has control messages.
+    /// Notifies the client that the relay drains and when the flow ends, if the client accepts control messages.
     pub fn handle_draining(&mut self, now: Instant, until: Instant) {
         if let Some(reports) = &mut self.reports {
             reports.handle_draining(now, until);
         }
     }
 
-    /// Ends the flow because the operator wishes it.
+    /// Ends the flow by order of the operator.
     pub fn handle_ended(&mut self, now: Instant, end: FlowEnd) {
         self.part(now, end);
     }
 
-    /// Ends a flow that waits for its client, because another one needs its place.
+    /// Ends a flow that waits for its client, because another client needs the slot.
     pub fn handle_evicted(&mut self, now: Instant) {
         if let Client::Detached { lost, .. } = self.client {
             self.part(now, lost);
         }
     }
 
-    /// When [`Flow::handle_timeout`] is due. Every input can change it; traffic only moves it later, except for drops.
+    /// Returns when [`Flow::handle_timeout`] is due. Any input can change it; traffic only moves it later, except for
+    /// drops.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let next = match self.client {
@@ -244,8 +245,8 @@ impl Flow {
         next.min(self.idle_at())
     }
 
-    /// The next datagrams to the game server, at most `max_count`; [`Flow::handle_sent`] removes them. Several are
-    /// copied to `buffer`, whose contents are lost.
+    /// Returns the next datagrams to the game server, at most `max_count`; [`Flow::handle_sent`] removes them. Several
+    /// datagrams are copied to `buffer`, whose contents are overwritten.
     pub fn poll_to_server<'a>(
         &'a mut self,
         now: Instant,
@@ -292,7 +293,7 @@ impl Flow {
         }
     }
 
-    /// The next frame to the client. What became of a datagram is told by [`Flow::handle_taken`] or
+    /// Returns the next frame to the client. Each datagram must be reported by [`Flow::handle_taken`] or
     /// [`Flow::handle_unsent`].
     pub fn poll_to_client(&mut self, now: Instant) -> Option<ToClient> {
         if !self.is_attached() {
@@ -317,7 +318,8 @@ impl Flow {
         }
     }
 
-    /// The longest datagram, as the client is told. What knows the protocol clamps the MTU instead.
+    /// Returns the maximum datagram length that is announced to the client. With a known protocol the MTU is clamped
+    /// instead.
     fn max_datagram_told(&self) -> usize {
         let max = self.limits.max_datagram;
         let is_known = self.inspect.is_some();
@@ -325,48 +327,48 @@ impl Flow {
         announcement.map_or(max, |announcement| announcement.room(max).min(max))
     }
 
-    /// How much was passed on in each direction.
+    /// Returns the bytes forwarded in each direction.
     #[must_use]
     pub const fn carried(&self) -> Carried {
         self.carried
     }
 
-    /// The transport of the client took a datagram of [`Flow::poll_to_client`] with so many bytes.
+    /// Reports that the client's transport accepted a datagram of [`Flow::poll_to_client`] with this length.
     pub fn handle_taken(&mut self, bytes: usize) {
         self.carried.to_client += bytes as u64;
         self.counters.sent_to_client(bytes);
     }
 
-    /// The transport of the client did not take the last datagram of [`Flow::poll_to_client`], which was too long for it.
+    /// Reports that the last datagram of [`Flow::poll_to_client`] was too long for the client's transport.
     pub fn handle_unsent(&mut self) {
         self.count_drops(DropReason::DatagramTooBig, 1);
     }
 
-    /// How many datagrams of the game server fit by number before the oldest is dropped.
+    /// Returns how many datagrams of the game server fit before the oldest is dropped.
     #[must_use]
     pub fn room_to_client(&self) -> usize {
         self.to_client.room(&bounds(&self.limits))
     }
 
-    /// Bytes of datagrams that wait in both directions.
+    /// Returns the bytes of datagrams that are queued in both directions.
     #[must_use]
     pub fn bytes_queued(&self) -> usize {
         self.to_server.bytes() + self.to_client.bytes()
     }
 
-    /// Whether something waits for the game server.
+    /// Returns true if datagrams are queued for the game server.
     #[must_use]
     pub fn has_for_server(&self) -> bool {
         !self.to_server.is_empty()
     }
 
-    /// Whether the flow has a connection to its client. One that has not can be resumed until it ends.
+    /// Returns true if the client is connected. A detached flow can be resumed until it ends.
     #[must_use]
     pub const fn is_attached(&self) -> bool {
         matches!(self.client, Client::Attached)
     }
 
-    /// How the connection to the client was lost, while the flow has none.
+    /// Returns how the connection to the client was lost, while there is none.
     #[must_use]
     pub const fn lost(&self) -> Option<FlowEnd> {
         match self.client {
@@ -375,25 +377,25 @@ impl Flow {
         }
     }
 
-    /// What the flow is resumed by.
+    /// Returns the secret that resumes the flow.
     #[must_use]
     pub fn secret(&self) -> Option<&Secret> {
         self.reports.as_ref().map(|reports| reports.secret())
     }
 
-    /// Whether [`FromServer::Unreachable`] would end the flow if the game server is absent.
+    /// Returns true if [`FromServer::Unreachable`] would end the flow if the game server is absent.
     #[must_use]
     pub const fn closes_unreachable(&self) -> bool {
         self.closes_unreachable
     }
 
-    /// Whether no flow to this game server has had [`FromServer::Unreachable`] for `reason`.
+    /// Returns true if no flow to this game server has received [`FromServer::Unreachable`] for `reason`.
     #[must_use]
     pub fn is_first_report(&self, reason: Unreachable) -> bool {
         !self.counters.has_been_unreachable(reason)
     }
 
-    /// Why the flow has ended, once it has.
+    /// Returns why the flow has ended, if it has.
     #[must_use]
     pub const fn end(&self) -> Option<FlowEnd> {
         self.end
@@ -409,7 +411,7 @@ impl Flow {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
-        // It takes its bytes once it is known that it passes.
+        // Only checked here; the bytes are taken once the datagram passes.
         if !self.total.has_room(now, Direction::ToServer, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToServer, 1);
         }
@@ -440,8 +442,8 @@ impl Flow {
         }
     }
 
-    /// Ends the flow of a client that waits for a server that is absent. One that has answered may be restarting, and a path
-    /// may come back.
+    /// Ends the flow of a client that waits for an absent server. A server that has answered may be restarting, and a
+    /// path may recover.
     fn handle_unreachable(&mut self, reason: Unreachable) {
         self.counters.unreachable(reason);
         self.announcement.iter_mut().for_each(Announcement::begin_again);
@@ -464,13 +466,13 @@ impl Flow {
         }
     }
 
-    /// Queues a datagram of the client, which counts for the rate of all clients together.
+    /// Queues a datagram of the client, and charges it to the rate of all clients together.
     fn pass_to_server(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToServer, datagram.len(), &self.shares);
         self.queue_to_server(now, datagram);
     }
 
-    /// Queues a datagram of the game server, which counts for the rate of all clients together.
+    /// Queues a datagram of the game server, and charges it to the rate of all clients together.
     fn pass_to_client(&mut self, now: Instant, datagram: Bytes) {
         self.total.take(now, Direction::ToClient, datagram.len(), &self.shares);
         self.queue_to_client(now, datagram);
@@ -485,7 +487,8 @@ impl Flow {
         self.count_drops(DropReason::ServerQueueFull, dropped);
     }
 
-    /// Drops datagrams that would be too long with the header before them. Without it the server would not know whose they are.
+    /// Drops datagrams that would be too long behind the header. Without a header the server could not attribute them
+    /// to the client.
     fn drop_behind_header(&mut self) {
         let first = self.announcement.as_ref().filter(|it| it.is_first() && it.next().is_some());
         let Some(announcement) = first else { return };
@@ -507,9 +510,9 @@ impl Flow {
         self.count_drops(DropReason::ClientQueueFull, dropped);
     }
 
-    /// How many of the datagrams that wait make one batch.
+    /// Returns how many of the queued datagrams fit one batch.
     fn batch_count(&self, segment: usize, max_count: usize) -> usize {
-        // Until the game server has answered, each datagram may need a header of its own.
+        // Until the game server has answered, each datagram may need its own header.
         if self.announcement.as_ref().is_some_and(Announcement::is_waiting) || segment == 0 {
             return 1;
         }
@@ -550,7 +553,7 @@ impl Flow {
         self.counters.detached.increment();
     }
 
-    /// Ends the flow and notifies the game server, which would keep the player until that has been silent for long.
+    /// Ends the flow and notifies the game server, which would otherwise keep the player until its own timeout.
     fn part(&mut self, now: Instant, end: FlowEnd) {
         if self.end.is_none()
             && let Some(parting) = self.inspect.as_ref().and_then(|inspect| inspect.parting())
@@ -569,7 +572,8 @@ impl Flow {
         self.last_traffic + self.limits.idle_timeout
     }
 
-    /// Time alone does not tell: a relay that stood still asked nothing meanwhile.
+    /// Returns true if the client left its pings unanswered. Elapsed time alone proves nothing: a suspended relay sends
+    /// no pings.
     fn is_unresponsive(&self, now: Instant) -> bool {
         let is_silent = now >= self.last_received + self.unresponsive_after();
         is_silent && self.pings_unanswered + 1 >= PINGS_UNANSWERED_MAX

@@ -1,11 +1,11 @@
-//! The sans-IO core of the relay: the flow of each client, and the table of those that can be resumed.
+//! The sans-IO core of the relay: the flow of each client, and the table of flows that can be resumed.
 //!
-//! A [`Flow`] is one client's way to one game server. It has no socket and no clock: what arrives is passed to
-//! [`Flow::handle_client`], [`Flow::handle_server`] and [`Flow::handle_timeout`], and what has to be sent is taken from
-//! [`Flow::poll_to_client`] and [`Flow::poll_to_server`]. Its connection to the client can be lost and replaced; the
-//! game server sees the same source address all the time.
+//! A [`Flow`] connects one client to one game server. It has no socket and no clock: input is passed to
+//! [`Flow::handle_client`], [`Flow::handle_server`] and [`Flow::handle_timeout`], and output is taken from
+//! [`Flow::poll_to_client`] and [`Flow::poll_to_server`]. The connection to the client can be lost and replaced; the
+//! game server always sees the same source address.
 //!
-//! A [`ResumeTable`] finds the flow of a client that comes back with its [`Secret`].
+//! A [`ResumeTable`] finds the flow of a client that returns with its [`Secret`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -66,24 +66,23 @@ pub enum FromClient {
     Text,
     /// A ping or a pong.
     Control,
-    /// The client asks for the first control message of its connection, which may have been lost on a transport that
-    /// loses messages.
+    /// The client requests the first control message of its connection, which an unreliable transport may have lost.
     FlowRequest,
     /// A message that was too long to be read completely.
     Oversized {
         /// Its length in bytes.
         len: usize,
     },
-    /// A datagram of another session than the client's, which its connection does not have.
+    /// A datagram of another session, which this connection does not have.
     ForeignSession,
-    /// The transport had no room for datagrams that were not read in time, and dropped the oldest.
+    /// The transport dropped its oldest datagrams, because they were not read in time.
     Dropped {
-        /// How many.
+        /// The number of datagrams.
         count: u64,
     },
-    /// The client has acknowledged nothing for this time, although data wait for it.
+    /// The client has left outstanding data unacknowledged for this time.
     Unacknowledged {
-        /// How long.
+        /// The duration.
         time: Duration,
     },
     /// A broken frame.
@@ -103,9 +102,9 @@ pub enum FromServer<'a> {
     Oversized,
     /// A datagram of another source, which arrived before the socket was connected.
     Foreign,
-    /// The network or this machine reports that the game server is unreachable. It may be restarting.
+    /// The network or this machine reports the game server as unreachable. It may be restarting.
     Unreachable(Unreachable),
-    /// The socket can receive nothing any more.
+    /// The socket can no longer receive.
     Failed,
 }
 
@@ -116,7 +115,7 @@ pub enum Sending {
     Sent,
     /// The system refused it for a temporary reason.
     Refused,
-    /// The socket can send nothing any more.
+    /// The socket can no longer send.
     Failed,
 }
 
@@ -127,39 +126,39 @@ pub enum ToClient {
     Datagram(Bytes),
     /// A ping.
     Ping,
-    /// A text message: one JSON object. Only a flow with a [`Secret`] has these.
+    /// A text message: one JSON object. Only flows with a [`Secret`] send these.
     Control(String),
 }
 
-/// Datagrams to the game server: all of the same length, but the last, which may be shorter.
+/// Datagrams to the game server, all of the same length except the last, which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
     /// The datagrams, one after the other.
     pub contents: &'a [u8],
     /// The length of each in bytes.
     pub segment: usize,
-    /// How many they are.
+    /// The number of datagrams.
     pub count: usize,
 }
 
 /// The settings of one flow.
 #[derive(Debug, Default)]
 pub struct Setup {
-    /// The secret by which a client that speaks [`FLOW_PROTOCOL`] resumes its flow.
+    /// The secret by which a client with [`FLOW_PROTOCOL`] resumes its flow.
     pub secret: Option<Secret>,
     /// The header for game servers that read the PROXY protocol.
     pub proxy_header: Option<ProxyHeader>,
     /// The inspection of datagrams, if the protocol of the target is known.
     pub inspect: Option<Box<dyn Inspect>>,
-    /// The rate that all clients have together.
+    /// The rate limit of all clients together.
     pub total: TotalRate,
     /// The shares of the client in that rate.
     pub shares: Shares,
-    /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
+    /// True if the flow ends when the network reports the game server as absent before it has sent anything.
     pub closes_unreachable: bool,
 }
 
-/// Bytes of datagrams that were passed on.
+/// Bytes of datagrams that were forwarded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Carried {
     /// To the game server, without PROXY headers.
@@ -168,7 +167,7 @@ pub struct Carried {
     pub to_client: u64,
 }
 
-/// Decides about each datagram of one flow, as a target whose protocol is known does. A flow without it passes everything.
+/// Decides about each datagram of one flow by the protocol of its target. A flow without it passes everything.
 pub trait Inspect: Send + fmt::Debug {
     /// Decides about a datagram of the client.
     fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
@@ -176,13 +175,13 @@ pub trait Inspect: Send + fmt::Debug {
     /// Decides about a datagram of the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
-    /// Whether a datagram of the client begins a connection.
+    /// Returns true if a datagram of the client begins a connection.
     fn begins_connection(&self, datagram: &[u8]) -> bool;
 
-    /// The datagram that notifies the game server that the client has gone, if the protocol has one.
+    /// Returns the datagram that notifies the game server of the client's departure, if the protocol has one.
     fn parting(&self) -> Option<Bytes>;
 
-    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
     fn set_carried(&mut self, longest: Option<usize>);
 }
 
@@ -208,20 +207,20 @@ impl Inspect for Awareness {
     }
 }
 
-/// The limits of the transport of a client; by default there are none.
+/// The limits of a client's transport; unlimited by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Carriage {
-    /// The longest datagram to the client in bytes; `None` is no limit.
+    /// The maximum length of a datagram to the client in bytes; `None` is unlimited.
     pub max_datagram: Option<usize>,
-    /// The longest datagram that passes in one piece, in either direction; `None` is no limit. A handshake that names an MTU
-    /// names no longer one.
+    /// The maximum length of a datagram that is carried in one piece, in either direction; `None` is unlimited. The MTU
+    /// named in handshakes is clamped to it.
     pub max_unfragmented: Option<usize>,
-    /// Whether control messages are datagrams too, which begin with [`CONTROL_PREFIX`].
+    /// True if control messages are datagrams too, marked by [`CONTROL_PREFIX`].
     pub has_control_datagrams: bool,
 }
 
 impl Carriage {
-    /// Returns the reason why a datagram to the client cannot be sent, if there is one.
+    /// Returns the reason why a datagram cannot be sent to the client, if there is one.
     fn refuses(&self, datagram: &[u8]) -> Option<DropReason> {
         if self.has_control_datagrams && datagram.starts_with(CONTROL_PREFIX) {
             return Some(DropReason::Reserved);

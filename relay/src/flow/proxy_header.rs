@@ -1,5 +1,5 @@
-//! From which address the datagrams of a client reach its game server, and the header of the PROXY protocol, version 2, that tells
-//! it the address of the client.
+//! The source address of a client's datagrams towards its game server, and the header of PROXY protocol version 2 that
+//! announces the client's address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,29 +11,29 @@ const VERSION_AND_COMMAND: u8 = 0x21;
 const UDP_OVER_IPV4: u8 = 0x12;
 const UDP_OVER_IPV6: u8 = 0x22;
 
-/// Bytes of a header with addresses of either version.
+/// The header lengths in bytes, for each address family.
 const IPV4_LENGTH: usize = 28;
 const IPV6_LENGTH: usize = 52;
 
-/// Of so many datagrams that the game server has not answered, the first has the header.
+/// The header precedes the first of every so many unanswered datagrams.
 ///
-/// Not every one: servers that have read the header of a flow take it for payload from then on, and those that drop the
-/// datagram with the header need one without it. Not only the first of all, which may be lost.
+/// Not every datagram: servers that have read the header of a flow treat further ones as payload, and servers that drop
+/// the datagram with the header need one without. Not only the first datagram of the flow, which may be lost.
 const EVERY: u64 = 4;
 
-/// What a datagram carries on the usual path, whose MTU is 1,500 bytes.
+/// The payload of a datagram on the usual path, whose MTU is 1,500 bytes.
 const PATH_PAYLOAD: usize = 1_472;
 
-/// A game server that has sent nothing for so long although its client sends may have started again and forgotten whose datagrams these
-/// are.
+/// After this silence in spite of client datagrams, a game server may have restarted and forgotten the client's
+/// address.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Whether a datagram of a client begins like a header, which its game server would believe.
+/// Returns true if a client's datagram begins like a header, which its game server would trust.
 pub(crate) fn is_forged(datagram: &[u8]) -> bool {
     datagram.starts_with(&SIGNATURE)
 }
 
-/// The header of a flow: which client it is for, and which server it goes to.
+/// The PROXY header of a flow: its client and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// The address of the client.
@@ -43,7 +43,7 @@ pub struct ProxyHeader {
 }
 
 impl ProxyHeader {
-    /// Its length in bytes: 28, or 52 if one of the addresses is IPv6.
+    /// Returns the length in bytes: 28, or 52 if one of the addresses is IPv6.
     ///
     /// ```
     /// use rakwire_relay::flow::ProxyHeader;
@@ -58,7 +58,7 @@ impl ProxyHeader {
         if is_ipv4 { IPV4_LENGTH } else { IPV6_LENGTH }
     }
 
-    /// Appends the header to `buffer`. Addresses of different families are both written as IPv6.
+    /// Appends the header to `buffer`. If the families differ, both addresses are written as IPv6.
     ///
     /// ```
     /// use rakwire_relay::flow::ProxyHeader;
@@ -98,7 +98,7 @@ fn as_ipv6(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Which datagrams of a flow have the header.
+/// Selects the datagrams of a flow that get the header.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     header: ProxyHeader,
@@ -110,10 +110,11 @@ pub(crate) struct Announcement {
 enum State {
     /// The game server has sent nothing yet.
     First,
-    /// It has, so it knows the address. The time of the client's first datagram since its last one.
+    /// It has sent something, so it knows the address. `asked` is the time of the client's first datagram since the
+    /// server's last one.
     Known { asked: Option<Instant> },
-    /// It may have forgotten the address. A datagram for which the header leaves no room goes without it: clients were told the
-    /// limit of those without.
+    /// It may have forgotten the address. A datagram that leaves no room for the header goes without it, because
+    /// clients were told the limit without a header.
     Again,
 }
 
@@ -122,44 +123,46 @@ impl Announcement {
         Self { header, sent: 0, state: State::First }
     }
 
-    /// The longest datagram that the header fits before, at a relay with this limit. A higher limit says that paths are wide.
+    /// Returns the longest datagram that fits behind the header at a relay with this limit. A higher limit implies that
+    /// paths support it.
     pub(crate) fn room(&self, max_datagram: usize) -> usize {
         max_datagram.max(PATH_PAYLOAD) - self.header.length()
     }
 
-    /// Whether datagrams have to be looked at one by one.
+    /// Returns true if datagrams have to be examined one by one.
     pub(crate) const fn is_waiting(&self) -> bool {
         !matches!(self.state, State::Known { .. })
     }
 
-    /// Whether the game server has never sent anything.
+    /// Returns true if the game server has never sent anything.
     pub(crate) fn is_first(&self) -> bool {
         self.state == State::First
     }
 
-    /// The header of the next datagram, if it has one.
+    /// Returns the header of the next datagram, if it gets one.
     pub(crate) fn next(&self) -> Option<&ProxyHeader> {
         (self.is_waiting() && self.sent.is_multiple_of(EVERY)).then_some(&self.header)
     }
 
-    /// The header of a datagram of so many bytes, if it has one and there is room for it at a relay with this limit.
+    /// Returns the header of a datagram with this length, if it gets one and both fit the limit of the relay.
     pub(crate) fn before(&self, length: usize, max_datagram: usize) -> Option<&ProxyHeader> {
         self.next().filter(|_| self.is_first() || length <= self.room(max_datagram))
     }
 
-    /// The game server has sent something.
+    /// Records that the game server has sent something.
     pub(crate) const fn handle_answer(&mut self) {
         self.state = State::Known { asked: None };
     }
 
-    /// The game server may have forgotten whose datagrams these are: it is absent, or the client begins anew.
+    /// Restarts the announcement: the game server may have forgotten the client, because it is absent or the client
+    /// begins anew.
     pub(crate) const fn begin_again(&mut self) {
         if !self.is_waiting() {
             (self.state, self.sent) = (State::Again, 0);
         }
     }
 
-    /// A datagram of the client, after which a game server counts as started again that has been silent for long.
+    /// Records a datagram of the client. After a long silence of the game server, this restarts the announcement.
     pub(crate) fn handle_datagram(&mut self, now: Instant) {
         if let State::Known { asked } = &mut self.state
             && now.saturating_duration_since(*asked.get_or_insert(now)) >= SILENCE
@@ -172,32 +175,33 @@ impl Announcement {
         self.sent += 1;
     }
 
-    /// A datagram that counted as sent was not.
+    /// Records that a datagram counted as sent was not.
     pub(crate) const fn handle_unsent(&mut self) {
         self.sent = self.sent.saturating_sub(1);
     }
 }
 
-/// From which address the datagrams of a client reach its game server.
+/// The source address of a client's datagrams towards its game server.
 ///
-/// Game servers limit and ban by address. If all clients shared that of the relay, one of them could lock out the others.
+/// Game servers limit and ban by address. If all clients shared the address of the relay, one client could lock out the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
     /// The address of the relay, with a port for each client.
     #[default]
     Shared,
-    /// An address of 127.0.0.0/8 for each client, if the game server is at one itself.
+    /// An address in 127.0.0.0/8 for each client, if the game server listens on one itself.
     ///
-    /// The same client has the same address at every connection. Linux has all of these addresses; other systems have to
-    /// be given them one by one.
+    /// A client gets the same address for every connection. Linux owns all of these addresses; on other systems each
+    /// must be configured.
     LoopbackPool,
 }
 
 impl Source {
-    /// The address to bind to for a client of `server`; none leaves it to the system.
+    /// Returns the address to bind to for a client of `server`; `None` leaves the choice to the system.
     ///
-    /// Clients of one IPv6 network of 64 bits count as one client. There are 254 * 256 * 254 addresses, so different
-    /// clients rarely share one.
+    /// Clients in the same IPv6 /64 count as one client. There are 254 * 256 * 254 addresses, so different clients
+    /// rarely share one.
     ///
     /// ```
     /// use rakwire_relay::flow::Source;
@@ -222,12 +226,12 @@ fn pool_address(client: IpAddr) -> Ipv4Addr {
         IpAddr::V6(ip) => mix((ip.to_bits() >> 64) as u64 | 1 << 63),
     };
     let [.., a, b, c] = hash.to_be_bytes();
-    // 127.0.0.0/16 has the addresses that programs listen on; some programs take no host 0 or 255.
+    // Programs listen on addresses in 127.0.0.0/16, and some reject 0 or 255 as the last octet.
     Ipv4Addr::new(127, 1 + a % 254, b, 1 + c % 254)
 }
 
-/// The finaliser of SplitMix64, so that neighbours get addresses far apart. It needs no secret: whoever has the
-/// addresses to look for a collision can as well make the game server ban their own.
+/// The finalizer of SplitMix64, which spreads neighboring addresses. It needs no secret: an attacker with enough
+/// addresses to find a collision could just as well make the game server ban them.
 const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -314,7 +318,7 @@ mod tests {
         };
         use crate::protocol::{Awareness, Handshake, ProtocolKind};
 
-        /// A flow to a game server that reads the PROXY protocol, which has answered one datagram.
+        /// Creates a flow to a game server that reads the PROXY protocol and has answered one datagram.
         fn announced(inspect: Option<Box<dyn Inspect>>) -> Fixture {
             let header = ProxyHeader {
                 client: "192.0.2.7:5".parse().unwrap(),
@@ -337,7 +341,7 @@ mod tests {
             fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..12])));
             assert!(fixture.batch().is_empty());
             assert_eq!(fixture.drops(DropReason::ForgedHeader), 2);
-            // Shorter ones are none, and a server that reads no headers takes these bytes for what they are.
+            // Shorter datagrams are not headers, and a server that reads no headers treats these bytes as payload.
             fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..11])));
             assert_eq!(fixture.batch(), [11]);
             let mut plain = fixture_of(limits(), Setup::default());
@@ -352,7 +356,7 @@ mod tests {
                 fixture.client(datagram(1));
             };
             let silent = |fixture: &mut Fixture| {
-                // The datagram before was not answered.
+                // The previous datagram was not answered.
                 let late = fixture.start + 5 * SECOND;
                 fixture.flow.handle_client(late, datagram(1));
             };
@@ -365,7 +369,7 @@ mod tests {
                 forget(&mut fixture);
                 assert_eq!(fixture.batch(), [29]);
                 fixture.flow.handle_sent(1, Sending::Sent);
-                // The client was told that so long datagrams pass.
+                // The client was told that datagrams of this length pass.
                 fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
                 fixture.client(datagram(1_472));
                 assert_eq!(fixture.batch(), [1_472]);
@@ -414,7 +418,7 @@ mod tests {
             assert_eq!(fixture.batch(), [1_472], "the header and 1,444 bytes");
             assert_eq!(fixture.drops(DropReason::TooBigBehindHeader), 2);
             fixture.flow.handle_sent(1, Sending::Sent);
-            // Datagrams without a header have all the room, and the flow goes on.
+            // Datagrams without a header may use the full length, and the flow continues.
             assert_eq!(fixture.batch(), [1_472]);
             fixture.flow.handle_sent(1, Sending::Sent);
             fixture.server(FromServer::Datagram(b"answer"));

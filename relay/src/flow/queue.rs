@@ -1,27 +1,27 @@
-//! A queue of datagrams that is bounded by number, bytes and age, and drops from its old end.
+//! A queue of datagrams, bounded by number, bytes and age, that drops the oldest.
 //!
-//! A late datagram is worth less than a fresh one: both protocols resend reliable messages, and newer messages supersede
-//! unreliable ones.
+//! A late datagram is worth less than a fresh one: both protocols resend reliable messages, and newer messages
+//! supersede unreliable ones.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-/// Of a longer empty queue the memory is returned.
+/// The capacity above which an empty queue returns its memory.
 const KEPT_CAPACITY: usize = 4;
 
-/// The bounds of a queue.
+/// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Datagrams; at least one.
+    /// The number of datagrams, at least one.
     pub(super) count: usize,
-    /// Bytes of payload; one datagram always fits.
+    /// The bytes of payload; one datagram always fits.
     pub(super) bytes: usize,
     pub(super) max_age: Duration,
 }
 
-/// See the module.
+/// The queue of datagrams; see the module.
 #[derive(Debug, Default)]
 pub(super) struct AgeQueue {
     items: VecDeque<(Instant, Bytes)>,
@@ -29,7 +29,7 @@ pub(super) struct AgeQueue {
 }
 
 impl AgeQueue {
-    /// Appends a datagram; returns how many old ones were dropped because there was no room.
+    /// Appends a datagram; returns how many old ones were dropped to make room.
     pub(super) fn push(&mut self, now: Instant, datagram: Bytes, bounds: &Bounds) -> u64 {
         let mut dropped = 0;
         while !self.items.is_empty() && !self.has_room(datagram.len(), bounds) {
@@ -45,7 +45,7 @@ impl AgeQueue {
         self.items.len() < bounds.count && self.bytes + len <= bounds.bytes
     }
 
-    /// Drops what has waited too long; returns how many that were.
+    /// Drops datagrams that have waited too long; returns their number.
     pub(super) fn expire(&mut self, now: Instant, bounds: &Bounds) -> u64 {
         let mut dropped = 0;
         while let Some((since, _)) = self.items.front() {
@@ -58,24 +58,24 @@ impl AgeQueue {
         dropped
     }
 
-    /// The oldest datagram.
+    /// Returns the oldest datagram.
     pub(super) fn front(&self) -> Option<&Bytes> {
         self.items.front().map(|(_, datagram)| datagram)
     }
 
-    /// All datagrams, the oldest first.
+    /// Returns all datagrams, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Bytes> {
         self.items.iter().map(|(_, datagram)| datagram)
     }
 
-    /// Removes the oldest datagram.
+    /// Removes and returns the oldest datagram.
     pub(super) fn pop(&mut self) -> Option<Bytes> {
         let (_, datagram) = self.items.pop_front()?;
         self.bytes -= datagram.len();
         Some(datagram)
     }
 
-    /// Datagrams that wait.
+    /// Returns the number of datagrams.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
@@ -84,12 +84,12 @@ impl AgeQueue {
         self.items.is_empty()
     }
 
-    /// How many datagrams fit by number before one is dropped.
+    /// Returns how many datagrams fit before the oldest is dropped.
     pub(super) fn room(&self, bounds: &Bounds) -> usize {
         bounds.count.saturating_sub(self.items.len())
     }
 
-    /// Bytes of payload that wait.
+    /// Returns the bytes of payload in the queue.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,9 +1,9 @@
-//! The limits of a flow, and how much clients may send. One client has two token buckets. All together have a bucket for each
-//! direction, from which every client has a fair share.
+//! The limits of a flow, and the rates of clients. Each client has two token buckets. All clients together have one
+//! bucket per direction, of which each client has a fair share.
 //!
-//! The share of a client is the rate by the number of clients that had datagrams lately. A client is an address, or a /64 of IPv6,
-//! however many flows it has. What is within its share passes always, so that a few busy clients cannot take everything; beyond it a
-//! datagram passes as long as others leave something.
+//! The share of a client is the rate divided by the number of recently active clients. A client is an IPv4 address or
+//! an IPv6 /64, regardless of its number of flows. Datagrams within the share always pass, so that a few busy clients
+//! cannot take everything; beyond it a datagram passes if others leave room.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use super::counters::Direction;
 use crate::time::{Bucket, cost};
 
-/// How much of a rate, or of a share, may pass at once.
+/// The part of a rate or share that may pass at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// A rate that several flows have together. A clone is the same rate.
+/// A rate shared by several flows. Clones are the same rate.
 #[derive(Debug, Clone)]
 pub struct SharedRate(pub(crate) Arc<Mutex<RateLimit>>);
 
 impl SharedRate {
-    /// A rate of which nothing is used yet.
+    /// Creates an unused rate.
     #[must_use]
     pub fn new(rate: Rate, now: Instant) -> Self {
         Self(Arc::new(Mutex::new(RateLimit::new(rate, now))))
@@ -48,7 +48,7 @@ impl RateLimit {
         Self { rate, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
-    /// Whether a datagram of this length may pass; takes its tokens if so.
+    /// Returns true if a datagram of this length may pass, and takes its tokens.
     pub(crate) fn admits(&mut self, now: Instant, len: usize) -> bool {
         let of_datagram = cost(1, self.rate.datagrams.get(), BURST);
         let of_bytes = cost(len, self.rate.bytes.get(), BURST);
@@ -66,26 +66,26 @@ impl RateLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowLimits {
-    /// The longest datagram of a client, in bytes of payload; 1472 by default. A longer one ends the flow.
+    /// The maximum payload of a client's datagram in bytes; 1472 by default. A longer one ends the flow.
     pub max_datagram: usize,
-    /// The most datagrams that wait in each direction; 256 by default. A full queue drops its oldest one.
+    /// The maximum number of queued datagrams in each direction; 256 by default. A full queue drops its oldest one.
     pub queue: NonZeroUsize,
-    /// The most bytes of datagrams that wait in each direction; 256 KiB by default. A full queue drops its oldest
+    /// The maximum bytes of queued datagrams in each direction; 256 KiB by default. A full queue drops its oldest
     /// datagrams. One datagram always fits.
     pub queue_bytes: NonZeroUsize,
-    /// How long a datagram may wait before it is dropped; 1 s by default.
+    /// How long a datagram may be queued before it is dropped; 1 s by default.
     pub queue_age: Duration,
-    /// How long a flow may be without a datagram in either direction; 60 s by default.
+    /// How long a flow may have no datagram in either direction; 60 s by default.
     pub idle_timeout: Duration,
-    /// The interval of pings; 15 s by default. A client that sends nothing for three of them counts as lost.
+    /// The interval of pings; 15 s by default. A client that sends nothing for three intervals counts as lost.
     pub ping_interval: Duration,
-    /// How long a flow whose client is lost waits for it; 30 s by default. Zero: no flow can be resumed.
+    /// How long a flow waits for a lost client; 30 s by default. Zero disables resumption.
     pub resume_within: Duration,
-    /// How much a client may send; `None`, the default, is no limit. What exceeds it is dropped.
+    /// The rate limit of a client; unlimited by default. Datagrams above it are dropped.
     pub rate: Option<Rate>,
 }
 
-/// How much a client may send to its game server. A burst of one second's worth passes at once.
+/// A limit for datagrams from a client to its game server. A burst of one second's worth passes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Datagrams per second.
@@ -109,47 +109,47 @@ impl Default for FlowLimits {
     }
 }
 
-/// How long a client without datagrams counts among those that share: up to twice this time.
+/// How long a client without datagrams keeps its share: up to twice this time.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// How many clients are remembered before those that have left are looked for.
+/// The number of remembered clients at which departed ones are removed.
 const PRUNE_MIN: usize = 64;
 
-/// The rate of all clients together. A clone is the same rate.
+/// The rate of all clients together. Clones are the same rate.
 #[derive(Debug, Clone, Default)]
 pub struct TotalRate(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bytes of payload per second in each direction; zero is no limit.
+    /// Bytes of payload per second in each direction; zero is unlimited.
     bytes: AtomicUsize,
     to_server: Mutex<Used>,
     to_client: Mutex<Used>,
     clients: Mutex<Clients>,
 }
 
-/// The shares of the clients that have flows.
+/// The shares of all clients with flows.
 #[derive(Debug, Default)]
 struct Clients {
     by_address: HashMap<IpAddr, Weak<BothShares>>,
     prune_at: usize,
 }
 
-/// The use of the rate in one direction.
+/// The usage of the rate in one direction.
 #[derive(Debug, Default)]
 struct Used {
     bytes_per_second: usize,
-    /// How often the rate was changed: shares of the rate before are void.
+    /// How often the rate was changed; a change voids the shares of the previous rate.
     changes: u64,
-    /// The rate. Shares may have it emptied beyond its burst.
+    /// The bucket of the rate. Shares may drain it below its burst.
     bucket: Bucket,
     window: Option<Instant>,
-    /// Clients with datagrams in this window, and in the one before.
+    /// Clients with datagrams in the current window, and in the previous one.
     active: u32,
     active_before: u32,
 }
 
-/// The shares that a client has used. A clone is the same client.
+/// The used shares of a client. Clones belong to the same client.
 #[derive(Debug, Clone, Default)]
 pub struct Shares(Arc<BothShares>);
 
@@ -163,12 +163,13 @@ struct BothShares {
 struct Share {
     changes: u64,
     bucket: Bucket,
-    /// The window in which the client was counted last.
+    /// The window in which the client was last counted.
     window: Option<Instant>,
 }
 
 impl TotalRate {
-    /// Sets the bytes of payload per second that may pass in each direction; zero is no limit. Another rate than before begins anew.
+    /// Sets the bytes of payload per second that may pass in each direction; zero is unlimited. A changed rate starts
+    /// with fresh buckets.
     pub fn set(&self, bytes_per_second: usize) {
         for used in [&self.0.to_server, &self.0.to_client] {
             let mut used = lock(used);
@@ -180,13 +181,13 @@ impl TotalRate {
         self.0.bytes.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// Whether there is a limit.
+    /// Returns true if there is a limit.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.0.bytes.load(Ordering::Relaxed) != 0
     }
 
-    /// The shares of a client, which are the same for all of its flows.
+    /// Returns the shares of a client, which all of its flows have in common.
     #[must_use]
     pub fn shares_of(&self, client: IpAddr) -> Shares {
         let mut clients = lock(&self.0.clients);
@@ -203,7 +204,7 @@ impl TotalRate {
         Shares(shares)
     }
 
-    /// Whether a datagram of a client may pass; takes its bytes if so.
+    /// Returns true if a datagram of a client may pass, and takes its bytes.
     #[must_use]
     pub fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         let passes = self.has_room(now, direction, len, shares);
@@ -213,7 +214,7 @@ impl TotalRate {
         passes
     }
 
-    /// Whether a datagram of a client may pass.
+    /// Returns true if a datagram of a client may pass.
     pub(crate) fn has_room(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         self.with(direction, shares, |used, share, per_second| used.has_room(now, len, per_second, share))
             .unwrap_or(true)
@@ -224,7 +225,7 @@ impl TotalRate {
         self.with(direction, shares, |used, share, per_second| used.take(now, len, per_second, share));
     }
 
-    /// Uses the rate and the share of a direction, if there is a limit.
+    /// Passes the rate and the share of a direction to `using`, if there is a limit.
     fn with<T>(
         &self,
         direction: Direction,
@@ -238,7 +239,7 @@ impl TotalRate {
             Direction::ToServer => (&self.0.to_server, &shares.to_server),
             Direction::ToClient => (&self.0.to_client, &shares.to_client),
         };
-        // Always in this order.
+        // Always locked in this order.
         let (mut used, mut share) = (lock(used), lock(share));
         if share.changes != used.changes {
             *share = Share { changes: used.changes, ..Share::default() };
@@ -248,7 +249,7 @@ impl TotalRate {
     }
 }
 
-/// The address that counts as one client: a host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1).
+/// Returns the address that counts as one client: a host owns at least an IPv6 /64 (RFC 4291 section 2.5.1).
 fn host(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -276,17 +277,17 @@ impl Used {
         let (cost, cost_of_share) = self.costs(len, per_second);
         self.bucket.spend(now, cost);
         share.bucket.spend(now, cost_of_share);
-        // A client that has had more than its share as others left it waits no longer for its share than for a burst.
+        // A client that used the share of others waits no longer than a burst to get its own.
         share.bucket.fill_to(now, BURST.max(cost_of_share));
     }
 
-    /// The costs of a datagram: of the bucket, and of a share.
+    /// Returns the costs of a datagram: for the bucket, and for a share.
     fn costs(&self, len: usize, per_second: NonZeroUsize) -> (Duration, Duration) {
         let cost = cost(len, per_second.get(), BURST);
         (cost, cost.saturating_mul(self.active.max(self.active_before).max(1)))
     }
 
-    /// Begins the next window once it is time.
+    /// Begins the next window if it is time.
     fn begin_window(&mut self, now: Instant) {
         let passed = self.window.map(|since| now.saturating_duration_since(since));
         if passed.is_none_or(|passed| passed >= WINDOW) {
@@ -346,14 +347,14 @@ mod tests {
         const TO_CLIENT: Direction = Direction::ToClient;
         const TO_SERVER: Direction = Direction::ToServer;
 
-        /// Lets clients offer datagrams of 100 bytes for some seconds, each so many a second in turn, and returns what passed of each in
-        /// the seconds behind the first two, in which bursts pass.
+        /// Lets clients offer datagrams of 100 bytes for some seconds, each at its own rate per second in turn. Returns
+        /// the rates that passed after the first two seconds, in which bursts pass.
         fn passed(total: &TotalRate, start: Instant, offered: &[u32], seconds: u32) -> Vec<u32> {
             let clients = offered.iter().map(|_| Shares::default()).collect();
             passed_of(total, start, clients, offered, seconds)
         }
 
-        /// The same of flows with these shares.
+        /// Like `passed`, for flows with these shares.
         fn passed_of(
             total: &TotalRate,
             start: Instant,
@@ -397,7 +398,7 @@ mod tests {
 
         #[test]
         fn busy_flows_leave_the_others_their_share() {
-            // A share is 250 datagrams a second.
+            // A share is 250 datagrams per second.
             let rates = passed(&limited(100_000), Instant::now(), &[20_000, 20_000, 200, 100], 12);
             assert!((199..=201).contains(&rates[2]) && (99..=101).contains(&rates[3]), "{rates:?}");
             let sum: u32 = rates.iter().sum();
@@ -438,7 +439,7 @@ mod tests {
             let mut offered = [1_000; 66];
             (offered[64], offered[65]) = (300, 300);
             let rates = passed_of(&total, Instant::now(), shares, &offered, 12);
-            // A third of 1,000 datagrams a second is more than each of the two asks for.
+            // A third of 1,000 datagrams per second exceeds the demand of each of the two.
             assert!(rates[64] >= 299 && rates[65] >= 299, "{:?}", &rates[64..]);
             let busy: u32 = rates[..64].iter().sum();
             assert!((330..=420).contains(&busy), "{busy}");

@@ -23,7 +23,7 @@ pub(super) fn fixture() -> Fixture {
     fixture_of(limits(), Setup::default())
 }
 
-/// A flow that can be resumed.
+/// Creates a flow that can be resumed.
 fn resumable() -> Fixture {
     fixture_of(limits(), Setup { secret: Some(Secret::new([0; 16])), ..Setup::default() })
 }
@@ -65,7 +65,7 @@ impl Fixture {
         taken
     }
 
-    /// The lengths of the datagrams of the next batch, at most ten.
+    /// Returns the lengths of the datagrams of the next batch, at most ten.
     fn batch_at(&mut self, now: Instant) -> Vec<usize> {
         let mut buffer = Vec::new();
         let batch = self.flow.poll_to_server(now, 10, &mut buffer);
@@ -189,7 +189,7 @@ fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
     assert_eq!(pings, 2);
 }
 
-/// As after the machine of the relay stood still: its clients may have answered all that they were asked.
+/// Simulates a relay that was suspended: its clients may have answered every ping.
 #[test]
 fn a_client_is_asked_before_it_is_given_up() {
     let mut fixture = fixture();
@@ -308,9 +308,9 @@ fn a_client_that_asks_for_its_flow_all_the_time_is_told_it_now_and_then() {
             told += fixture.taken_at(now).len();
         }
     }
-    // Unasked, at once as the first answer, and then each 100 ms.
+    // One unrequested, one at once for the first request, and then one every 100 ms.
     assert_eq!(told, 2 + 9);
-    // The last question is answered too.
+    // The last request is answered too.
     let due = fixture.flow.poll_timeout();
     assert_eq!(due, start + SECOND);
     fixture.flow.handle_timeout(due);
@@ -424,7 +424,7 @@ fn drops_are_told_at_most_once_a_second() {
         now += Duration::from_millis(10);
     }
     assert_eq!(reports.len(), 3, "{reports:?}");
-    // The last is due although nothing happens any more, and asks for no other call while the client cannot take it.
+    // The last report becomes due without further events, and requires no other call while the client cannot take it.
     let due = fixture.flow.poll_timeout();
     assert_eq!(due, fixture.start + 3 * SECOND);
     fixture.flow.handle_timeout(due);
@@ -500,7 +500,7 @@ impl Inspect for Strict {
     fn set_carried(&mut self, _: Option<usize>) {}
 }
 
-/// Or it would keep the player until that has been silent for long, whatever the flow ended for.
+/// Otherwise it would keep the player until its own timeout, whatever ended the flow.
 #[test]
 fn the_server_is_notified_of_every_end_but_that_of_the_socket() {
     let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };
@@ -542,7 +542,7 @@ fn the_server_is_notified_when_a_flow_without_its_client_makes_way() {
     assert_eq!(fixture.batch(), [4]);
 }
 
-/// The length of the request 1 that reaches the server when a client with a transport asks for the largest MTU.
+/// Returns the length of request 1 at the server when a client on this transport requests the largest MTU.
 fn request_through(fixture: &mut Fixture, carriage: Carriage) -> usize {
     fixture.flow.set_carriage(carriage);
     let head = b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b";
@@ -554,7 +554,7 @@ fn request_through(fixture: &mut Fixture, carriage: Carriage) -> usize {
     lengths[0]
 }
 
-/// Server and client agree on no MTU that the transport of the client does not carry, which may become another one.
+/// Server and client never agree on an MTU above the current limit of the client's transport, which may change.
 #[test]
 fn the_mtu_is_what_the_transport_carries() {
     let now = Instant::now();
@@ -672,7 +672,7 @@ fn datagrams_that_are_dropped_take_nothing_of_the_rate_of_all_clients() {
         fixture.server(FromServer::Datagram(&[3; 10]));
     }
     assert_eq!(fixture.drops(DropReason::NotHandshake), 200);
-    // Then a burst of ten bytes passes in each direction.
+    // After the bucket is full, a burst of ten bytes passes in each direction.
     for _ in 0..2 {
         fixture.client(FromClient::Datagram(vec![4; 10].into()));
         fixture.server(FromServer::Datagram(&[4; 10]));
