@@ -1,4 +1,4 @@
-//! The cookie profile of `docs/udp-front.md`: what a client must give back to prove its address.
+//! The cookie profile of `docs/udp-front.md`: the value that a client must return to validate its address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,29 +7,29 @@ use std::str::FromStr;
 use siphasher::sip::SipHasher24;
 use thiserror::Error;
 
-/// How long a cookie is made, in seconds; it is accepted for one to two such epochs.
+/// The length of a cookie epoch in seconds. A cookie is accepted in its epoch and the next.
 const EPOCH_SECONDS: u64 = 5;
-/// RakNet's protocol versions that a cookie can name are those below this.
+/// The number of RakNet protocol versions that a cookie can encode; versions from this value on cannot.
 const VERSIONS: u32 = 32;
 /// Set in every seasoning of the Game Protocol, so that none looks like a header.
 const SEASONING_MARK: u32 = 0x8000_0000;
-/// How many keys a front may have: all are tried for every cookie.
+/// The maximum number of keys of a front: all are tried for every cookie.
 const KEYS_MAX: usize = 4;
-/// Bytes of the input of the hash: address, port and epoch.
+/// Bytes of the hash input: address, port and epoch.
 const INPUT: usize = 16 + 2 + 8;
 
-/// A key: 16 bytes that nobody else knows but other fronts and verifiers of the same operator.
+/// A secret key of 16 bytes, shared only with other fronts and verifiers of the same operator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CookieKey([u8; 16]);
 
 impl CookieKey {
-    /// A key of these bytes, which must come from a source that nobody can guess.
+    /// Creates a key from these bytes, which must come from an unpredictable source.
     #[must_use]
     pub const fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bits for a client in an epoch.
+    /// Returns the 32-bit MAC for a client in an epoch.
     fn mac(&self, client: SocketAddr, epoch: u64) -> u32 {
         let address = match client.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -44,14 +44,14 @@ impl CookieKey {
     }
 }
 
-/// A key is secret, so nothing prints it.
+/// A key is secret, so that its bytes are not printed.
 impl fmt::Debug for CookieKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CookieKey(..)")
     }
 }
 
-/// 32 hexadecimal digits.
+/// Parses 32 hexadecimal digits.
 impl FromStr for CookieKey {
     type Err = CookieKeySyntaxError;
 
@@ -62,19 +62,19 @@ impl FromStr for CookieKey {
     }
 }
 
-/// The keys of a front: the first one makes cookies, and a cookie of any of them is accepted. So a key is replaced without
-/// turning anybody away: the new one is put first, and the old one is taken out some seconds later.
+/// The keys of a front: the first one issues cookies, and cookies of any of them are accepted. This allows a rotation
+/// without refusing clients: put the new key first, and remove the old one some seconds later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CookieKeys(Vec<CookieKey>);
 
 impl CookieKeys {
-    /// A single key.
+    /// Creates a set with a single key.
     #[must_use]
     pub fn single(key: CookieKey) -> Self {
         Self(vec![key])
     }
 
-    /// A key from the system's random numbers, which no other front has.
+    /// Generates a key from the system's random numbers, shared with no other front.
     ///
     /// # Errors
     /// If the system has no random numbers.
@@ -85,31 +85,32 @@ impl CookieKeys {
     }
 
     fn first(&self) -> &CookieKey {
-        // There is always one: no constructor leaves it out.
+        // Every constructor adds at least one.
         &self.0[0]
     }
 
-    /// The cookie for a client of RakNet that announced `version`. None if no cookie can name that version.
+    /// Returns the cookie for a RakNet client that announced `version`, or `None` if cookies cannot encode that
+    /// version.
     pub(crate) fn issue(&self, client: SocketAddr, unix_seconds: u64, version: u8) -> Option<u32> {
         let version = u32::from(version);
         (version < VERSIONS).then(|| self.first().mac(client, unix_seconds / EPOCH_SECONDS) ^ version)
     }
 
-    /// The version that a cookie names, if it was issued to this client in this epoch or the one before.
+    /// Returns the version in a cookie, if it was issued to this client in this epoch or the one before.
     pub(crate) fn verify(&self, client: SocketAddr, unix_seconds: u64, cookie: u32) -> Option<u8> {
-        // All are computed, whichever fits, so the time taken tells nothing of them.
+        // All are computed regardless of a match, so that the time reveals nothing about them.
         self.live(client, unix_seconds).fold(None, |found, mac| {
             let version = mac ^ cookie;
             found.or_else(|| u8::try_from(version).ok().filter(|_| version < VERSIONS))
         })
     }
 
-    /// What a client of the Game Protocol must find out from a pepper.
+    /// Returns the seasoning that a client of the Game Protocol must derive from a pepper.
     pub(crate) fn seasoning(&self, client: SocketAddr, unix_seconds: u64) -> u32 {
         self.first().mac(client, unix_seconds / EPOCH_SECONDS) | SEASONING_MARK
     }
 
-    /// Whether a client at this address found it out in this epoch or the one before.
+    /// Returns true if `word` is the seasoning of a client at this address in this epoch or the one before.
     pub(crate) fn is_seasoning(&self, client: SocketAddr, unix_seconds: u64, word: u32) -> bool {
         self.live(client, unix_seconds).fold(false, |found, mac| found | (mac | SEASONING_MARK == word))
     }
@@ -121,7 +122,7 @@ impl CookieKeys {
     }
 }
 
-/// A line for each key, the first of which makes cookies. Empty lines and what follows a `#` are ignored.
+/// Parses one key per line, the first of which issues cookies. Empty lines and text after a `#` are ignored.
 impl FromStr for CookieKeys {
     type Err = CookieKeySyntaxError;
 
@@ -136,11 +137,11 @@ impl FromStr for CookieKeys {
     }
 }
 
-/// A file of keys that cannot be used.
+/// Why a file of keys is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CookieKeySyntaxError {
-    /// A line is no key.
+    /// A line is not a key.
     #[error("write each key as 32 hexadecimal digits, as `openssl rand -hex 16` prints them")]
     Digits,
     /// There is no key.
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(error(&format!("{ONE}\n").repeat(5)), CookieKeySyntaxError::TooMany);
     }
 
-    /// The table of docs/udp-front.md, which was computed without this code.
+    /// The table of docs/udp-front.md, which was computed independently of this code.
     #[test]
     fn the_published_vectors_hold() {
         let keys = keys(ONE);

@@ -1,4 +1,4 @@
-//! What a front counts.
+//! Counters of a front.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,44 +7,44 @@ counted! {
     pub enum FrontDropReason {
         /// It belongs to no flow.
         UnknownSource,
-        /// It can be read as nothing of its protocol.
+        /// It is malformed in its protocol.
         Unreadable,
-        /// Its cookie is of another client, another key or another time.
+        /// Its cookie belongs to another client, key or epoch.
         BadCookie,
-        /// It asks for a connection without the cookie that its client was given, as clients do that know no cookies.
+        /// It requests a connection without the issued cookie, as clients without cookie support do.
         MissingCookie,
         /// The answer would be longer than the datagram, whose source may be forged.
         WouldAmplify,
-        /// Its network, or all together, had all pongs of this second.
+        /// The limit of pongs per second was reached, for its network or in total.
         PongRation,
-        /// Its network, or all together, had all challenges of this second.
+        /// The limit of challenges per second was reached, for its network or in total.
         ChallengeRation,
         /// There is no place for another flow, or admission refused one.
         NotAdmitted,
-        /// Its client has sent what it may send in this time.
+        /// Its client exceeded its rate.
         RateLimited,
-        /// All clients together had more than they may in its direction, and its client more than its share.
+        /// All clients together exceeded their rate in its direction, and its client exceeded its share.
         TotalRate,
-        /// What it makes the front send to the server is more than the budget of its client for handshakes.
+        /// It would make the front send more to the server than the client's handshake budget.
         HandshakeBudget,
         /// It is longer than clients may send.
         TooBig,
-        /// It begins like a PROXY header, which the server would have believed.
+        /// It begins like a PROXY header, which the server would have trusted.
         ForgedHeader,
-        /// It has no bytes.
+        /// It is empty.
         Empty,
-        /// It answers a challenge on a connection that goes on.
+        /// It answers a challenge on an established connection.
         Repeated,
         /// The server does not answer pings, or has not yet.
         NoPong,
         /// The system refused to send it.
         SendRefused,
-        /// It arrived at a port that the front shares, and too much waited for the front.
+        /// It arrived at a shared port, and the queue of the front was full.
         QueueFull,
     }
 }
 
-/// Counts of a front since its start.
+/// Counters of a front since its start.
 #[derive(Debug, Default)]
 pub struct FrontCounters {
     flows: AtomicU64,
@@ -55,7 +55,7 @@ pub struct FrontCounters {
     drops: [AtomicU64; FrontDropReason::ALL.len()],
 }
 
-/// Which way datagrams pass.
+/// The direction of datagrams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Direction {
     ToServer,
@@ -63,7 +63,7 @@ pub(crate) enum Direction {
 }
 
 impl FrontCounters {
-    /// The counts of this moment. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> FrontSnapshot {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl FrontCounters {
         self.dropped_before(reason);
     }
 
-    /// Counts a datagram that was dropped, and says how many were before it for this reason.
+    /// Counts a dropped datagram, and returns how many were dropped for this reason before.
     pub(super) fn dropped_before(&self, reason: FrontDropReason) -> u64 {
         self.drops[reason as usize].fetch_add(1, Ordering::Relaxed)
     }
@@ -100,7 +100,7 @@ impl FrontCounters {
         self.flows.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts datagrams behind each other, each `stride` bytes long except the last one.
+    /// Counts contiguous datagrams, each `stride` bytes long except the last one.
     pub(super) fn passed(&self, direction: Direction, bytes: usize, stride: usize) {
         let [datagrams, all_bytes] = match direction {
             Direction::ToServer => &self.to_server,
@@ -119,17 +119,17 @@ pub struct FrontSnapshot {
     pub flows: u64,
     /// Flows since the start.
     pub opened: u64,
-    /// Datagrams and bytes of connections to the server.
+    /// Datagrams and bytes forwarded to the server on connections.
     pub to_server: (u64, u64),
-    /// Datagrams and bytes of connections to clients.
+    /// Datagrams and bytes forwarded to clients on connections.
     pub to_client: (u64, u64),
-    /// Pongs and challenges that the front answered in the place of the server.
+    /// Pongs and challenges that the front answered on behalf of the server.
     pub answers: u64,
     drops: [u64; FrontDropReason::ALL.len()],
 }
 
 impl FrontSnapshot {
-    /// Datagrams that were dropped for `reason`.
+    /// Returns the datagrams dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: FrontDropReason) -> u64 {
         self.drops[reason as usize]

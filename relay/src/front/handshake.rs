@@ -1,5 +1,7 @@
-//! The handshakes at a front. Of RakNet, request 1 is answered with a cookie, and the handshake with the server is played after request
-//! 2. Of the Game Protocol, salt and pepper come without state, then the same with the server.
+//! The handshakes at a front.
+//!
+//! With RakNet, request 1 is answered with a cookie, and the handshake with the server begins after request 2. With the
+//! Game Protocol, salt and pepper are exchanged without state first, then again with the server.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -22,16 +24,16 @@ use crate::time::Now;
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
 
-/// Bytes of request 2 with a cookie, to an address of IPv6.
+/// Bytes of request 2 with a cookie and an IPv6 address.
 const REQUEST_2: usize = 61;
 
-/// Bytes of request 1, which is as long as the MTU that it asks for.
+/// Returns the bytes of request 1, which are as many as the MTU that it requests.
 fn request_1_length(mtu: u16) -> usize {
     usize::from(mtu - IP_UDP_OVERHEAD)
 }
 
-/// Whether a server with this key lets plain clients in, too: `docs/secure.md` has the flag and the suite. Keys of other
-/// suites do not say so.
+/// Returns true if a server with this key accepts plain clients, too. `docs/secure.md` defines the flag and the suite;
+/// keys of other suites have no such flag.
 fn is_optional(key: &[u8]) -> bool {
     const REQUIRES_SECURITY: u8 = 1;
     let fields = key.get(2).zip(key.get(3..8));
@@ -39,7 +41,7 @@ fn is_optional(key: &[u8]) -> bool {
 }
 
 impl<A: Admit> Front<A> {
-    /// Handles a datagram of a client that belongs to no connection, or whose flow is not open.
+    /// Handles a client's datagram that belongs to no connection, or whose flow is not open.
     pub(super) fn handle_raknet<'b>(
         &mut self,
         now: Now,
@@ -76,7 +78,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// A pong is longer than a ping, so a network gets few of them. One without a GUID is shorter than any pong.
+    /// Answers a ping. A pong is longer than a ping, so that each network gets few of them. A ping without a GUID is
+    /// shorter than any pong.
     fn handle_ping(
         &mut self,
         now: Now,
@@ -100,7 +103,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The answer is shorter than the request and depends on nothing else; nothing is kept.
+    /// Answers request 1. The answer is shorter than the request and depends on nothing else; no state is kept.
     fn handle_request_1(
         &mut self,
         now: Now,
@@ -152,7 +155,7 @@ impl<A: Admit> Front<A> {
             Some(id) => Ok(id),
             None => {
                 let handshakes = self.handshakes_of(now.at, from);
-                // Who has nothing left takes no place, either.
+                // A client without budget takes no place, either.
                 let mut left = handshakes;
                 if !left.take(now.at, request_1_length(asked.mtu)) {
                     return self.counters.dropped(FrontDropReason::HandshakeBudget);
@@ -171,7 +174,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The first one is logged, as a server of RakNet does: counters are looked at when somebody already wonders.
+    /// Counts a missing cookie. The first one is also logged, because counters are read only after a problem is
+    /// suspected.
     fn handle_missing_cookie(&self) {
         if self.counters.dropped_before(FrontDropReason::MissingCookie) == 0 {
             warn!(
@@ -180,7 +184,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Sends the server what it has not answered: request 1 at first, and again whenever a connection is asked for anew.
+    /// Sends the message that the server has not answered yet: request 1 at first, and again whenever the client
+    /// repeats its request.
     fn ask_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
         let Some(flow) = self.raknet_flow(id).copied() else { return };
         let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
@@ -203,7 +208,7 @@ impl<A: Admit> Front<A> {
         let Some(Route { server, .. }) = self.route(id) else { return };
         let request = Offline::Request2 {
             security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
-            // What the client dialled is the front. Some servers compare it with their own address.
+            // The client dialed the front. Some servers compare this address with their own.
             server,
             mtu,
             guid: flow.guid,
@@ -211,7 +216,7 @@ impl<A: Admit> Front<A> {
         self.write_to_server(id, out, |writer| request.write(writer));
     }
 
-    /// Handles a datagram of the server that belongs to no connection, or whose flow is not open.
+    /// Handles a server's datagram that belongs to no connection, or whose flow is not open.
     pub(super) fn handle_raknet_server<'b>(
         &mut self,
         id: FlowId,
@@ -225,7 +230,7 @@ impl<A: Admit> Front<A> {
         match message {
             Offline::Reply1 { security, mtu, .. } => self.handle_reply_1(id, security, mtu, out),
             Offline::Reply2 { answer: None, guid, mtu, .. } => self.handle_reply_2(id, guid, mtu, out),
-            // The connection would be encrypted with a client that offered no key.
+            // The connection would be encrypted although the client offered no key.
             Offline::Reply2 { guid, .. } => self.refuse(id, Refusal::AttemptFailed, guid, out),
             Offline::Refused { .. } | Offline::IncompatibleProtocol { .. } => {
                 self.pass_refusal(id, datagram, out);
@@ -281,8 +286,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The server does not want the client. What it says belongs to the handshake, also where an earlier connection of the
-    /// flow goes on.
+    /// Handles a refusal of the server and passes it on. It belongs to the handshake, even if an earlier connection of
+    /// the flow continues.
     fn pass_refusal<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         let Some((client, flow)) = self.flows.get(id) else { return };
         let is_open = flow.is_open;
@@ -309,7 +314,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The GUID of the server, or the front's own as long as the server has not said one.
+    /// Returns the GUID of the server, or the front's own until the server's is known.
     fn guid(&self) -> Guid {
         let known = self.admission.offer().and_then(|offer| offer.pongs.guid());
         Guid(known.unwrap_or(self.settings.guid))
@@ -326,12 +331,12 @@ impl<A: Admit> Front<A> {
     }
 }
 
-/// The bits of a salt that are fixed, and their value: no header looks like it.
+/// The fixed bits of a salt, and their value, which no header matches.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
 impl<A: Admit> Front<A> {
-    /// Handles a datagram of a client without an open flow, or one of a handshake, or the end of a connection.
+    /// Handles a client's datagram without an open flow, of a handshake, or at the end of a connection.
     pub(super) fn handle_game_protocol<'b>(
         &mut self,
         now: Now,
@@ -356,7 +361,8 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The pepper is made such that the right answer depends on nothing but client, key and time: no salt is kept.
+    /// Answers a salt. The pepper is chosen so that the right answer depends only on client, key and time: no salt is
+    /// stored.
     fn challenge(&mut self, now: Now, from: SocketAddr, salt: HandshakeWord, out: &mut Transmits<'_>) {
         if !self.challenge_rations.admits(now.at, from.ip()) {
             self.counters.dropped(FrontDropReason::ChallengeRation);
@@ -367,15 +373,16 @@ impl<A: Admit> Front<A> {
         out.write(To::Client(from), |writer| pepper.write(writer));
     }
 
-    /// The client has proved its address. A repeated answer on a connection that goes on means nothing; one that waits for
-    /// the server begins anew, from another address, since a server may take a second salt for an answer.
+    /// Handles the answer that validates a client's address. A repeated answer on an established connection is ignored.
+    /// If the flow still waits for the server, it begins anew from another address, because a server may take a second
+    /// salt for an answer.
     fn handle_seasoning(&mut self, now: Now, from: SocketAddr, out: &mut Transmits<'_>) {
         let id = self.flows.find(from);
         let flow = id.and_then(|id| self.flows.get(id));
         if flow.is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol)) {
             return self.counters.dropped(FrontDropReason::Repeated);
         }
-        // Whoever begins again and again has one budget for all of it.
+        // A client that begins again and again has one budget for all attempts.
         let mut handshakes = self.handshakes_of(now.at, from);
         if !handshakes.take(now.at, HEADER) {
             return self.counters.dropped(FrontDropReason::HandshakeBudget);
@@ -392,7 +399,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Handles a datagram of the server: the pepper that answers the front's salt, or one that passes.
+    /// Handles a server's datagram: the pepper that answers the front's salt, or one to pass on.
     pub(super) fn handle_game_protocol_server<'b>(
         &mut self,
         id: FlowId,

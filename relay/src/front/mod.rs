@@ -1,8 +1,8 @@
-//! A front: UDP in front of a game server that answers anybody, without IO (`docs/udp-front.md`).
+//! A front protects a game server that answers unvalidated sources. It has no IO (`docs/udp-front.md`).
 //!
-//! A client proves its address to the front, by a cookie, before anything is kept of it and before anything reaches the
-//! server. Then the front opens the connection with the server in the client's place, from an address of its own for each
-//! client, and passes datagrams in both directions.
+//! A client validates its address by a cookie before any state is kept for it and before anything reaches the server.
+//! The front then opens the connection to the server on behalf of the client, from a separate address per client, and
+//! forwards datagrams in both directions.
 //!
 //! ```text
 //!  client                   front                    server
@@ -16,7 +16,7 @@
 //!    datagrams  ◀────────▶             ◀────────▶
 //! ```
 //!
-//! Each input adds to a list of `Transmits` what is to be sent; `Front::poll_closed` names the flows that ended.
+//! Each input appends its output to a list of `Transmits`; `Front::poll_closed` returns the flows that ended.
 
 mod cookie;
 mod counters;
@@ -44,19 +44,19 @@ use crate::flow::{ProxyHeader, Rate, Source};
 use crate::protocol::{Budget, Handshake, PongCache, ProtocolKind};
 use crate::time::Now;
 
-/// How often [`Front::handle_timeout`] is due.
+/// The interval of [`Front::handle_timeout`].
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// How long a server has to answer the handshake of a flow.
+/// How long a server may take to answer the handshake of a flow.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pongs may be longer than pings: few of them.
+/// Pongs may be longer than pings, so that only few are sent.
 const PONGS: Rates = Rates { all: 1_000, network: 20 };
 
-/// A challenge is never longer than what it answers; the rate bounds what a forged source makes the front send to it.
+/// A challenge is never longer than the datagram that it answers; the rate bounds the traffic to a forged source.
 const CHALLENGES: Rates = Rates { all: 20_000, network: 200 };
 
-/// A protocol whose clients can prove their address.
+/// A protocol whose clients can validate their address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrontProtocol {
     RakNet,
@@ -64,7 +64,7 @@ pub(crate) enum FrontProtocol {
 }
 
 impl FrontProtocol {
-    /// The kind of the targets that speak it.
+    /// Returns the protocol kind of its targets.
     pub(crate) const fn kind(self) -> ProtocolKind {
         match self {
             Self::RakNet => ProtocolKind::RakNet,
@@ -73,69 +73,69 @@ impl FrontProtocol {
     }
 }
 
-/// What a front is told at its start.
+/// The initial settings of a front.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) protocol: FrontProtocol,
-    /// What the front calls itself until the server has said its GUID.
+    /// The front's GUID until that of the server is known.
     pub(crate) guid: u64,
     pub(crate) keys: CookieKeys,
 }
 
-/// What holds for clients that have no flow yet.
+/// The conditions for clients that have no flow yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Offer {
-    /// What the server answers to pings.
+    /// The server's answers to pings.
     pub(crate) pongs: Arc<PongCache>,
-    /// The longest datagram that clients and server may agree on, in bytes without IP and UDP headers.
+    /// The longest datagram that clients and server may negotiate, in bytes without IP and UDP headers.
     pub(crate) payload_max: u16,
-    /// The server, if it is told the addresses of clients by headers, which take some of the first datagrams.
+    /// The server, if it receives PROXY headers, which take room in some of the first datagrams.
     pub(crate) announced_to: Option<SocketAddr>,
 }
 
-/// What an admitted client gets for its flow, which keeps it.
+/// The conditions of an admitted client, fixed for its flow.
 #[derive(Debug)]
 pub(crate) struct Admitted<P> {
     /// The game server.
     pub(crate) server: SocketAddr,
-    /// The address that the server sees.
+    /// The source address that the server sees.
     pub(crate) source: Source,
-    /// Whether the server is told the address of the client by a PROXY protocol header.
+    /// True if a PROXY protocol header announces the client to the server.
     pub(crate) proxy_protocol: bool,
     pub(crate) idle_timeout: Duration,
     /// The longest datagram that the client may send, in bytes.
     pub(crate) max_datagram: usize,
-    /// How much the client may send; none is no limit.
+    /// The rate limit of the client; none is unlimited.
     pub(crate) rate: Option<Rate>,
-    /// What the client holds as long as its flow.
+    /// The resources that the client holds during its flow.
     pub(crate) permit: P,
 }
 
-/// Where the datagrams of a flow go to, and for whom.
+/// The destination of a flow's datagrams, and the client they belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
-    /// The address that the server sees.
+    /// The source address that the server sees.
     pub(crate) source: Source,
 }
 
 /// Why a client gets no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAdmitted {
-    /// It is told so.
+    /// It is notified.
     Refused,
-    /// Another one makes room for it. It is told nothing, so that it asks again.
+    /// Another flow is ending to make room. The client gets no answer, so that it asks again.
     Later,
 }
 
-/// Who may have a flow.
+/// Decides which clients get a flow.
 pub(crate) trait Admit {
-    /// What a client holds as long as its flow.
+    /// The resources that a client holds during its flow.
     type Permit: Permit;
 
-    /// Whether a client whose address is proved gets a flow. If nothing but the number of all clients is against it,
-    /// `make_room` may end a flow that waits for its server; it tells whether there was one.
+    /// Decides if a client with a validated address gets a flow. If only the total number of clients prevents it,
+    /// `make_room` may end a flow that waits for its server; it returns true if there was one.
     fn admit(
         &mut self,
         now: Now,
@@ -143,48 +143,49 @@ pub(crate) trait Admit {
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<Self::Permit>, NotAdmitted>;
 
-    /// Lets go what is kept for clients that have not asked again. It is called as often as [`Front::handle_timeout`].
+    /// Releases resources kept for clients that have not asked again. Called as often as [`Front::handle_timeout`].
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    /// What holds at this moment for clients without a flow. None if there is no server for them.
+    /// Returns the current conditions for clients without a flow, or `None` if there is no server for them.
     fn offer(&self) -> Option<Offer>;
 }
 
-/// What a client holds as long as its flow.
+/// The resources that a client holds during its flow.
 pub(crate) trait Permit: std::fmt::Debug {
-    /// Notes bytes of datagrams that were passed on.
+    /// Counts bytes of forwarded datagrams.
     fn note_passed(&mut self, _direction: Direction, _bytes: usize) {}
 
-    /// Whether a datagram may pass as far as all clients together are concerned; takes its bytes from what they may have.
+    /// Returns true if a datagram may pass with regard to the rate of all clients together, and takes its bytes.
     fn admits(&mut self, _direction: Direction, _bytes: usize) -> bool {
         true
     }
 
-    /// Whether the flow is to end. It is asked as often as [`Front::handle_timeout`] is due.
+    /// Returns true if the flow must end. Checked as often as [`Front::handle_timeout`] is due.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// What is kept of a client.
+/// The state of a client.
 #[derive(Debug)]
 struct Flow<P> {
     protocol: FlowProtocol,
-    /// Whether the server has accepted the client.
+    /// True if the server has accepted the client.
     is_open: bool,
     server: SocketAddr,
     source: Source,
-    /// If the server is told the address of the client.
+    /// Present if PROXY headers announce the client to the server.
     announcement: Option<Announcement>,
     idle_timeout: Duration,
     max_datagram: usize,
     rate: Option<RateLimit>,
-    /// For what the front writes to the server when the client asks for a connection, which may be longer than the question.
+    /// Bounds the front's messages to the server for connection requests of the client, which may be longer than the
+    /// requests.
     handshakes: Budget,
     permit: P,
 }
 
-/// See the module.
+/// The front; see the module.
 #[derive(Debug)]
 pub(crate) struct Front<A: Admit> {
     settings: Settings,
@@ -213,13 +214,13 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Replaces the keys of cookies.
+    /// Replaces the cookie keys.
     pub(crate) fn set_keys(&mut self, keys: CookieKeys) {
         self.settings.keys = keys;
     }
 
-    /// Whether a datagram at a port with QUIC and data channels is for the front: one of a client with a flow, or one that
-    /// may be the first of a client. What else begins as QUIC does is QUIC.
+    /// Returns true if a datagram at a shared port is for the front: its client has a flow, or it may be the first one
+    /// of a client. Any other datagram that looks like QUIC is left to QUIC.
     pub(crate) fn is_for_it(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         self.flows.find(from).is_some()
             || match self.settings.protocol {
@@ -228,7 +229,7 @@ impl<A: Admit> Front<A> {
             }
     }
 
-    /// Handles datagrams of one client that stand behind each other, each `stride` bytes long except the last one.
+    /// Handles contiguous datagrams of one client, each `stride` bytes long except the last one.
     pub(crate) fn handle_client<'b>(
         &mut self,
         now: Now,
@@ -283,7 +284,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_server(open, run.take(&[]), out, stride);
     }
 
-    /// Handles datagrams of the server for one flow, as [`Front::handle_client`] does those of a client.
+    /// Handles datagrams of the server for one flow, in the format of [`Front::handle_client`].
     pub(crate) fn handle_server<'b>(
         &mut self,
         id: FlowId,
@@ -296,7 +297,7 @@ impl<A: Admit> Front<A> {
         }
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
-            // One before it may have ended the flow.
+            // An earlier datagram may have ended the flow.
             let Some((_, flow)) = self.flows.get(id) else {
                 self.counters.dropped(FrontDropReason::UnknownSource);
                 continue;
@@ -320,7 +321,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends the flows whose clients are silent, whose servers do not answer, or which are to end.
+    /// Ends flows whose client is silent, whose server does not answer, or whose permit is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
@@ -335,12 +336,12 @@ impl<A: Admit> Front<A> {
         self.admission.handle_timeout(now);
     }
 
-    /// The next flow that ended: its socket is not needed any more.
+    /// Returns the next flow that ended; its socket is no longer needed.
     pub(crate) fn poll_closed(&mut self) -> Option<FlowId> {
         self.closed.pop()
     }
 
-    /// Ends a flow, as when its socket failed.
+    /// Ends a flow, for example because its socket failed.
     pub(crate) fn close(&mut self, id: FlowId) {
         if let Some((client, flow)) = self.flows.get(id) {
             self.spent.remember(client, flow.handshakes);
@@ -357,22 +358,23 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The system refused to send a datagram to the server. If it had the header of a flow, the next one has it.
+    /// Handles a datagram to the server that the system refused to send. If it had the header of a flow, the next one
+    /// gets it.
     pub(crate) fn handle_unsent(&mut self, id: FlowId) {
         self.announcement(Some(id)).into_iter().for_each(Announcement::handle_unsent);
     }
 
-    /// The way of a flow to its game server.
+    /// Returns the route of a flow to its game server.
     pub(crate) fn route(&mut self, id: FlowId) -> Option<Route> {
         self.flows.get(id).map(|(client, flow)| Route { client, server: flow.server, source: flow.source })
     }
 
-    /// The client begins anew, maybe since the server has started again and forgotten it.
+    /// Restarts the announcement for a client that begins anew, because the server may have restarted and forgotten it.
     fn announce_again(&mut self, id: FlowId) {
         self.announcement(Some(id)).into_iter().for_each(Announcement::begin_again);
     }
 
-    /// Writes a datagram to the server, which may have to be told the address of the client first.
+    /// Writes a datagram to the server, preceded by the PROXY header if necessary.
     fn write_to_server(
         &mut self,
         id: FlowId,
@@ -387,7 +389,7 @@ impl<A: Admit> Front<A> {
         out.write_behind(header, To::Server(id), write);
     }
 
-    /// Whether the client of a flow may have the front send a message of a handshake to the server, which counts as sent.
+    /// Returns true if the client's handshake budget allows a message to the server, and charges it.
     fn is_within_budget(&mut self, now: Instant, id: FlowId, length: usize) -> bool {
         let Some((_, flow)) = self.flows.get(id) else { return false };
         let header = flow.announcement.as_ref().and_then(Announcement::next).map_or(0, ProxyHeader::length);
@@ -398,25 +400,25 @@ impl<A: Admit> Front<A> {
         is_within
     }
 
-    /// What a client may have the front send to the server for its handshakes: of its flow, or of the one before.
+    /// Returns the handshake budget of a client: that of its flow, or the rest from its previous flow.
     fn handshakes_of(&mut self, now: Instant, client: SocketAddr) -> Budget {
         let id = self.flows.find(client);
         let of_flow = id.and_then(|id| self.flows.get(id)).map(|(_, flow)| flow.handshakes);
         of_flow.or_else(|| self.spent.of(client)).unwrap_or_else(|| full_budget(now))
     }
 
-    /// The longest datagram that the client of a flow may send; what is sent without a flow goes nowhere.
+    /// Returns the longest datagram that the client of a flow may send; unlimited without a flow, which forwards nothing.
     fn longest_of(&mut self, open: Option<FlowId>) -> usize {
         open.and_then(|id| self.flows.get(id)).map_or(usize::MAX, |(_, flow)| flow.max_datagram)
     }
 
-    /// How the server of a flow is told the address of the client, if it believes PROXY headers.
+    /// Returns the announcement of a flow, if its server accepts PROXY headers.
     fn announcement(&mut self, open: Option<FlowId>) -> Option<&mut Announcement> {
         open.and_then(|id| self.flows.get(id)).and_then(|(_, flow)| flow.announcement.as_mut())
     }
 
-    /// Whether the server has to be told the address of the client again with a datagram of a connection of so many bytes, which
-    /// leaves room for it.
+    /// Returns true if a connection datagram of this length must carry the client's address again, and leaves room for
+    /// it.
     fn needs_header(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
         let Some((_, flow)) = self.flows.get(id) else { return false };
         let Some(announcement) = &mut flow.announcement else { return false };
@@ -429,7 +431,7 @@ impl<A: Admit> Front<A> {
         rate.is_none_or(|rate| rate.admits(now, length))
     }
 
-    /// Takes the bytes of a datagram that is about to pass from what all clients together may have. Without room it is dropped.
+    /// Takes the bytes of a datagram from the rate of all clients together. Without room it is dropped.
     fn takes_of_total(&mut self, id: FlowId, direction: Direction, length: usize) -> bool {
         let takes = self.flows.get(id).is_none_or(|(_, flow)| flow.permit.admits(direction, length));
         if !takes {
@@ -438,7 +440,7 @@ impl<A: Admit> Front<A> {
         takes
     }
 
-    /// Whether a datagram is one of a connection, which needs no look inside.
+    /// Returns true if a datagram belongs to a connection and needs no inspection.
     fn belongs_to_connection(&self, datagram: &[u8]) -> bool {
         match self.settings.protocol {
             FrontProtocol::RakNet => table::is_connected(datagram),
@@ -446,7 +448,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The flow of a client, if the server has accepted it.
+    /// Returns the flow of a client, if the server has accepted it.
     fn open_flow(&mut self, client: SocketAddr, now: Instant) -> Option<FlowId> {
         let id = self.flows.find(client)?;
         self.flows.hear(id, now);
@@ -466,14 +468,14 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Passes a datagram of an open flow by itself, if what all clients together may have leaves room for it.
+    /// Forwards a single datagram of an open flow to the server, if the rate of all clients together allows it.
     fn pass_one_to_server<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         if self.takes_of_total(id, Direction::ToServer, datagram.len()) {
             self.pass_to_server(Some(id), datagram, out, datagram.len());
         }
     }
 
-    /// The same for the client.
+    /// Forwards a single datagram of an open flow to the client, likewise.
     fn pass_one_to_client<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         if self.takes_of_total(id, Direction::ToClient, datagram.len()) {
             self.pass_to_client(id, datagram, out, datagram.len());
@@ -500,7 +502,7 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Gives a client whose address is proved a flow, if there is a place for it.
+    /// Creates a flow for a client with a validated address, if there is a place.
     fn begin(
         &mut self,
         now: Now,
@@ -536,7 +538,7 @@ impl<A: Admit> Front<A> {
         id
     }
 
-    /// Asks admission first, so that a client that gets no flow costs nobody else one.
+    /// Consults admission first, so that a client that gets no flow evicts no other.
     fn admit(&mut self, now: Now, client: SocketAddr) -> Result<Admitted<A::Permit>, NotAdmitted> {
         let Self { admission, flows, half_open, spent, closed, counters, .. } = self;
         let mut make_room = || {
@@ -554,11 +556,11 @@ impl<A: Admit> Front<A> {
     }
 }
 
-/// Datagrams behind each other that pass together.
+/// Contiguous datagrams that are forwarded together.
 struct Run<'b> {
     bytes: &'b [u8],
     stride: usize,
-    /// Where the run begins, where it ends.
+    /// The start and the end of the run.
     start: usize,
     end: usize,
 }
@@ -573,7 +575,7 @@ impl<'b> Run<'b> {
         self.end += datagram.len();
     }
 
-    /// What was added since the last call; the next run begins behind `skipped`, which comes next.
+    /// Returns the datagrams since the last call; the next run begins after `skipped`, which follows.
     fn take(&mut self, skipped: &[u8]) -> &'b [u8] {
         let run = &self.bytes[self.start..self.end];
         self.start = self.end + skipped.len();
@@ -582,7 +584,7 @@ impl<'b> Run<'b> {
     }
 }
 
-/// What a client may have the front send to the server for its handshakes: as much as a browser may send itself.
+/// Returns a full handshake budget: as much as a browser may send itself.
 fn full_budget(now: Instant) -> Budget {
     Budget::new(&Handshake::default(), now)
 }

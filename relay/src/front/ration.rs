@@ -1,6 +1,9 @@
-//! Limits that keep one client from using up the front: the rate of answers to addresses that are not proved, in fixed memory,
-//! because forging a source costs nothing; the budget of each handshake, which a new flow does not renew; the number of half-open
-//! flows; and the share of places of one site, all of whose addresses one party may have.
+//! Limits that keep one client from exhausting the front:
+//!
+//! - the rate of answers to unvalidated addresses, in fixed memory, because forging a source costs nothing;
+//! - the budget of handshakes, which a new flow does not renew;
+//! - the number of half-open flows;
+//! - the share of places of one site, because one party may own all of its addresses.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -11,10 +14,10 @@ use super::table::FlowId;
 use crate::protocol::Budget;
 use crate::time::{Bucket, cost};
 
-/// Groups of networks that have a ration each. Which networks share one is random.
+/// The number of groups of networks, each with its own ration. Networks are assigned to groups at random.
 const GROUPS: usize = 4_096;
 
-/// Answers a second.
+/// Answers per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rates {
     /// To all networks together.
@@ -23,10 +26,10 @@ pub(crate) struct Rates {
     pub(crate) network: u32,
 }
 
-/// How much of a rate may be used at once.
+/// The part of a rate that may be used at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// The answers to clients whose addresses are not proved. Memory is fixed: a forged source costs none.
+/// Rations answers to clients with unvalidated addresses. Memory is fixed, so that a forged source costs none.
 #[derive(Debug)]
 pub(crate) struct Rations {
     rates: Rates,
@@ -45,7 +48,7 @@ impl Rations {
         }
     }
 
-    /// Returns whether `to` gets another answer, which counts.
+    /// Returns true if `to` gets another answer, and counts it.
     pub(crate) fn admits(&mut self, now: Instant, to: IpAddr) -> bool {
         let place = self.hasher.hash_one(network(to)) % GROUPS as u64;
         let group = &mut self.groups[place as usize];
@@ -54,7 +57,7 @@ impl Rations {
     }
 }
 
-/// The network of an address. On a socket for both versions addresses of IPv4 stand inside IPv6, all in one network of that.
+/// Returns the network of an address. On a dual-stack socket, IPv4 addresses are embedded in IPv6, all in one /64.
 const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
@@ -62,21 +65,21 @@ const fn network(address: IpAddr) -> u128 {
     }
 }
 
-/// How many clients are remembered. An attacker that brings more of them within the time in which a budget is full again has been
-/// admitted that often.
+/// The number of remembered clients. An attacker that displaces an entry needs as many admitted clients within the
+/// refill time of a budget.
 const CLIENTS_MAX: usize = 8_192;
 
-/// The used budgets of handshakes of clients whose flows ended: a new flow brings no new budget. A client is an address with its port, as
-/// for flows.
+/// The handshake budgets of clients whose flows ended: a new flow does not renew the budget. A client is an address
+/// with its port, as for flows.
 #[derive(Debug, Default)]
 pub(super) struct SpentBudgets {
     by_client: HashMap<SocketAddr, Budget>,
-    /// The clients, the one that is forgotten first at the front.
+    /// The clients in the order in which they are forgotten.
     order: VecDeque<SocketAddr>,
 }
 
 impl SpentBudgets {
-    /// The flow of a client ended. If there are too many clients, another one is forgotten.
+    /// Remembers the budget of a client whose flow ended. If there are too many clients, the oldest is forgotten.
     pub(super) fn remember(&mut self, client: SocketAddr, budget: Budget) {
         if self.by_client.insert(client, budget).is_some() {
             return;
@@ -89,12 +92,12 @@ impl SpentBudgets {
         }
     }
 
-    /// What a client has left, if it is remembered.
+    /// Returns the remaining budget of a client, if remembered.
     pub(super) fn of(&self, client: SocketAddr) -> Option<Budget> {
         self.by_client.get(&client).copied()
     }
 
-    /// Forgets the clients whose budgets are full again.
+    /// Forgets clients whose budgets are full again.
     pub(super) fn forget_full(&mut self, now: Instant) {
         let by_client = &mut self.by_client;
         by_client.retain(|_, budget| !budget.is_full(now));
@@ -102,8 +105,8 @@ impl SpentBudgets {
     }
 }
 
-/// The flows whose server has not accepted the client yet, in the order in which they began. Flows that were accepted or ended
-/// leave it later, when they are looked at.
+/// The flows whose server has not accepted the client yet, the oldest first. Accepted and ended flows are removed
+/// lazily.
 #[derive(Debug, Default)]
 pub(super) struct HalfOpen(VecDeque<FlowId>);
 
@@ -112,7 +115,7 @@ impl HalfOpen {
         self.0.push_back(id);
     }
 
-    /// Takes out the oldest one that still is half open.
+    /// Removes the oldest flow that is still half open.
     pub(super) fn pop(&mut self, mut is_half_open: impl FnMut(FlowId) -> bool) -> Option<FlowId> {
         while let Some(id) = self.0.pop_front() {
             if is_half_open(id) {
@@ -122,22 +125,22 @@ impl HalfOpen {
         None
     }
 
-    /// Forgets those that are not half open any more.
+    /// Forgets flows that are no longer half open.
     pub(super) fn retain(&mut self, mut is_half_open: impl FnMut(FlowId) -> bool) {
         self.0.retain(|id| is_half_open(*id));
     }
 }
 
-/// A site has at most one of so many places that are free. So `n` sites that take all they get leave a share of `4 / (4 + n)` to
-/// others, and none of these sites has to be known.
+/// A site gets at most one in this many of the free places. `n` greedy sites thus leave a share of `4 / (4 + n)` to
+/// others, without having to be identified.
 pub(crate) const FREE_SHARE: usize = 4;
 
-/// How many places each address has, or each site.
+/// The number of places by address or site.
 #[derive(Debug, Default)]
 pub(crate) struct Places(HashMap<IpAddr, usize>);
 
 impl Places {
-    /// Whether one with so many places at most may have one more. It may always have a first one.
+    /// Returns true if an address with at most `most` places may have another one. The first place is always granted.
     pub(crate) fn admits(&self, of: IpAddr, most: usize) -> bool {
         self.0.get(&of).is_none_or(|taken| *taken < most)
     }
@@ -155,14 +158,15 @@ impl Places {
         }
     }
 
-    /// How many places are taken.
+    /// Returns the number of places taken.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
         self.0.values().sum()
     }
 }
 
-/// The site of an address, as its first one: a /24 of IPv4, and a /48 of IPv6, which hosters give a customer.
+/// Returns the site of an address, as its first address: a /24 of IPv4, or a /48 of IPv6, which providers assign to a
+/// customer.
 pub(crate) fn site(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xFF).into(),
@@ -208,7 +212,7 @@ mod tests {
         (number.to_be_bytes(), 5).into()
     }
 
-    /// A budget of which nothing is left.
+    /// Returns an exhausted budget.
     fn empty(now: Instant) -> Budget {
         let mut budget = Budget::new(&Handshake::default(), now);
         while budget.take(now, 1) {}

@@ -1,5 +1,5 @@
-//! The flows of a front, by client and by number; what it keeps of a flow for its protocol, and which datagrams need no look inside; and
-//! what it wants to have sent.
+//! The flows of a front by client and by id, the protocol state of a flow, the classification of datagrams by their
+//! first bytes, and the list of outgoing datagrams.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,18 +13,18 @@ use rakwire::wire::{Reader, Wire, WireError, Writer};
 
 use crate::flow::ProxyHeader;
 
-/// The name of a flow. It is never used again.
+/// The id of a flow, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FlowId {
     slot: u32,
     generation: u32,
 }
 
-/// A flow, and what the table needs to know of it.
+/// A flow with its table data.
 #[derive(Debug)]
 struct Entry<F> {
     client: SocketAddr,
-    /// When the client was last heard.
+    /// When the client was last heard from.
     heard: Instant,
     opened: Instant,
     flow: F,
@@ -36,7 +36,7 @@ struct Slot<F> {
     entry: Option<Entry<F>>,
 }
 
-/// The flows of a front, by client and by number. Admission bounds how many there are.
+/// The flows of a front by client and by id. Admission bounds their number.
 #[derive(Debug)]
 pub(super) struct FlowTable<F> {
     by_client: HashMap<SocketAddr, u32>,
@@ -57,20 +57,20 @@ impl<F> FlowTable<F> {
         Some(FlowId { slot, generation })
     }
 
-    /// The flow, with the address of its client.
+    /// Returns the flow with the address of its client.
     pub(super) fn get(&mut self, id: FlowId) -> Option<(SocketAddr, &mut F)> {
         let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
         slot.entry.as_mut().map(|entry| (entry.client, &mut entry.flow))
     }
 
-    /// Notes that the client of a flow was heard.
+    /// Records input from the client of a flow.
     pub(super) fn hear(&mut self, id: FlowId, now: Instant) {
         if let Some(entry) = self.slots.get_mut(id.slot as usize).and_then(|slot| slot.entry.as_mut()) {
             entry.heard = now;
         }
     }
 
-    /// Adds the flow of a client that has none. None if all numbers of flows are taken.
+    /// Adds a flow for a client that has none. Returns `None` if all ids are taken.
     pub(super) fn insert(&mut self, client: SocketAddr, now: Instant, flow: F) -> Option<FlowId> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -96,7 +96,8 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// The flows of which `is_it` is true: it sees when the flow was opened, when its client was last heard, and the flow.
+    /// Returns the flows for which `is_it` is true; its arguments are the time at which the flow was opened, the time
+    /// of the last input from the client, and the flow.
     pub(super) fn select(&self, is_it: impl Fn(Instant, Instant, &F) -> bool) -> Vec<FlowId> {
         let ids = self.slots.iter().zip(0u32..).filter_map(|(place, slot)| {
             let entry = place.entry.as_ref()?;
@@ -107,7 +108,7 @@ impl<F> FlowTable<F> {
     }
 }
 
-/// Set in the first byte of every datagram of a connection.
+/// Set in the first byte of every connection datagram.
 const VALID: u8 = 0x80;
 
 #[derive(Debug)]
@@ -116,7 +117,7 @@ pub(super) enum FlowProtocol {
     GameProtocol(GameProtocolFlow),
 }
 
-/// What a client wants of the server, and how far the front has come with it.
+/// The connection request of a client, and the progress of its handshake with the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RakNetFlow {
     pub(super) version: u8,
@@ -129,41 +130,42 @@ pub(super) struct RakNetFlow {
 pub(super) enum Stage {
     /// Request 1 was sent to the server.
     Reply1,
-    /// Request 2 was sent to the server, with its cookie if it gave one.
+    /// Request 2 was sent to the server, with its cookie if it issued one.
     Reply2 { cookie: Option<u32>, mtu: u16 },
     /// The server answered request 2.
     Done,
 }
 
-/// Whether a datagram may be the first one of a client of RakNet, and none of STUN, DTLS or QUIC.
+/// Returns true if a datagram may be the first one of a RakNet client, and is not STUN, DTLS or QUIC.
 pub(super) fn may_begin_raknet(datagram: &[u8]) -> bool {
     Offline::read(&mut Reader::new(datagram)).is_ok()
 }
 
-/// The same in the Game Protocol: a word of the handshake. QUIC and its like have no datagrams so short.
+/// Returns true if a datagram may be the first one in the Game Protocol: a handshake word. QUIC and related protocols
+/// have no datagrams this short.
 pub(super) const fn may_begin_game_protocol(datagram: &[u8]) -> bool {
     datagram.len() == size_of::<HandshakeWord>()
 }
 
-/// Whether a datagram belongs to a connection.
+/// Returns true if a datagram belongs to a connection.
 pub(super) fn is_connected(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & VALID != 0)
 }
 
-/// The bits of a header that mean nothing: no peer sets one.
+/// The unused bits of a header, which no peer sets.
 const RESERVED: u32 = 0xF000_0000;
 /// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
 const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
-/// The handshake of the front with the server.
+/// The front's handshake with the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GameProtocolFlow {
     pub(super) salt: HandshakeWord,
-    /// Whether one end said that the connection is over.
+    /// True if either end has ended the connection.
     pub(super) is_over: bool,
 }
 
-/// Whether a datagram of an open connection is a packet that tells neither its end nor of another handshake.
+/// Returns true if a datagram of an open connection is a regular packet: neither an END nor part of another handshake.
 pub(super) fn is_packet(datagram: &[u8]) -> bool {
     match handshake_word(datagram) {
         Some(word) => word.0 & RESERVED == 0,
@@ -171,7 +173,7 @@ pub(super) fn is_packet(datagram: &[u8]) -> bool {
     }
 }
 
-/// Four bytes that may be a part of a handshake: those of peers that nobody here wrote may look like a header.
+/// Returns four bytes that may be part of a handshake. Words of foreign implementations may look like a header.
 pub(super) fn handshake_word(datagram: &[u8]) -> Option<HandshakeWord> {
     four_bytes(datagram).filter(|word| !ENDS.contains(word))
 }
@@ -187,7 +189,7 @@ fn four_bytes(datagram: &[u8]) -> Option<HandshakeWord> {
 /// The longest message that a front writes itself.
 const LONGEST: usize = 1_500;
 
-/// Where datagrams go.
+/// The destination of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Client(SocketAddr),
@@ -208,8 +210,7 @@ struct Transmit<'b> {
     stride: usize,
 }
 
-/// Datagrams in the order in which they are to be sent: those that pass stand where they were received, others are written
-/// here.
+/// Outgoing datagrams in order: forwarded ones are slices of the received data, others are written here.
 #[derive(Debug, Default)]
 pub(crate) struct Transmits<'b> {
     list: Vec<Transmit<'b>>,
@@ -217,18 +218,17 @@ pub(crate) struct Transmits<'b> {
 }
 
 impl<'b> Transmits<'b> {
-    /// Passes datagrams on that stand behind each other, each `stride` bytes long except the last one, which may be
-    /// shorter.
+    /// Forwards contiguous datagrams, each `stride` bytes long except the last one, which may be shorter.
     pub(super) fn pass(&mut self, to: To, bytes: &'b [u8], stride: usize) {
         self.list.push(Transmit { to, bytes: Bytes::Received(bytes), stride });
     }
 
-    /// Adds a datagram that `write` writes.
+    /// Adds a datagram written by `write`.
     pub(super) fn write(&mut self, to: To, write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) {
         self.write_behind(None, to, write);
     }
 
-    /// Adds a datagram that begins with `header`, if there is one, and goes on with what `write` writes.
+    /// Adds a datagram that consists of `header`, if there is one, and the output of `write`.
     pub(super) fn write_behind(
         &mut self,
         header: Option<ProxyHeader>,
@@ -250,7 +250,7 @@ impl<'b> Transmits<'b> {
         }
     }
 
-    /// All of them: where to, the bytes, and the length of each datagram but the last one.
+    /// Returns all datagrams: the destination, the bytes, and the length of each datagram except the last.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (To, &[u8], usize)> {
         self.list.iter().map(|transmit| {
             let bytes = match &transmit.bytes {
@@ -283,7 +283,7 @@ mod tests {
         table.remove(first);
         assert_eq!(table.find(client(1)), None);
         assert_eq!(table.get(first), None);
-        // A name is not used again, although the slot is.
+        // The slot is reused, but not the id.
         let third = table.insert(client(3), now, 'c').unwrap();
         table.remove(first);
         assert_eq!(table.get(first), None);

@@ -1,4 +1,4 @@
-//! A front with everything around it played by the test, and peers of both protocols that connect through one.
+//! A front in a simulated environment, and peers of both protocols that connect through one.
 
 mod bounds;
 mod handshakes;
@@ -34,7 +34,7 @@ fn client_address(number: u16) -> SocketAddr {
 /// An address that gets no flow.
 const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 
-/// A place while it is held, with what its flow has taken of the rate of all clients.
+/// A held place, with the bytes that its flow has taken of the rate of all clients.
 #[derive(Debug, Clone, Default)]
 struct Place(Arc<AtomicUsize>);
 
@@ -45,7 +45,7 @@ impl Permit for Place {
     }
 }
 
-/// Lets in as many as it has places.
+/// Admits as many clients as it has places.
 struct Places {
     free: Place,
     max: usize,
@@ -53,7 +53,7 @@ struct Places {
     proxy_protocol: bool,
     idle_timeout: Duration,
     rate: Option<Rate>,
-    /// What is said when all places are taken.
+    /// The refusal when all places are taken.
     denied: NotAdmitted,
     pongs: Arc<PongCache>,
 }
@@ -95,7 +95,7 @@ fn settings(protocol: FrontProtocol) -> Settings {
     Settings { protocol, guid: 0xF, keys: CookieKeys::single(CookieKey::new([7; 16])) }
 }
 
-/// What a front sent, by where it went.
+/// The output of a front with its destinations.
 type Sent = Vec<(To, Vec<u8>)>;
 
 struct Bench {
@@ -150,7 +150,7 @@ impl Bench {
         sent(&out)
     }
 
-    /// The server of a flow.
+    /// Returns the server of a flow.
     fn route_to(&mut self, id: FlowId) -> Option<SocketAddr> {
         self.front.route(id).map(|route| route.server)
     }
@@ -159,7 +159,7 @@ impl Bench {
         self.counters.snapshot().drops(reason)
     }
 
-    /// The cookie that a client gets.
+    /// Returns the cookie issued to a client.
     fn cookie(&mut self, from: SocketAddr) -> u32 {
         let sent = self.client(from, &bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 }));
         let [(To::Client(to), reply)] = &sent[..] else { panic!("no reply: {sent:?}") };
@@ -171,7 +171,7 @@ impl Bench {
         cookie
     }
 
-    /// A client whose server has accepted it.
+    /// Opens the flow of a client that the server has accepted.
     fn open(&mut self, from: SocketAddr) -> FlowId {
         let cookie = self.cookie(from);
         let sent = self.client(from, &request_2(cookie, 1_492));
@@ -182,7 +182,7 @@ impl Bench {
         id
     }
 
-    /// The same by the Game Protocol.
+    /// Opens a flow of the Game Protocol.
     fn open_game_protocol(&mut self, from: SocketAddr) -> FlowId {
         let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
         let challenge = self.client(from, &salt.0.to_be_bytes());
@@ -247,7 +247,7 @@ fn new_flows_go_to_where_the_server_is_now() {
     assert_eq!((bench.route_to(old), bench.route_to(new)), (Some(address(SERVER)), Some(moved)));
     bench.wait(Duration::from_secs(5));
     assert_eq!((bench.front.poll_closed(), bench.front.poll_closed()), (Some(new), None));
-    // The pongs are those of now as well.
+    // The pongs are current as well.
     let pongs = Arc::<PongCache>::default();
     pongs.learn(PingScope::Any, Pong { guid: 7, data: Vec::new(), at: bench.now.at, latency: None });
     bench.front.admission.pongs = pongs;
@@ -266,7 +266,7 @@ fn flows_end_when_the_client_is_silent_or_the_server_does_not_answer() {
     assert_eq!(bench.front.poll_closed(), None);
     bench.wait(Duration::from_millis(1));
     assert_eq!(bench.front.poll_closed(), Some(waits));
-    // What the server says keeps no flow: it may talk to a client that has gone.
+    // Datagrams of the server do not keep a flow: the client may have left.
     bench.wait(Duration::from_secs(45));
     bench.server(open, &[0x84, 0, 0, 0]);
     bench.client(client_address(1), &[0xC0, 0, 0]);
@@ -296,7 +296,8 @@ fn pings_are_answered_from_the_cache_a_few_for_each_network() {
     assert!(matches!(read(&sent[0].1), Offline::Reply1 { guid: raknet::Guid(5), mtu: 576, .. }));
 }
 
-/// Bytes are of the rate of all clients as they pass, so that nobody uses it up by what the front drops or answers.
+/// Bytes are charged to the rate of all clients only when they pass, so that dropped or answered datagrams cannot
+/// exhaust it.
 #[test]
 fn what_does_not_pass_takes_nothing_of_the_rate_of_all_clients() {
     let mut bench = Bench::raknet();
@@ -357,7 +358,7 @@ fn the_longest_message_of_a_front_has_room() {
     assert_eq!(out.iter().map(|(_, bytes, _)| bytes.len()).collect::<Vec<_>>(), [MAX_DATAGRAM]);
 }
 
-/// Moves datagrams between two peers and the front until nobody has any.
+/// Exchanges datagrams between two peers and the front until none is left.
 macro_rules! exchange {
     ($bench:ident, $client:ident, $server:ident, $time:expr, $buffer:ident) => {{
         let from = client_address(1);
@@ -446,7 +447,7 @@ fn peers_of_the_game_protocol_connect_through_a_front() {
                 heard = message.chunks().flatten().copied().collect();
             }
         }
-        // What came before the front was done with the server is sent again.
+        // Datagrams that arrived before the front's handshake with the server was complete are sent again.
         time = time + Duration::from_millis(500);
         client.handle_timeout(time);
         server.handle_timeout(time);

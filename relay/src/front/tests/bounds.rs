@@ -1,6 +1,6 @@
-//! What a client, and all of them together, can have a front do and keep, servers that refuse, and clients that ask again at once; what
-//! a server is told of the address of a client, and the table of marks at the front. One of RakNet passes nothing that is no RakNet, so that
-//! the front of the marks is one of the Game Protocol.
+//! Limits on the work and state that clients can cause at a front; servers that refuse, and clients that retry at once;
+//! PROXY headers; and the table of marks at the front. The marks use the Game Protocol, because with RakNet the front
+//! forwards only RakNet.
 
 use super::marks::{Fate, marks};
 use super::*;
@@ -14,7 +14,7 @@ fn admission_decides_and_the_table_is_bounded() {
     let full = Offline::Refused { refusal: Refusal::NoFreeIncomingConnections, guid: raknet::Guid(0xF) };
     assert_eq!(sent, [(To::Client(client_address(9)), bytes(&full))]);
     assert_eq!(bench.drops(FrontDropReason::NotAdmitted), 1);
-    // A flow that ends gives its permit back.
+    // A flow that ends releases its permit.
     bench.front.close(ids[0]);
     assert_eq!(bench.front.poll_closed(), Some(ids[0]));
     assert!(matches!(bench.client(client_address(9), &request_2(cookie, 1_400))[..], [(To::Server(_), _)]));
@@ -77,7 +77,7 @@ pub(super) fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
     sent.iter().filter(|(to, _)| matches!(to, To::Server(_))).map(|(_, datagram)| datagram.len()).sum()
 }
 
-/// What a client sends is shorter than what the front sends to the server in its place.
+/// The client's datagrams are shorter than those that the front sends to the server on its behalf.
 #[test]
 fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server() {
     let budget = Handshake::default();
@@ -92,7 +92,7 @@ fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server()
     assert!((budget.bytes as usize - 1_464..=budget.bytes as usize).contains(&at_once), "{at_once} bytes");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget) as usize, 1_000 - at_once / 1_464);
     assert_eq!(ask(&mut bench), 0);
-    // Nor does one whose server has accepted it.
+    // Nor does a client that the server has accepted.
     bench.wait(Duration::from_secs(2));
     let id = bench.front.flows.find(from).unwrap();
     bench.server(id, &reply_1(ServerSecurity::None, 1_492));
@@ -101,7 +101,7 @@ fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server()
     assert!(later > 0 && later <= budget.bytes as usize / 4, "{later} bytes");
 }
 
-/// What stands before and behind in a batch passes.
+/// The datagrams before and after it in a batch pass.
 #[test]
 fn a_datagram_above_the_limit_goes_nowhere() {
     let mut bench = Bench::raknet();
@@ -113,7 +113,7 @@ fn a_datagram_above_the_limit_goes_nowhere() {
     assert_eq!(bench.client(from, &[0x84; 1_492]).len(), 1);
 }
 
-/// A day in which a client comes every ten seconds; the server accepts two of three, and all fall silent some time.
+/// A day in which a client arrives every ten seconds. The server accepts two of three, and all fall silent eventually.
 #[test]
 fn a_day_of_clients_leaves_nothing_behind() {
     let mut bench = Bench::raknet();
@@ -152,7 +152,7 @@ fn forged_sources_get_no_more_than_their_ration() {
     assert_eq!(bench.drops(FrontDropReason::ChallengeRation), 1_000 - u64::from(CHALLENGES.network));
 }
 
-/// What a client makes the front send to a server that refuses it each time: datagrams and bytes.
+/// Returns the datagrams and bytes that a client makes the front send to a server that always refuses it.
 fn sent_to_refusing_server(
     bench: &mut Bench,
     from: SocketAddr,
@@ -183,7 +183,7 @@ fn a_client_that_is_refused_again_and_again_has_one_budget() {
     let begun = (at_once / 1_464) as u64;
     assert_eq!(bench.counters.snapshot().opened, begun, "no place without a budget");
     assert_eq!(bench.drops(FrontDropReason::HandshakeBudget), 1_000 - begun);
-    // Others have theirs, and what was taken comes back.
+    // Other clients have their own budget, and budgets are refilled.
     let other = client_address(2);
     let cookie = bench.cookie(other);
     let sent = bench.client(other, &request_2(cookie, 1_492));
@@ -205,7 +205,7 @@ fn a_client_that_a_server_of_the_game_protocol_refuses_has_one_budget() {
     assert_eq!(datagrams, Handshake::default().datagrams as usize);
 }
 
-/// The flow that makes room was one of the same client.
+/// The evicted flow belonged to the same client.
 #[test]
 fn a_client_whose_flow_makes_room_has_no_new_budget() {
     let mut bench = Bench::raknet();
@@ -222,7 +222,7 @@ fn a_client_whose_flow_makes_room_has_no_new_budget() {
     assert!(sent <= 2 * Handshake::default().bytes as usize, "{sent} bytes of two clients");
 }
 
-/// What a server that reads the PROXY protocol gets before a datagram of this client.
+/// Returns the PROXY header of this client.
 fn header(client: SocketAddr) -> Vec<u8> {
     let mut header = Vec::new();
     ProxyHeader { client, server: address(SERVER) }.write(&mut header);
@@ -341,7 +341,7 @@ fn a_server_that_has_been_silent_is_told_the_address_of_the_client_again() {
     bench.wait(Duration::from_secs(1));
     let announced = [&header(from)[..], connected].concat();
     assert_eq!(bench.client(from, connected), [(To::Server(id), announced)]);
-    // The MTU was agreed on without a header.
+    // The MTU was negotiated without a header.
     let longest = [&[0x84; 1][..], &[0; 1_471]].concat();
     assert_eq!(bench.client(from, &longest), [(To::Server(id), longest.clone())]);
     bench.server(id, connected);

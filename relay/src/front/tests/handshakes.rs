@@ -1,5 +1,5 @@
-//! The handshakes of both protocols at a front: cookies, their keys, and the published datagrams; and keys of servers as the library
-//! writes them, of whose bytes the front knows what the library does.
+//! The handshakes of both protocols at a front: cookies, their keys and the published datagrams. Also checks that the
+//! front understands server keys as the library writes them.
 
 use std::fmt::Debug;
 use std::sync::Mutex;
@@ -36,7 +36,7 @@ fn the_handshake_with_the_server_is_that_of_the_client() {
     let [(To::Server(id), request)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(read(request), Offline::Request1 { protocol: 11, mtu: 1_400 });
     assert_eq!(request.len(), 1_372);
-    // A server may want a cookie itself, and may propose more than was asked for.
+    // A server may require a cookie itself, and may propose a larger MTU than requested.
     let sent = bench.server(*id, &reply_1(ServerSecurity::Cookie(9), 1_431));
     let expected = Offline::Request2 {
         security: ClientSecurity::Cookie(9),
@@ -45,7 +45,7 @@ fn the_handshake_with_the_server_is_that_of_the_client() {
         guid: CLIENT,
     };
     assert_eq!(sent, [(To::Server(*id), bytes(&expected))]);
-    // Datagrams of a connection pass only now.
+    // Connection datagrams pass from now on.
     assert_eq!(bench.client(from, &[0x84, 0, 0, 0]), []);
     let sent = bench.server(*id, &reply_2(1_431));
     let expected = Offline::Reply2 { guid: SERVER_GUID, client: from, mtu: 1_400, answer: None };
@@ -60,10 +60,10 @@ fn whatever_is_lost_is_made_up_for_by_the_client_that_repeats_its_request() {
     let from = client_address(1);
     let cookie = bench.cookie(from);
     let first = bench.client(from, &request_2(cookie, 1_400));
-    // Request 1 of the front, or the reply to it, was lost.
+    // Request 1 of the front, or its reply, was lost.
     assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
     let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
-    // Request 2 of the front, or the reply to it, was lost.
+    // Request 2 of the front, or its reply, was lost.
     let second = bench.server(id, &reply_1(ServerSecurity::None, 1_400));
     assert_eq!(bench.client(from, &request_2(cookie, 1_400)), second);
     // Reply 2 was lost on its way to the client.
@@ -104,7 +104,7 @@ fn what_a_server_refuses_reaches_the_client_and_ends_the_flow() {
     }
 }
 
-/// The key of a server of this library: the MTU, the flags, and the suite.
+/// Returns the key of a server of this library: the MTU, the flags, and the suite.
 fn server_key(flags: u8) -> [u8; 64] {
     let mut key = [7; 64];
     key[2] = flags;
@@ -112,7 +112,7 @@ fn server_key(flags: u8) -> [u8; 64] {
     key
 }
 
-/// What follows on the reply 1 of a server with this key.
+/// Returns the front's output after reply 1 of a server with this key.
 pub(super) fn answer_to(key: &[u8; 64]) -> Vec<u8> {
     let mut bench = Bench::raknet();
     let from = client_address(1);
@@ -160,7 +160,7 @@ fn keys_that_the_library_wrote_are_understood() {
     }
 }
 
-/// A server with a key of its own, as a program makes it.
+/// A server with a key generated as programs do it.
 #[test]
 fn a_server_that_offers_security_by_default_lets_plain_clients_in() {
     let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
@@ -197,14 +197,14 @@ fn a_salt_leaves_nothing_and_the_answer_opens_a_flow() {
     assert_eq!(bench.client(client_address(2), &answer)[0].0, To::Client(client_address(2)));
     let sent = bench.client(from, &answer);
     let [(To::Server(id), salt)] = &sent[..] else { panic!("{sent:?}") };
-    // One with the bit that is END in a header.
+    // A word with the bit that means END in a header.
     let pepper = [0xA8, 0xB2, 0xC3, 0xD4];
     let expected = (word(salt) ^ word(&pepper)).to_be_bytes().to_vec();
     assert_eq!(bench.server(*id, &pepper), [(To::Server(*id), expected)]);
     let packet = [5, 0, 0, 7, b'h', b'i'];
     assert_eq!(bench.client(from, &packet), [(To::Server(*id), packet.to_vec())]);
     assert_eq!(bench.server(*id, &packet), [(To::Client(from), packet.to_vec())]);
-    // A repeated answer means nothing.
+    // A repeated answer is ignored.
     assert_eq!(bench.client(from, &answer), []);
 }
 
@@ -221,7 +221,7 @@ fn a_connection_that_is_over_makes_way_for_the_next_one() {
     let (To::Server(second), _) = sent[0] else { panic!("{sent:?}") };
     assert!(second != first);
     assert_eq!(bench.front.poll_closed(), Some(first));
-    // A server without a place says so at once.
+    // A server without a place refuses at once.
     assert_eq!(bench.server(second, &END), [(To::Client(from), END.to_vec())]);
     assert_eq!(bench.front.poll_closed(), Some(second));
 }
@@ -259,7 +259,7 @@ fn a_cookie_is_of_no_use_to_others_and_not_for_long() {
     assert_eq!(bench.drops(FrontDropReason::BadCookie), 2);
 }
 
-/// It may be one of the makes that know none, which an operator hears of once.
+/// The client may lack cookie support, which the log mentions once.
 #[test]
 fn a_request_without_its_cookie_is_counted_apart_and_logged_once() {
     let lines = Lines::default();
@@ -279,8 +279,8 @@ fn a_request_without_its_cookie_is_counted_apart_and_logged_once() {
     assert!(matches!(&lines[..], [line] if line.contains("does not return its cookie")), "{lines:?}");
 }
 
-/// The lines of a log. `ops::Lines` does the same in the relay, but the crate of fuzzing includes the front and its tests by path, without
-/// `ops` and its dependencies.
+/// The lines of a log. `ops::Lines` does the same in the relay, but the fuzzing crate includes the front and its tests
+/// by path, without `ops` and its dependencies.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
@@ -308,7 +308,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// A line, with its fields behind each other.
+/// A line with its fields appended.
 #[derive(Default)]
 struct Line(String);
 
