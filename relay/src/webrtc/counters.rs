@@ -1,4 +1,4 @@
-//! What happens at the port for data channels.
+//! Counters of the data channel port.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,27 +7,27 @@ use super::stun::Unanswered;
 counted! {
     /// Why a datagram for the data channels was dropped.
     pub enum WebRtcDropReason {
-        /// It is neither a connectivity check nor a DTLS record, or a damaged one.
+        /// It is neither a connectivity check nor a DTLS record, or it is damaged.
         Unreadable,
-        /// It is a check by somebody who does not know the fingerprint.
+        /// A check without the fingerprint of the relay.
         WrongPassword,
         /// The reply would be longer than the check, whose source may be forged.
         WouldAmplify,
-        /// Its site (a /24 of IPv4, a /48 of IPv6), or all together, had all challenges of this second.
+        /// The limit of challenges per second was reached, for its site (a /24 of IPv4, a /48 of IPv6) or in total.
         CheckRation,
         /// It answers a check that was not sent to its source, or too long ago.
         UnknownAnswer,
         /// Its source has no session, and it begins none.
         UnknownSource,
-        /// It would begin a session, but its source has not answered a check, and may be forged.
+        /// It would begin a session, but its source has not answered a check and may be forged.
         UnvalidatedSource,
-        /// Its network, or all together, had all new sessions of this second, or too many that are half open.
+        /// The limit of new sessions per second or of half-open ones was reached, for its network or in total.
         SessionRation,
-        /// Its session was half open for longest when another one needed its place.
+        /// Its session was the oldest half-open one when a new session needed its place.
         HalfOpenFull,
-        /// Its session has not taken what arrived before.
+        /// Its session has not processed earlier datagrams yet.
         SessionBusy,
-        /// Its client has not asked for a flow yet.
+        /// Its client has not requested a flow yet.
         BeforeRequest,
         /// It would begin a session while the relay shuts down.
         ShuttingDown,
@@ -46,7 +46,7 @@ impl From<Unanswered> for WebRtcDropReason {
     }
 }
 
-/// Counts of the data channels since the start.
+/// Counters of the data channels since the start.
 #[derive(Debug, Default)]
 pub struct WebRtcCounters {
     answers: AtomicU64,
@@ -59,7 +59,7 @@ pub struct WebRtcCounters {
 }
 
 impl WebRtcCounters {
-    /// The counts of this moment. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> WebRtcSnapshot {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -109,13 +109,13 @@ impl WebRtcCounters {
 pub struct WebRtcSnapshot {
     /// Connectivity checks that were answered.
     pub answers: u64,
-    /// Connectivity checks whose source was sent a check in turn, since it had not shown that it is there.
+    /// Connectivity checks whose source was challenged, because it was not validated.
     pub challenges: u64,
     /// Sessions that began with a client hello.
     pub begun: u64,
-    /// Sessions whose handshake of DTLS is over.
+    /// Sessions that completed the DTLS handshake.
     pub secured: u64,
-    /// Sessions whose client has asked for a flow.
+    /// Sessions whose client has requested a flow.
     pub connected: u64,
     /// Sessions that ended before that.
     pub failed: u64,
@@ -123,7 +123,7 @@ pub struct WebRtcSnapshot {
 }
 
 impl WebRtcSnapshot {
-    /// Datagrams that were dropped for `reason`.
+    /// Returns the datagrams dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: WebRtcDropReason) -> u64 {
         self.drops[reason as usize]

@@ -1,8 +1,9 @@
-//! Which datagrams of which sources reach a session, and which begin one. Nothing is kept of a source before it has answered a
-//! check of the relay, and of that not for long.
+//! Dispatches datagrams to sessions by their source, and decides which ones begin a session. No state is kept for a
+//! source before it has answered a check of the relay, and only briefly afterwards.
 //!
-//! A NAT may give a page another port. Its checks come from there then, and when it has answered one of the relay's there, what comes
-//! from there is offered to its session, too. The session follows once something of that is what its page encrypted.
+//! A NAT may assign another port to a page. Its checks then come from that port. Once the page has answered a check
+//! there, datagrams from that port are offered to its session, too. The session moves to the port once it decrypts one
+//! of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -14,50 +15,50 @@ use super::stun::{DatagramKind, Fingerprint, Password, RECEIVE_MAX, Stun, is_cli
 use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{FREE_SHARE, Places, Rates, Rations, site};
 
-/// Challenges a second. A browser may send a few checks before it has answered one.
+/// Challenges per second. A browser may send a few checks before it has answered one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 
-/// New sessions a second. Each takes memory, and the time of a signature.
+/// New sessions per second. Each costs memory, and the time of a signature.
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
-/// Sessions whose handshake is not over: all together, and of a site (a /24 of IPv4, a /48 of IPv6), which has at most a quarter
-/// of what is free, too.
+/// Half-open sessions: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
+/// free places.
 const HALF_OPEN: usize = 1_024;
 const HALF_OPEN_OF_SITE: usize = 128;
 
-/// What becomes of a datagram.
+/// The outcome of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DatagramEvent<S> {
-    /// It is answered with this, and nothing is kept.
+    /// Send this answer; no state is kept.
     Answer(Vec<u8>),
-    /// Its source is sent both, this check first, and is validated by the answer to it. Nothing is kept until then.
+    /// Send the check, then the answer. The response to the check validates the source; no state is kept until then.
     Challenge { check: Vec<u8>, answer: Vec<u8> },
-    /// Its source has shown that it receives what is sent to it.
+    /// The source has proved that it receives datagrams.
     Validated,
-    /// It is for these sessions of its source: the one whose handshake is over, and one that is half open.
+    /// Pass it to these sessions of its source: the established one, and a half-open one.
     Sessions([Option<S>; 2]),
-    /// It begins a session, which has to be told to [`Endpoint::open`].
+    /// Begin a session, and register it with [`Endpoint::open`].
     Begin,
-    /// It is dropped, and counted.
+    /// Dropped and counted.
     Dropped,
 }
 
-/// The outcome of a datagram, or the reason why it is dropped.
+/// The outcome of a datagram, or the reason for dropping it.
 type Handled<S> = Result<DatagramEvent<S>, WebRtcDropReason>;
 
-/// See the module. `S` is how a session is reached.
+/// The dispatcher of datagrams; see the module. `S` is a handle to a session.
 #[derive(Debug)]
 pub(crate) struct Endpoint<S> {
     password: Password,
     sessions: HashMap<SocketAddr, Entry<S>>,
-    /// Where the sessions are whose handshake is over.
+    /// The locations of established sessions.
     places: HashMap<IceSession, Place>,
-    /// The sessions whose pages have come to other ports.
+    /// Sessions whose pages have moved to these ports.
     others: HashMap<SocketAddr, IceSession>,
     validated: Validated,
-    /// The sessions whose handshake is not over, by number.
+    /// The half-open sessions by number.
     half_open: BTreeMap<u64, SocketAddr>,
-    /// How many of them each site has.
+    /// The number of half-open sessions by site.
     half_open_of: Places,
     checks: Rations,
     begins: Rations,
@@ -65,12 +66,12 @@ pub(crate) struct Endpoint<S> {
     counters: Arc<WebRtcCounters>,
 }
 
-/// The sessions of a source. A page that was loaded again may have the port of the one before.
+/// The sessions of a source. A reloaded page may reuse the port of its predecessor.
 #[derive(Debug)]
 struct Entry<S> {
-    /// The one whose handshake is over.
+    /// The established session.
     proved: Option<(S, Option<IceSession>)>,
-    /// The one whose handshake is not.
+    /// The half-open session.
     half_open: Option<HalfOpen<S>>,
 }
 
@@ -81,11 +82,11 @@ struct HalfOpen<S> {
     ice: Option<IceSession>,
 }
 
-/// Where a session is whose handshake is over.
+/// The location of an established session.
 #[derive(Debug)]
 struct Place {
     at: SocketAddr,
-    /// The port to which its page has come since.
+    /// The port to which its page has moved since.
     other: Option<SocketAddr>,
 }
 
@@ -96,7 +97,7 @@ impl<S> Default for Entry<S> {
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
-    /// `None` if the library for HMAC refuses the key, which none of its length does.
+    /// Returns `None` if the HMAC library rejects the key, which cannot happen with its length.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         key: &ChallengeKey,
@@ -118,7 +119,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         })
     }
 
-    /// What becomes of a datagram that is STUN or DTLS.
+    /// Handles a datagram that is STUN or DTLS.
     pub(crate) fn handle(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> DatagramEvent<S> {
         let event = match DatagramKind::of(datagram) {
             DatagramKind::Stun => self.stun(now, from, datagram),
@@ -131,7 +132,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         })
     }
 
-    /// The session of a source whose handshake is over, if it has one.
+    /// Returns the established session of a source.
     pub(crate) fn session(&self, of: SocketAddr) -> Option<&S> {
         self.sessions.get(&of)?.proved.as_ref().map(|(session, _)| session)
     }
@@ -150,7 +151,8 @@ impl<S: Clone + PartialEq> Endpoint<S> {
                     self.note_port(from, ice);
                     return Ok(DatagramEvent::Answer(answer));
                 }
-                // A page that waited for the answer until it is validated would wait for its next check, too.
+                // Answered immediately: a page whose answer waited for its validation would have to wait for its next
+                // check, too.
                 let check = check.challenge(&self.validated.transaction(now, from, ice))?;
                 self.counters.answered();
                 self.counters.challenged();
@@ -164,19 +166,19 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Whether the page of a check has answered lately, or its session shows that it is there. A page that was loaded again has
-    /// other user names.
+    /// Returns true if the page of a check has answered recently, or its session shows that it is alive. A reloaded
+    /// page has different user names.
     fn is_validated(&mut self, now: Instant, from: SocketAddr, ice: IceSession) -> bool {
         let proved = self.sessions.get(&from).and_then(|entry| entry.proved.as_ref());
         self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))
     }
 
-    /// The page of this session is here. If its session is at another port of this address, it may follow.
+    /// Records the location of a session's page. If its session is at another port of this address, it may follow.
     fn note_port(&mut self, from: SocketAddr, ice: IceSession) {
         if self.sessions.contains_key(&from) {
             return;
         }
-        // Limits and bans are those of the address.
+        // Limits and bans apply by address.
         let Some(place) = self.places.get_mut(&ice).filter(|place| place.at.ip() == from.ip()) else {
             return;
         };
@@ -190,12 +192,12 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// The session of a page that has come to this port.
+    /// Returns the session of a page that has moved to this port.
     fn session_elsewhere(&self, page: SocketAddr) -> Option<&S> {
         self.session(self.places.get(self.others.get(&page)?)?.at)
     }
 
-    /// A session has read what its page encrypted, from this other port. False if it stays where it is.
+    /// Moves a session to another port from which it has decrypted a datagram. Returns false if it stays where it is.
     pub(crate) fn follow(&mut self, from: SocketAddr, to: SocketAddr, session: &S) -> bool {
         self.try_follow(from, to, session).is_some()
     }
@@ -222,7 +224,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
         let is_hello = is_client_hello(datagram);
         match self.sessions.get(&from) {
-            // The hello of a page that has the port of an earlier one, or of a forger.
+            // The hello of a page that reuses the port of an earlier one, or of a forger.
             Some(Entry { half_open: None, .. }) if is_hello => {}
             Some(Entry { proved, half_open }) => {
                 let proved = proved.as_ref().map(|(session, _)| session.clone());
@@ -248,7 +250,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         Ok(DatagramEvent::Begin)
     }
 
-    /// A session has begun. Returns the one that makes room for it.
+    /// Registers a new session. Returns the one that makes room for it.
     pub(crate) fn open(&mut self, from: SocketAddr, session: S) -> Option<S> {
         let evicted = (self.half_open.len() >= HALF_OPEN).then(|| self.evict()).flatten();
         let number = self.next_number;
@@ -260,7 +262,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         evicted
     }
 
-    /// The handshake of a session is over. Returns the session that its client had before.
+    /// Marks the handshake of a session as complete. Returns the earlier session of its client.
     pub(crate) fn prove(&mut self, from: SocketAddr, session: &S) -> Option<S> {
         let entry = self.sessions.get_mut(&from)?;
         let proved = entry.half_open.take_if(|half_open| half_open.session == *session)?;
@@ -270,13 +272,13 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             self.forget_place(from, ice);
         }
         if let Some(ice) = proved.ice {
-            // A page with the user names of another one does not take its place.
+            // A page that copies the user names of another one does not take its place.
             self.places.entry(ice).or_insert(Place { at: from, other: None });
         }
         former.map(|(session, _)| session)
     }
 
-    /// A session has ended.
+    /// Removes an ended session.
     pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
         let Some(entry) = self.sessions.get_mut(&from) else { return };
         let proved = entry.proved.take_if(|(proved, _)| proved == session);
@@ -292,7 +294,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// The session that was here is gone.
+    /// Removes the location of an ended session.
     fn forget_place(&mut self, at: SocketAddr, ice: IceSession) {
         if self.places.get(&ice).is_some_and(|place| place.at == at) {
             let place = self.places.remove(&ice);
@@ -300,7 +302,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         }
     }
 
-    /// Takes out the session that has been half open for longest.
+    /// Removes the oldest half-open session.
     fn evict(&mut self) -> Option<S> {
         let (&number, &from) = self.half_open.first_key_value()?;
         let evicted = self.sessions.get_mut(&from)?.half_open.take()?.session;
@@ -339,12 +341,12 @@ mod tests {
         [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()
     }
 
-    /// A check of a page that knows the relay.
+    /// Returns a check of a page that knows the fingerprint.
     fn page_check(name: &str) -> Vec<u8> {
         check(&Password::new(&fingerprint(7)).unwrap(), &username(name), 16)
     }
 
-    /// Whether nothing is left of any source.
+    /// Returns true if no state is left for any source.
     fn keeps_nothing(endpoint: &Endpoint<u32>) -> bool {
         let Endpoint { sessions, places, others, validated, half_open, half_open_of, .. } = endpoint;
         sessions.is_empty()
@@ -355,7 +357,8 @@ mod tests {
             && half_open_of.taken() == 0
     }
 
-    /// The check that the source of this one is sent, which is answered beside it, both in at most twice its bytes.
+    /// Returns the challenge sent in response to a check, asserting that challenge and answer are at most twice as
+    /// long.
     fn challenge(
         endpoint: &mut Endpoint<u32>,
         now: Instant,
@@ -368,7 +371,7 @@ mod tests {
         Some(check)
     }
 
-    /// Does what a page does until its client hello: it checks, and answers the check of the relay.
+    /// Performs the steps of a page before its client hello: sends a check, and answers the relay's check.
     fn validate(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, name: &str) {
         let check = page_check(name);
         let challenge = challenge(endpoint, now, from, &check).expect("a challenge");
@@ -376,7 +379,7 @@ mod tests {
         assert!(matches!(endpoint.handle(now, from, &check), DatagramEvent::Answer(_)));
     }
 
-    /// A page of this source reaches the relay.
+    /// Connects a page from this source.
     fn connect(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, session: u32) {
         validate(endpoint, now, from, &session.to_string());
         assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
@@ -444,7 +447,7 @@ mod tests {
     fn a_page_whose_name_another_one_has_takes_nothing_from_that_and_keeps_its_own_session() {
         let (mut endpoint, _, now) = endpoint();
         let [first, second, port] = [1, 2, 3].map(|port| source(1, port));
-        // Two hashes that are the same look as two user names that are.
+        // Equal hashes appear as equal user names.
         for (from, session) in [(first, 7), (second, 8)] {
             validate(&mut endpoint, now, from, "7");
             assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
@@ -458,7 +461,8 @@ mod tests {
                 DatagramEvent::Sessions([Some(session), None])
             );
         }
-        // What the second one sends from another port is tried with the session of the first, which cannot decrypt it.
+        // Datagrams of the second page from another port are offered to the session of the first, which cannot decrypt
+        // them.
         validate(&mut endpoint, now, port, "7");
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Sessions([Some(7), None]));
         assert!(!endpoint.follow(second, port, &8));
@@ -529,10 +533,10 @@ mod tests {
         connect(&mut endpoint, now, from, 1);
         endpoint.prove(from, &1);
         let now = now + Duration::from_secs(60);
-        // A forger's begins nothing.
+        // The hello of a forger begins nothing.
         assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Dropped);
         assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
-        // The page's own checks are answered, and those of the page that is loaded after it are a question.
+        // Checks of the page are answered; those of a page loaded after it are challenged.
         assert!(matches!(endpoint.handle(now, from, &page_check("1")), DatagramEvent::Answer(_)));
         connect(&mut endpoint, now, from, 2);
         let both = DatagramEvent::Sessions([Some(1), Some(2)]);
@@ -563,7 +567,7 @@ mod tests {
         connect(&mut endpoint, now, home, 7);
         assert_eq!(endpoint.prove(home, &7), None);
 
-        // A check alone shows nothing, and one with other user names or from another address is one of another page.
+        // A check alone proves nothing. One with other user names or from another address belongs to another page.
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
         assert!(challenge(&mut endpoint, now, port, &page_check("7")).is_some());
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
@@ -585,7 +589,7 @@ mod tests {
         assert_eq!((endpoint.session(home), endpoint.session(port)), (None, Some(&7)));
         assert_eq!(endpoint.handle(now, home, &encrypted), DatagramEvent::Dropped);
 
-        // The latest port counts, and what another session has is not taken.
+        // The latest port counts, and the port of another session is not taken.
         for from in [home, third] {
             validate(&mut endpoint, now + Duration::from_secs(20), from, "7");
         }
@@ -598,7 +602,7 @@ mod tests {
         assert!(keeps_nothing(&endpoint));
     }
 
-    /// Sessions that clients with all these addresses begin, one a millisecond.
+    /// Begins sessions from all these addresses, one per millisecond.
     fn flood(
         endpoint: &mut Endpoint<u32>,
         from: impl Fn(u32) -> SocketAddr,
@@ -638,7 +642,7 @@ mod tests {
         assert_eq!(endpoint.half_open.len(), HALF_OPEN);
         assert_eq!(endpoint.sessions.len(), HALF_OPEN + 1);
         assert!(counters.snapshot().drops(WebRtcDropReason::HalfOpenFull) > 0);
-        // A session whose handshake is over is not evicted.
+        // An established session is not evicted.
         assert_eq!(endpoint.session(proved), Some(&u32::MAX));
     }
 

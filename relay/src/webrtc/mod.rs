@@ -1,10 +1,12 @@
-//! Data channels of WebRTC without signalling, without IO (`docs/webrtc.md`).
+//! WebRTC data channels without signalling and without IO (`docs/webrtc.md`).
 //!
-//! A page that knows the fingerprint of the relay's certificate, its address and its port knows all that a session
-//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks, keeps nothing of it before it has
-//! answered one of the relay's, and tells which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within
-//! that two data channels: one for control messages and one for datagrams. The certificate is one that no authority has signed. What a
-//! client asks for, and why it is closed, are messages of the control channel that are not those of every flow.
+//! A page that knows the relay's certificate fingerprint, address and port knows everything that a session description
+//! contains, and creates both descriptions itself. `Endpoint` answers its connectivity checks, keeps no state until the
+//! page has answered one of the relay's checks, and dispatches datagrams to each `Session`.
+//!
+//! A session is DTLS with SCTP inside, which carries two data channels: one for control messages and one for datagrams.
+//! The certificate is self-signed. The client's request and the reason for a close are messages on the control channel,
+//! in addition to the control messages that all flows share.
 
 mod counters;
 mod endpoint;
@@ -37,7 +39,7 @@ pub(crate) use self::stun::Password;
 pub(crate) use self::stun::tests::{check, page_answer, username};
 pub(crate) use self::validated::ChallengeKey;
 
-/// A certificate for ECDSA on P-256, and its private key.
+/// A certificate for ECDSA on P-256 with its private key.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificate {
     dtls: DtlsCertificate,
@@ -45,7 +47,7 @@ pub(crate) struct Certificate {
     pem: String,
 }
 
-/// What is wrong with a certificate.
+/// Why a certificate is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum CertificateError {
     #[error("it is not a PEM file with one private key (PKCS #8) and one certificate")]
@@ -55,7 +57,7 @@ pub(crate) enum CertificateError {
 }
 
 impl Certificate {
-    /// A new one.
+    /// Creates a new certificate.
     pub(crate) fn make() -> Result<Self, CertificateError> {
         let failed = |error: rcgen::Error| CertificateError::Make(error.to_string());
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -67,7 +69,7 @@ impl Certificate {
         Ok(Self::new(certificate.der(), key.serialize_der(), pem))
     }
 
-    /// It as a text that can be read again.
+    /// Returns the certificate and key as PEM, from which they can be read back.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
@@ -93,27 +95,27 @@ impl FromStr for Certificate {
     }
 }
 
-/// The longest first message of a client, in bytes. A token has a few hundred.
+/// The maximum length of a client's first message in bytes. A token takes a few hundred.
 const LONGEST: usize = 8 * 1024;
 
-/// What a client asks for in its first message, `{"type":"open","target":"game"}`.
+/// The request in a client's first message, `{"type":"open","target":"game"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct OpenRequest {
     #[serde(rename = "type")]
     kind: String,
     /// The name of the target.
     pub(crate) target: Option<String>,
-    /// A signed token, if the relay demands one.
+    /// A signed token, if the relay requires one.
     pub(crate) token: Option<SecretText>,
     /// The secret of an earlier flow.
     pub(crate) resume: Option<SecretText>,
-    /// If it is there, the flow opens with the first datagram.
+    /// If present, the flow opens with the first datagram.
     pub(crate) defer: Option<String>,
-    /// What happens if the game server is unreachable.
+    /// The action if the game server is unreachable.
     pub(crate) unreachable: Option<String>,
 }
 
-/// A text that is not shown.
+/// A text that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SecretText(pub(crate) String);
@@ -130,7 +132,7 @@ impl std::fmt::Debug for SecretText {
 pub(crate) struct NoRequest;
 
 impl OpenRequest {
-    /// Reads the first message. Members that are not known are ignored.
+    /// Parses the first message. Unknown members are ignored.
     pub(crate) fn read(message: &[u8]) -> Result<Self, NoRequest> {
         if message.len() > LONGEST {
             return Err(NoRequest);
@@ -140,7 +142,7 @@ impl OpenRequest {
     }
 }
 
-/// The last message to a client, with the code and the text that a WebSocket would be closed with.
+/// Formats the last message to a client, with the close code and text of a WebSocket.
 pub(crate) fn close_message(code: u16, reason: &str) -> String {
     json!({ "type": "close", "code": code, "reason": reason }).to_string()
 }

@@ -1,4 +1,4 @@
-//! The session of one client without IO: DTLS, within it SCTP, and within that two data channels.
+//! The session of one client without IO: DTLS with SCTP inside, which carries two data channels.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,58 +18,61 @@ use sctp_proto::{
 use super::Certificate;
 use super::stun::RECEIVE_MAX;
 
-/// The data channel for control messages, which is reliable and in order. Both sides know its number; no message opens it.
+/// The data channel for control messages, reliable and ordered. Both sides know its number, so that no message opens
+/// it.
 pub(super) const CONTROL: u16 = 0;
 
-/// The data channel for datagrams, which are neither sent again nor put in order.
+/// The data channel for datagrams, unreliable and unordered.
 pub(super) const DATAGRAMS: u16 = 1;
 
-/// The longest message of a client. One that is longer than the relay's limit for datagrams ends the flow with a reason; one
-/// that is longer than this is not delivered.
+/// The longest message that is accepted from a client. A message above the relay's datagram limit ends the flow with a
+/// reason; one above this limit is not delivered.
 const MESSAGE_MAX: u32 = 16 * 1024;
 
-/// What a client can make the relay keep of messages that are not complete.
+/// Bytes of incomplete messages that a client can make the relay buffer.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
-/// The most payload of an SCTP packet, so that it fits a path of 1,200 bytes with what DTLS adds.
+/// The maximum payload of an SCTP packet, so that it fits a path of 1,200 bytes with the overhead of DTLS.
 const SCTP_PAYLOAD: u32 = 1_120;
 
-/// How much may wait in SCTP to be sent. What waits in front of it can still be dropped for its age.
+/// Bytes that may wait in SCTP to be sent. Data that waits in front of SCTP can still be dropped for its age.
 const SEND_BUFFER: usize = 16 * 1024;
 
-/// How much more may be on its way, as far as congestion control lets it: SCTP keeps it until it is acknowledged.
+/// Additional bytes that may be in flight, as far as congestion control permits. SCTP keeps them until they are
+/// acknowledged.
 const UNACKNOWLEDGED_MAX: usize = 256 * 1024;
 
-/// How much of control messages may be on its way. They are few and short, and SCTP keeps each until it is acknowledged.
+/// Bytes of control messages that may be in flight. They are few and short, and SCTP keeps each until it is
+/// acknowledged.
 const CONTROL_MAX: usize = 4 * 1024;
 
-/// The header of an SCTP packet, and those of its chunks: of all, and of one that has data.
+/// The lengths of SCTP headers: of a packet, of any chunk, and of a data chunk.
 const SCTP_HEADER: usize = 12;
 const CHUNK_HEADER: usize = 4;
 const DATA_HEADER: usize = 16;
 
-/// The type of a chunk that has data.
+/// The type of a data chunk.
 const CHUNK_DATA: u8 = 0;
 
-/// How many datagrams a client may send ahead of its handshake.
+/// The number of datagrams that a client may send ahead of its handshake.
 const EARLY_DATAGRAMS: usize = 16;
 
-/// How long a handshake may take, from the first datagram of a client until its channels are open.
+/// The time limit of a handshake, from the first datagram of a client until its channels are open.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may acknowledge nothing while something waits for that. SCTP itself would send it again for ever, as long as
-/// something else arrives from the client.
+/// How long a client may leave data unacknowledged. SCTP itself would retransmit forever as long as anything else
+/// arrives from the client.
 pub(crate) const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// SCTP's own timeouts are those of a host that cannot be reached; players notice a second.
+/// SCTP's default timeouts suit unreachable hosts; players notice a second.
 const RTO_INITIAL: u64 = 500;
 const RTO_MIN: u64 = 200;
 const RTO_MAX: u64 = 5_000;
 
-/// SCTP inside DTLS knows no addresses, but the crate wants one.
+/// SCTP inside DTLS has no addresses, but the crate requires one.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
 
-/// What all sessions of a relay have in common.
+/// Settings shared by all sessions of a relay.
 #[derive(Clone)]
 pub(crate) struct SessionSettings {
     dtls: Arc<DtlsConfig>,
@@ -85,11 +88,13 @@ impl fmt::Debug for SessionSettings {
 }
 
 impl SessionSettings {
+    /// Creates the settings.
+    ///
     /// # Errors
-    /// If the library for DTLS lacks what it needs.
+    /// If the DTLS library lacks a required feature.
     pub(crate) fn new(certificate: &Certificate) -> Result<Self, dimpl::Error> {
         let dtls = DtlsConfig::builder()
-            // A certificate that a browser made for this one session shows nothing.
+            // A certificate that a browser generated for this session proves nothing.
             .require_client_certificate(false)
             // A session begins only for a validated source.
             .use_server_cookie(false)
@@ -120,35 +125,36 @@ fn transport() -> TransportConfig {
         .with_rto_max_ms(RTO_MAX)
 }
 
-/// What happened in a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionEvent {
-    /// The handshake of DTLS is over: nothing else can read what follows.
+    /// The DTLS handshake is complete: the following data is confidential.
     Secured,
-    /// Both channels can be used.
+    /// Both channels are open.
     Connected,
-    /// A connectivity check outside of the session has shown that the client is there.
+    /// A connectivity check outside of the session has shown that the client is alive.
     Checked,
     /// A control message.
     Control(Bytes),
-    /// A message of the channel for datagrams.
+    /// A message of the datagram channel.
     Datagram(Bytes),
-    /// A text where there should be a datagram.
+    /// A text on the datagram channel.
     Text,
-    /// The client did what the protocol does not allow. The session has ended.
+    /// The client violated the protocol. The session has ended.
     Violation,
     /// The client has closed. The session has ended.
     Closed,
-    /// The client has acknowledged nothing for [`ACKNOWLEDGEMENT_TIMEOUT`]. The session goes on until somebody ends it.
+    /// The client has acknowledged nothing for [`ACKNOWLEDGEMENT_TIMEOUT`]. The session continues until its owner ends
+    /// it.
     Unacknowledged,
-    /// The session cannot go on: its handshake failed, or it timed out.
+    /// The session cannot continue: its handshake failed, or it timed out.
     Failed,
 }
 
-/// See the module.
+/// The session of one client; see the module.
 pub(crate) struct Session {
     dtls: Dtls,
-    /// When DTLS wants to be called.
+    /// The next DTLS timeout.
     dtls_timeout: Option<Instant>,
     endpoint: Endpoint,
     association: Option<(AssociationHandle, Association)>,
@@ -156,11 +162,11 @@ pub(crate) struct Session {
     is_connected: bool,
     is_shutting_down: bool,
     is_ended: bool,
-    /// Whether something that the client has encrypted came since it was asked.
+    /// True if encrypted data of the client arrived since the last query.
     has_heard: bool,
     /// Bytes of datagrams that SCTP has not sent.
     unsent: usize,
-    /// Since when the client has acknowledged nothing of what waits for that.
+    /// Since when the client has acknowledged none of the outstanding data.
     unacknowledged_since: Option<Instant>,
     events: VecDeque<SessionEvent>,
     transmits: VecDeque<Bytes>,
@@ -174,7 +180,8 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// The session of a client that has sent its first client hello, which is the first datagram to handle.
+    /// Creates the session of a client from which a first client hello arrived, which must be the first datagram to
+    /// handle.
     pub(crate) fn new(settings: &SessionSettings, now: Instant) -> Self {
         let dtls = Dtls::new_auto(Arc::clone(&settings.dtls), settings.certificate.clone(), now);
         let endpoint = Endpoint::new(Arc::clone(&settings.endpoint), Some(Arc::clone(&settings.server)));
@@ -199,7 +206,7 @@ impl Session {
         }
     }
 
-    /// A datagram of the client. One that is too long, or that is not what it seems to be, changes nothing.
+    /// Handles a datagram of the client. Datagrams that are too long or not authentic change nothing.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
         if self.is_ended || datagram.len() > RECEIVE_MAX {
             return;
@@ -216,12 +223,13 @@ impl Session {
         self.check_acknowledgement(now);
     }
 
-    /// Whether something that the client has encrypted has come since the last call: nothing that was forged or came before.
+    /// Returns true if data encrypted by the client has arrived since the last call, excluding forged and replayed
+    /// datagrams.
     pub(crate) const fn take_heard(&mut self) -> bool {
         mem::replace(&mut self.has_heard, false)
     }
 
-    /// To be called at [`Session::poll_timeout`]; at any other time it does nothing.
+    /// Handles timeouts; to be called at [`Session::poll_timeout`]. At any other time it does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.is_ended {
             return;
@@ -235,12 +243,12 @@ impl Session {
         self.flush(now);
     }
 
-    /// How many bytes SCTP keeps until they are acknowledged.
+    /// Returns the number of bytes that SCTP keeps until they are acknowledged.
     fn unacknowledged(&mut self) -> usize {
         [CONTROL, DATAGRAMS].into_iter().filter_map(|channel| self.buffered(channel)).sum()
     }
 
-    /// Tells when the client has acknowledged nothing for too long.
+    /// Emits an event if the client has acknowledged nothing for too long.
     fn check_acknowledgement(&mut self, now: Instant) {
         if self.unacknowledged() == 0 {
             self.unacknowledged_since = None;
@@ -253,7 +261,7 @@ impl Session {
         }
     }
 
-    /// When [`Session::handle_timeout`] is due.
+    /// Returns when [`Session::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let association = self.association.as_ref().and_then(|(_, association)| association.poll_timeout());
         let acknowledgement = self.unacknowledged_since.map(|since| since + ACKNOWLEDGEMENT_TIMEOUT);
@@ -264,34 +272,36 @@ impl Session {
             .filter(|_| !self.is_ended)
     }
 
-    /// The next datagram for the client.
+    /// Returns the next datagram for the client.
     pub(crate) fn poll_transmit(&mut self) -> Option<Bytes> {
         self.transmits.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub(crate) fn poll_event(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
-    /// Whether a message can be sent without waiting for long in SCTP. Of a client that acknowledges no control messages no
-    /// more is kept than a few of them.
+    /// Returns true if a message can be sent without a long wait in SCTP. For a client that acknowledges no control
+    /// messages, only a few of them are kept.
     pub(crate) fn has_room(&mut self) -> bool {
         let (Some(control), Some(kept)) = (self.buffered(CONTROL), self.buffered(DATAGRAMS)) else {
             return false;
         };
-        // SCTP may have given up parts that were never sent.
+        // SCTP may have abandoned fragments that were never sent.
         self.unsent = self.unsent.min(kept);
         control < CONTROL_MAX && self.unsent < SEND_BUFFER && kept < UNACKNOWLEDGED_MAX
     }
 
-    /// How many bytes of a channel SCTP keeps until they are acknowledged. None if nothing can be sent on it.
+    /// Returns the number of bytes of a channel that SCTP keeps until they are acknowledged, or `None` if the channel
+    /// cannot send.
     fn buffered(&mut self, channel: u16) -> Option<usize> {
         let (_, association) = self.association.as_mut().filter(|_| self.is_connected)?;
         association.stream(channel).and_then(|stream| stream.buffered_amount()).ok()
     }
 
-    /// Adds a datagram for the client, which the next [`Session::flush`] sends; false if SCTP does not take it.
+    /// Queues a datagram for the client, which the next [`Session::flush`] sends. Returns false if SCTP does not accept
+    /// it.
     #[must_use]
     pub(crate) fn send_datagram(&mut self, datagram: &[u8]) -> bool {
         // SCTP has no empty messages (RFC 8831 section 6.6).
@@ -305,9 +315,9 @@ impl Session {
         is_taken
     }
 
-    /// Adds a control message for the client, which the next [`Session::flush`] sends.
+    /// Queues a control message for the client, which the next [`Session::flush`] sends.
     pub(crate) fn send_control(&mut self, text: &str) {
-        // A channel that the client has closed takes nothing. The session ends with it.
+        // A channel that the client has closed accepts nothing. The session ends with it.
         let _ = self.send(CONTROL, text.as_bytes(), Contents::String);
     }
 
@@ -318,7 +328,7 @@ impl Session {
         association.stream(channel).and_then(|mut stream| stream.write_with_ppi(contents, kind)).is_ok()
     }
 
-    /// Ends the session when the client has acknowledged the control messages. Until then it has to be driven.
+    /// Ends the session once the client has acknowledged the control messages. Until then it has to be driven.
     pub(crate) fn shut_down(&mut self, now: Instant) {
         self.is_shutting_down = true;
         self.flush(now);
@@ -333,19 +343,19 @@ impl Session {
         self.is_ended
     }
 
-    /// Turns what was added into datagrams.
+    /// Turns queued messages into datagrams.
     pub(crate) fn flush(&mut self, now: Instant) {
         self.take_all(now);
         self.check_acknowledgement(now);
     }
 
-    /// Takes what both protocols have for others.
+    /// Processes the output of both protocols.
     fn take_all(&mut self, now: Instant) {
-        // Each round takes what the one before caused; what a datagram can cause is bounded by its length.
+        // Each round processes the consequences of the one before; they are bounded by the length of a datagram.
         while !self.is_ended && (self.flush_dtls(now) | self.flush_sctp(now)) {}
     }
 
-    /// Takes what DTLS has for others; true if there was something.
+    /// Processes the output of DTLS; returns true if there was any.
     fn flush_dtls(&mut self, now: Instant) -> bool {
         let mut buffer = [0; RECEIVE_MAX];
         let mut is_changed = false;
@@ -366,7 +376,7 @@ impl Session {
                     self.dtls_timeout = Some(at);
                     return is_changed;
                 }
-                // Nothing of a datagram that fits the buffer is longer than it.
+                // A datagram that fits the buffer produces no longer output.
                 Output::BufferTooSmall { .. } => {
                     self.fail(now);
                     return true;
@@ -393,7 +403,7 @@ impl Session {
         }
     }
 
-    /// Takes what SCTP has for others; true if there was something.
+    /// Processes the output of SCTP; returns true if there was any.
     fn flush_sctp(&mut self, now: Instant) -> bool {
         let mut is_changed = false;
         while let Some(transmit) = self.endpoint.poll_transmit() {
@@ -424,7 +434,7 @@ impl Session {
         is_changed
     }
 
-    /// Whether the client has acknowledged all control messages, or cannot be told any.
+    /// Returns true if the client has acknowledged all control messages, or cannot receive any.
     fn has_told_all(&mut self) -> bool {
         if self.association.is_none() || !self.is_connected {
             return true;
@@ -484,7 +494,7 @@ impl Session {
         self.events.push_back(SessionEvent::Connected);
     }
 
-    /// Takes all messages that a channel has.
+    /// Reads all messages of a channel.
     fn read(&mut self, now: Instant, channel: u16) {
         loop {
             let Some((_, association)) = &mut self.association else { return };
@@ -512,7 +522,7 @@ impl Session {
         self.end(now, Some(SessionEvent::Failed));
     }
 
-    /// Ends the session, and tells the client so if it can be told.
+    /// Ends the session, and notifies the client if possible.
     fn end(&mut self, now: Instant, event: Option<SessionEvent>) {
         if mem::replace(&mut self.is_ended, true) {
             return;
@@ -525,7 +535,7 @@ impl Session {
     }
 }
 
-/// How many bytes of datagrams an SCTP packet has (RFC 9260 section 3).
+/// Returns the bytes of datagrams in an SCTP packet (RFC 9260 section 3).
 fn datagram_bytes(packet: &[u8]) -> usize {
     let mut rest = packet.get(SCTP_HEADER..).unwrap_or_default();
     let mut bytes = 0;

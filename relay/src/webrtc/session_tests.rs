@@ -1,4 +1,4 @@
-//! Sessions with clients that are made of the same libraries, over a network in memory.
+//! Sessions with clients built from the same libraries, over an in-memory network.
 
 use super::super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::super::endpoint::{DatagramEvent as Arrival, Endpoint as Sources};
@@ -11,7 +11,7 @@ struct Network {
     server: Session,
     client: Session,
     now: Instant,
-    /// Which datagrams are lost: one of so many, counted over both directions.
+    /// Loses every n-th datagram, counted over both directions.
     loss: Option<usize>,
     sent: usize,
     to_client: usize,
@@ -27,7 +27,7 @@ pub(crate) enum Version {
     Either,
 }
 
-/// A client that has not begun.
+/// Creates a client that has not begun.
 pub(crate) fn client(version: Version, now: Instant) -> Session {
     let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
     let SessionSettings { dtls, certificate, endpoint, .. } = settings;
@@ -38,7 +38,7 @@ pub(crate) fn client(version: Version, now: Instant) -> Session {
     };
     dtls.set_active(true);
     let mut session = Session::with(dtls, Endpoint::new(endpoint, None), now);
-    // A browser has no such small limits.
+    // Browsers have no such small limits.
     let transport = TransportConfig::default().with_rto_initial_ms(RTO_INITIAL).with_rto_min_ms(RTO_MIN);
     let mut config = sctp_proto::ClientConfig::default();
     config.transport = Arc::new(transport);
@@ -68,7 +68,7 @@ impl Network {
         self.loss.is_some_and(|loss| self.sent.is_multiple_of(loss))
     }
 
-    /// Passes on what both have sent; true if there was something.
+    /// Delivers pending datagrams in both directions; returns true if there were any.
     fn pass(&mut self) -> bool {
         let before = self.sent;
         while let Some(datagram) = self.client.poll_transmit() {
@@ -98,7 +98,7 @@ impl Network {
         self.server.handle_timeout(self.now);
     }
 
-    /// Runs until `done`, or until `limit` has passed; true if it is done.
+    /// Runs until `done`, or until `limit` has passed; returns true if done.
     fn run(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + limit;
         self.client.handle_timeout(self.now);
@@ -146,7 +146,7 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
             |text: &'static str| SessionEvent::Control(text.into()),
             |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()),
         );
-        // Nothing is said about the order between the channels.
+        // The order between the channels is unspecified.
         for (heard, events) in [
             (&network.from_client, [control("open"), datagram(b"hello".to_vec())]),
             (&network.from_server, [control("flow"), datagram(vec![7; 1_472])]),
@@ -156,7 +156,7 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
     }
 }
 
-/// A session begins for validated sources alone, so a hello costs a signature at once and no second round trip.
+/// A session begins only for a validated source, so a hello costs a signature at once and no second round trip.
 #[test]
 fn a_client_that_says_no_more_after_its_hello_is_forgotten_in_time() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
@@ -257,7 +257,7 @@ fn a_flood_of_messages_is_taken_in_pieces_that_are_no_larger_than_what_arrived()
         network.client.flush(network.now);
         while let Some(datagram) = network.client.poll_transmit() {
             network.server.handle_datagram(network.now, &datagram);
-            // An SCTP chunk has 16 bytes of header.
+            // An SCTP chunk has a header of 16 bytes.
             assert!(network.server.events.len() <= datagram.len() / 16, "{}", network.server.events.len());
             received += std::iter::from_fn(|| network.server.poll_event()).count();
         }
@@ -318,7 +318,7 @@ fn as_much_is_on_its_way_as_congestion_control_allows() {
         network.run(Duration::from_millis(50), |_| false);
     }
     assert!(most > 4 * SEND_BUFFER, "{most} bytes");
-    // Headers of DTLS and SCTP are no tenth of what they are before.
+    // The headers of DTLS and SCTP add less than a tenth.
     assert!(most < UNACKNOWLEDGED_MAX + UNACKNOWLEDGED_MAX / 10, "{most} bytes");
 }
 
@@ -335,7 +335,7 @@ fn an_empty_datagram_arrives_empty_and_one_that_is_too_long_is_not_taken() {
 #[test]
 fn the_last_control_message_arrives_before_the_end() {
     let mut network = Network::connect(Version::Either, None);
-    // Only now, because a handshake may keep step with it.
+    // Only now: a handshake might lose the same datagram every time.
     network.loss = Some(3);
     network.server.send_control("close");
     network.server.shut_down(network.now);
@@ -378,7 +378,7 @@ fn damaged_and_repeated_datagrams_change_nothing() {
         }
         network.pass();
         network.advance();
-        // Nothing is taken before the channels are open.
+        // Nothing is accepted before the channels are open.
         let _ = network.client.send_datagram(b"datagram");
         network.client.flush(network.now);
     }
@@ -407,7 +407,7 @@ fn noise_before_the_handshake_never_panics() {
     }
 }
 
-/// Runs the server alone until an event or for so long; what it sends is lost.
+/// Runs only the server until an event or the limit; its datagrams are lost.
 fn unheard(network: &mut Network, limit: Duration) -> Option<SessionEvent> {
     let end = network.now + limit;
     while network.now < end {
@@ -448,7 +448,7 @@ fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
     for _ in 0..5 {
         network.server.send_control("flow");
         network.server.flush(network.now);
-        // So long that what SCTP sends again next, after 5 s at most, comes in time.
+        // Short enough that the next retransmission, after 5 s at most, is in time.
         assert_eq!(unheard(&mut network, ACKNOWLEDGEMENT_TIMEOUT - Duration::from_secs(8)), None);
         network.settle();
         network.run(Duration::from_secs(10), |_| false);

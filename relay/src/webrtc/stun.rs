@@ -1,6 +1,8 @@
-//! The connectivity checks of ICE (RFC 8445): answers to those of pages, and the relay's own, which show that a page is where
-//! its check came from. Nothing is kept for either. Their password is the fingerprint of the relay's certificate, and the first
-//! bytes of a datagram tell them from other protocols on the same port (RFC 7983, RFC 9443).
+//! The connectivity checks of ICE (RFC 8445): answers to those of pages, and the relay's own, which validate the
+//! address of a page. No state is kept for either.
+//!
+//! The password is the fingerprint of the relay's certificate. The first bytes of a datagram distinguish checks from
+//! other protocols on the same port (RFC 7983, RFC 9443).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,14 +13,14 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// How the user name of the relay in ICE begins. The page's own password follows, with which the relay can check the page. A page
-/// writes both user names of the session itself, so it can say this without signalling.
+/// The prefix of the relay's ICE user name. The page's own password follows, with which the relay can check the page. A
+/// page writes both user names of the session itself, so that this needs no signalling.
 pub(crate) const USERNAME: &str = "rakwire/";
 
-/// How long passwords in ICE are at least (RFC 8445 section 5.3).
+/// The minimum length of ICE passwords (RFC 8445 section 5.3).
 const PASSWORD_MIN: usize = 22;
 
-/// The longest check that is looked at. Browsers send about 100 bytes.
+/// The longest check that is parsed. Browsers send about 100 bytes.
 const LONGEST: usize = 512;
 
 const HEADER: usize = 20;
@@ -36,49 +38,49 @@ const INTEGRITY: usize = 20;
 /// The magic cookie of every message (RFC 8489 section 5).
 const COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
 
-/// The priority of a host candidate (RFC 8445 section 5.1.2). There is no other one at the relay.
+/// The priority of a host candidate (RFC 8445 section 5.1.2), the only candidate of the relay.
 const PRIORITY: u32 = 2_130_706_431;
 
-/// RFC 8489 section 14.7.
+/// See RFC 8489 section 14.7.
 const FINGERPRINT_MASK: u32 = 0x5354_554e;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
-/// The password of the relay in ICE, which is the fingerprint of its certificate in lower case without colons.
+/// The relay's ICE password: the fingerprint of its certificate, in lower case without colons.
 ///
-/// A page needs the fingerprint to connect, and may connect with it. So there is no second secret to pass on to a page, and a check
-/// made without it is not answered.
+/// A page needs the fingerprint to connect, and is allowed to connect if it has it. A second secret is therefore
+/// unnecessary, and a check without the fingerprint is not answered.
 #[derive(Debug)]
 pub(crate) struct Password(Hmac<Sha1>);
 
-/// The id of a transaction.
+/// A transaction id.
 pub(super) type Transaction = [u8; 12];
 
 /// A connectivity check of a page that has the relay's password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Check<'r> {
-    /// How long the check is. Its source may be forged, so no reply is longer.
+    /// The length of the check. Its source may be forged, so that no reply is longer.
     len: usize,
-    /// The cookie and the id of the transaction.
+    /// The cookie and the transaction id.
     transaction: &'r [u8],
-    /// Both user names, which are those of one session alone.
+    /// Both user names, which are unique to one session.
     pub(super) username: &'r [u8],
 }
 
-/// What a STUN message is for the relay.
+/// A parsed STUN message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stun<'r> {
     Check(Check<'r>),
-    /// An answer to a check with this transaction. One that says that the check was wrong came from its receiver, too.
+    /// An answer to a check with this transaction. An error response proves receipt of the check as well.
     Answer(&'r Transaction),
 }
 
 /// Why a check is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// It is no binding request, or one without what ICE demands of it.
+    /// It is not a binding request, or lacks an attribute required by ICE.
     Unreadable,
-    /// It was made with another password.
+    /// It was created with another password.
     WrongPassword,
     /// The answer would be longer than the request, whose source may be forged.
     WouldAmplify,
@@ -90,7 +92,7 @@ impl Password {
         Hmac::new_from_slice(password.as_bytes()).ok().map(Self)
     }
 
-    /// Reads a message. The password of an answer is not looked at, since its transaction is harder to guess.
+    /// Parses a message. The integrity of an answer is not checked, because its transaction is harder to guess.
     pub(super) fn read<'r>(&self, message: &'r [u8]) -> Result<Stun<'r>, Unanswered> {
         let unreadable = Unanswered::Unreadable;
         let len = read_u16(message, 2).map(usize::from);
@@ -111,7 +113,7 @@ impl Password {
         let Attributes { username, integrity, fingerprint } = attributes(request).ok_or(unreadable)?;
         let (at, sum) = fingerprint.ok_or(unreadable)?;
         let username = username.filter(|username| names(username).is_some()).ok_or(unreadable)?;
-        // Before the integrity, which takes more time.
+        // Before the integrity check, which takes longer.
         if CRC.checksum(&request[..at]) ^ FINGERPRINT_MASK != sum {
             return Err(unreadable);
         }
@@ -120,7 +122,7 @@ impl Password {
         Ok(Check { len: request.len(), transaction: &request[4..HEADER], username })
     }
 
-    /// The answer to a check of `from`, which says where its sender seems to be.
+    /// Builds the answer to a check of `from`, which contains the apparent address of its sender.
     pub(super) fn answer(&self, check: &Check<'_>, from: SocketAddr) -> Result<Vec<u8>, Unanswered> {
         let mut message = header(BINDING_RESPONSE, check.transaction);
         push_attribute(&mut message, ATTRIBUTE_ADDRESS, &xor_address(check.transaction, from));
@@ -129,7 +131,7 @@ impl Password {
 }
 
 impl Check<'_> {
-    /// A check of the page that sent this one, with a transaction that nothing but the page's answer can tell.
+    /// Builds a check of the page that sent this one, with a transaction that only the page can know.
     pub(super) fn challenge(&self, transaction: &Transaction) -> Result<Vec<u8>, Unanswered> {
         let (own, password) = names(self.username).ok_or(Unanswered::Unreadable)?;
         let key = Hmac::new_from_slice(password).map_err(|_| Unanswered::Unreadable)?;
@@ -146,7 +148,7 @@ impl Check<'_> {
     }
 }
 
-/// The user name of a page, and the password that it has written into that of the relay.
+/// Splits the user names: that of the page, and the page's password inside that of the relay.
 fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = username.strip_prefix(USERNAME.as_bytes())?;
     let colon = rest.iter().position(|byte| *byte == b':')?;
@@ -154,7 +156,7 @@ fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
     (password.len() >= PASSWORD_MIN && !own.is_empty()).then_some((own, password))
 }
 
-/// The beginning of a message with the cookie and the id of its transaction.
+/// Builds the header of a message, with the cookie and its transaction id.
 fn header(kind: u16, transaction: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(128);
     message.extend(kind.to_be_bytes());
@@ -163,7 +165,7 @@ fn header(kind: u16, transaction: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Adds the integrity and the fingerprint, with which a message ends.
+/// Appends the integrity and the fingerprint, with which a message ends.
 fn seal(mut message: Vec<u8>, key: &Hmac<Sha1>) -> Vec<u8> {
     let sum = mac(key, &message).finalize().into_bytes();
     push_attribute(&mut message, ATTRIBUTE_INTEGRITY, &sum);
@@ -173,7 +175,7 @@ fn seal(mut message: Vec<u8>, key: &Hmac<Sha1>) -> Vec<u8> {
     message
 }
 
-/// The integrity of a message that ends before the attribute for it, whose length counts in the header.
+/// Computes the integrity of a message that ends before that attribute. The header's length includes the attribute.
 fn mac(key: &Hmac<Sha1>, message: &[u8]) -> Hmac<Sha1> {
     let len = (message.len() - HEADER + 4 + INTEGRITY) as u16;
     let mut mac = key.clone();
@@ -183,7 +185,7 @@ fn mac(key: &Hmac<Sha1>, message: &[u8]) -> Hmac<Sha1> {
     mac
 }
 
-/// What counts of the attributes of a request. Positions are those of the attributes.
+/// The relevant attributes of a request, with their positions.
 #[derive(Debug, Default)]
 struct Attributes<'r> {
     username: Option<&'r [u8]>,
@@ -191,7 +193,7 @@ struct Attributes<'r> {
     fingerprint: Option<(usize, u32)>,
 }
 
-/// `None` if they do not end where the message does, or if the fingerprint is not the last one.
+/// Returns `None` if the attributes do not end with the message, or if the fingerprint is not the last one.
 fn attributes(request: &[u8]) -> Option<Attributes<'_>> {
     let mut found = Attributes::default();
     let mut at = HEADER;
@@ -201,7 +203,7 @@ fn attributes(request: &[u8]) -> Option<Attributes<'_>> {
         let value = request.get(at + 4..at + 4 + len)?;
         let next = at + 4 + len.next_multiple_of(4);
         match kind {
-            // Nothing behind the integrity is protected by it.
+            // Attributes after the integrity are not protected by it.
             ATTRIBUTE_USERNAME if found.integrity.is_none() => {
                 found.username = found.username.or(Some(value))
             }
@@ -219,7 +221,7 @@ fn attributes(request: &[u8]) -> Option<Attributes<'_>> {
     (at == request.len()).then_some(found)
 }
 
-/// The address, XORed with the cookie and the transaction, as RFC 8489 section 14.2 has it.
+/// Encodes the address, XORed with the cookie and the transaction (RFC 8489 section 14.2).
 fn xor_address(transaction: &[u8], address: SocketAddr) -> Vec<u8> {
     let (family, mut bytes) = match address.ip().to_canonical() {
         IpAddr::V4(ip) => (1, ip.octets().to_vec()),
@@ -241,7 +243,7 @@ fn push_attribute(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
     set_len(message, 0);
 }
 
-/// Writes the length of the attributes into the header, with `more` that are still to come.
+/// Writes the length of the attributes into the header, plus `more` bytes still to come.
 fn set_len(message: &mut [u8], more: usize) {
     let len = (message.len() - HEADER + more) as u16;
     message[2..4].copy_from_slice(&len.to_be_bytes());
@@ -251,7 +253,7 @@ fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The SHA-256 of a certificate, written as session descriptions have it: 32 pairs of hexadecimal digits with colons.
+/// The SHA-256 of a certificate, formatted as in session descriptions: 32 pairs of hexadecimal digits with colons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -276,25 +278,25 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The longest datagram of the network that is looked at. A path with a larger MTU is rare, and no browser uses it.
+/// The longest datagram that is received. A path with a larger MTU is rare, and no browser uses it.
 pub(super) const RECEIVE_MAX: usize = 2_048;
 
-/// See [`DatagramKind::of`].
+/// The protocol of a datagram; see [`DatagramKind::of`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatagramKind {
-    /// A STUN message (RFC 8489): how ICE finds out whether the relay can be reached.
+    /// A STUN message (RFC 8489), by which ICE checks connectivity.
     Stun,
     /// A DTLS record (RFC 6347, RFC 9147).
     Dtls,
-    /// Neither, such as QUIC.
+    /// Any other protocol, such as QUIC.
     Other,
 }
 
-/// Every STUN message has it, which tells it from the packets of RakNet that begin with the same numbers.
+/// The cookie of every STUN message, which distinguishes it from RakNet packets with the same first bytes.
 const STUN_COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
 
 impl DatagramKind {
-    /// The kind of a datagram.
+    /// Returns the kind of a datagram.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         match bytes.first() {
             Some(0..=3) if bytes.get(4..8) == Some(&STUN_COOKIE[..]) => Self::Stun,
@@ -304,9 +306,10 @@ impl DatagramKind {
     }
 }
 
-/// Whether a datagram begins with a DTLS client hello: the only record that may come from an unknown source.
+/// Returns true for a DTLS client hello, the only record accepted from an unknown source.
 ///
-/// RFC 6347 section 4.3.1: type, version, epoch (2), number (6), length (2), then the type of the handshake message.
+/// Layout (RFC 6347 section 4.3.1): type, version, epoch (2), number (6), length (2), then the type of the handshake
+/// message.
 pub(super) fn is_client_hello(bytes: &[u8]) -> bool {
     const HANDSHAKE: u8 = 22;
     const CLIENT_HELLO: u8 = 1;
@@ -323,7 +326,7 @@ pub(crate) mod tests {
         Fingerprint::new([first; 32])
     }
 
-    /// The user name of a check of a page with this user name and the password of [`page_password`].
+    /// Returns the user name in a check of a page with this user name and the password of [`page_password`].
     pub(crate) fn username(own: &str) -> String {
         format!("{USERNAME}{}:{own}", page_password())
     }
@@ -332,7 +335,7 @@ pub(crate) mod tests {
         "p4ssw0rdOfThePage/0123"
     }
 
-    /// A check as browsers send it, with room that they fill with attributes of their own.
+    /// Builds a check as browsers send it, with room for the additional attributes that they include.
     pub(crate) fn check(password: &Password, username: &str, room: usize) -> Vec<u8> {
         let mut message = header(BINDING_REQUEST, &[&COOKIE[..], &[7; 12]].concat());
         push_attribute(&mut message, ATTRIBUTE_USERNAME, username.as_bytes());
@@ -342,7 +345,7 @@ pub(crate) mod tests {
         seal(message, &password.0)
     }
 
-    /// The answer of a page to a check of the relay, or a datagram that is no such check.
+    /// Builds the page's answer to a check of the relay.
     pub(crate) fn page_answer(challenge: &[u8]) -> Vec<u8> {
         let answer = header(BINDING_RESPONSE, challenge.get(4..HEADER).unwrap_or_default());
         seal(answer, &Hmac::new_from_slice(page_password().as_bytes()).unwrap())
@@ -362,7 +365,7 @@ pub(crate) mod tests {
         password.answer(&check, from)
     }
 
-    /// Whether integrity and fingerprint of a message are right.
+    /// Verifies the integrity and the fingerprint of a message.
     fn is_sealed(message: &[u8], key: &Hmac<Sha1>) -> bool {
         let found = attributes(message).unwrap();
         let (at, sum) = found.fingerprint.unwrap();
@@ -459,7 +462,7 @@ pub(crate) mod tests {
     fn the_first_bytes_tell_the_protocols_apart() {
         let stun = [&[0, 1, 0, 0][..], &STUN_COOKIE, &[0; 12]].concat();
         assert_eq!(DatagramKind::of(&stun), DatagramKind::Stun);
-        // An unconnected ping of RakNet, whose time stands where STUN has its cookie.
+        // An unconnected ping of RakNet, whose time is at the position of the STUN cookie.
         assert_eq!(DatagramKind::of(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), DatagramKind::Other);
         for first in [20, 22, 23, 63] {
             assert_eq!(DatagramKind::of(&[first]), DatagramKind::Dtls);

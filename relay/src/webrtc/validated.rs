@@ -1,6 +1,7 @@
-//! Sources that have shown that they receive what is sent to them: a source with a check is sent a check in turn, whose
-//! transaction is a keyed hash of its address and names its session and the time, so that nothing is kept before the answer (RFC 9000
-//! section 8.1 has the same idea).
+//! Sources that have proved that they receive datagrams.
+//!
+//! A source that sends a check receives a check in return. Its transaction is a keyed hash of the address, and contains
+//! the session and the time, so that no state is needed before the answer (compare RFC 9000 section 8.1).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,27 +15,28 @@ use sha1::Sha1;
 use super::stun::Transaction;
 use crate::front::{FREE_SHARE, Places, site};
 
-/// How exactly a transaction has its time. It counts for 256 of these, as it has a byte for that.
+/// The time resolution of a transaction. It is valid for 256 ticks, because the time takes one byte.
 const TICK: Duration = Duration::from_millis(40);
 
-/// How long a source counts as validated, which is as long as a handshake may take.
+/// How long a source counts as validated: the time limit of a handshake.
 const LIFETIME: Duration = Duration::from_secs(10);
 
-/// Validated sources: all together, and of a site (a /24 of IPv4, a /48 of IPv6), which has at most a quarter of what is free,
-/// too. So each further site that takes all it gets leaves some to others.
+/// Validated sources: in total, and by site (a /24 of IPv4, a /48 of IPv6). A site also gets at most a quarter of the
+/// free places, so that each greedy site leaves some to others.
 const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
 
-/// How much of a transaction proves that the relay has made it. The time and the session follow.
+/// The bytes of a transaction that prove its origin. The time and the session follow.
 const PROOF: usize = 6;
 
 /// The key of the transactions.
 pub(crate) type ChallengeKey = [u8; 20];
 
-/// A session in ICE, as a hash of both user names, which fits into a transaction beside the proof and the time.
+/// An ICE session, as a hash of both user names that fits into a transaction besides the proof and the time.
 ///
-/// The hash has a random key, so that no page can choose the one of another. Of 10,000 sessions two have the same once in 22,000 times
-/// (n² / 2⁴¹): the later one then does not follow its page to another port, and what comes from there is what the earlier one cannot decrypt.
+/// The hash has a random key, so that a page cannot choose the hash of another one. Among 10,000 sessions the
+/// probability of a collision is 1 in 22,000 (n² / 2⁴¹). The later session then does not follow its page to another
+/// port, and the earlier one receives datagrams from that port that it cannot decrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct IceSession([u8; 5]);
 
@@ -46,7 +48,7 @@ struct Noted {
     at: u64,
 }
 
-/// See the module.
+/// The validated sources; see the module.
 #[derive(Debug)]
 pub(super) struct Validated {
     key: Hmac<Sha1>,
@@ -54,14 +56,14 @@ pub(super) struct Validated {
     /// The sources, with the last check of each.
     sources: HashMap<SocketAddr, Noted>,
     hasher: RandomState,
-    /// Until when each source counts, the earliest first.
+    /// The expiry of each source, the earliest first.
     ends: VecDeque<(Instant, SocketAddr)>,
-    /// How many there are of each site.
+    /// The number of sources by site.
     of_site: Places,
 }
 
 impl Validated {
-    /// `None` if the library for HMAC refuses the key, which none of its length does.
+    /// Returns `None` if the HMAC library rejects the key, which cannot happen with its length.
     pub(super) fn new(key: &ChallengeKey, now: Instant) -> Option<Self> {
         Some(Self {
             key: Hmac::new_from_slice(key).ok()?,
@@ -73,7 +75,7 @@ impl Validated {
         })
     }
 
-    /// The transaction of a check that is sent to a source now, after one of this session.
+    /// Returns the transaction of a check that is sent to a source now, in response to one of this session.
     pub(super) fn transaction(&self, now: Instant, to: SocketAddr, session: IceSession) -> Transaction {
         let at = self.tick(now);
         let sum = self.hash(at, to, session).finalize().into_bytes();
@@ -84,8 +86,8 @@ impl Validated {
         transaction
     }
 
-    /// Notes that a source has answered, and returns the session of its last check, which may be another one by now. `None` if it
-    /// was not sent this transaction, or too long ago.
+    /// Records that a source has answered, and returns the session of its last check, which may have changed meanwhile.
+    /// `None` if this transaction was not sent to it, or too long ago.
     pub(super) fn validate(
         &mut self,
         now: Instant,
@@ -103,37 +105,37 @@ impl Validated {
         self.session(from)
     }
 
-    /// Whether a source has answered lately.
+    /// Returns true if a source has answered recently.
     pub(super) fn contains(&mut self, now: Instant, source: SocketAddr) -> bool {
         self.expire(now);
         self.sources.contains_key(&source)
     }
 
-    /// Notes the session of a check. False if its source has not answered lately.
+    /// Records the session of a check. Returns false if its source has not answered recently.
     pub(super) fn note(&mut self, now: Instant, source: SocketAddr, session: IceSession) -> bool {
         let at = self.tick(now);
         self.note_check(now, source, Noted { session, at })
     }
 
-    /// A check that is older than the one of another page, whose answer came later, changes nothing.
+    /// Records a check, unless it is older than that of another page whose answer came earlier.
     fn note_check(&mut self, now: Instant, source: SocketAddr, check: Noted) -> bool {
         self.expire(now);
         let noted = self.sources.get_mut(&source);
         noted.map(|noted| *noted = if check.at < noted.at { *noted } else { check }).is_some()
     }
 
-    /// The session of the last check of a source.
+    /// Returns the session of the last check of a source.
     pub(super) fn session(&self, of: SocketAddr) -> Option<IceSession> {
         self.sources.get(&of).map(|noted| noted.session)
     }
 
-    /// Whether nothing is kept of anybody.
+    /// Returns true if there is no state.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.sources.is_empty() && self.ends.is_empty() && self.of_site.taken() == 0
     }
 
-    /// The session with these user names.
+    /// Returns the session with these user names.
     pub(super) fn session_with(&self, username: &[u8]) -> IceSession {
         let [session @ .., _, _, _] = self.hasher.hash_one(username).to_be_bytes();
         IceSession(session)
@@ -146,7 +148,7 @@ impl Validated {
         let site = site(from.ip());
         let free = SOURCES.saturating_sub(self.sources.len());
         if !self.of_site.admits(site, SOURCES_OF_SITE.min(free / FREE_SHARE)) {
-            // A neighbour keeps nothing for itself for long.
+            // Evicts the oldest source of the site, so that a neighbor cannot keep its places for long.
             self.remove_first_of(site);
         } else if free == 0 {
             self.remove_first();
@@ -255,7 +257,7 @@ mod tests {
         let at = |ticks| now + ticks * TICK;
         let of_first = validated.transaction(at(0), from, first);
         let of_second = validated.transaction(at(1), from, second);
-        // The page before has not heard that it is gone.
+        // The previous page does not know yet that it was replaced.
         assert_eq!(validated.validate(at(2), from, &of_second), Some(second));
         assert_eq!(validated.validate(at(3), from, &of_first), Some(second));
         assert_eq!(validated.session(from), Some(second));
@@ -273,7 +275,7 @@ mod tests {
             assert_eq!(validated.validate(now, from, &transaction), Some(FIRST));
             assert!(validated.contains(now, from));
         };
-        // Eight sites of each version, with as many ports and networks as they like.
+        // Eight sites of each version, with many ports and networks.
         for number in 0..1_000_u16 {
             for of in 0..8_u16 {
                 answer(&mut validated, source(of, number));
@@ -283,7 +285,7 @@ mod tests {
         let [taken, of_sites] = [validated.sources.len(), validated.of_site.taken()];
         assert!((6_000..7_500).contains(&taken), "{taken}");
         assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
-        // Others have places of their own, which nothing takes from them.
+        // Other sites have their own places, which are never evicted for this.
         let other = source(100, 1);
         answer(&mut validated, other);
         for number in 0..1_000 {
