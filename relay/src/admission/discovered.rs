@@ -1,4 +1,4 @@
-//! The addresses of servers that announce themselves.
+//! The addresses of announced servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,33 +16,33 @@ use crate::discovery::Announcement;
 
 const FORBIDDEN: &str = "it is neither public nor in a network of discovery.networks";
 
-/// How long a lookup may take. Until it is answered, a server is not offered.
+/// The timeout of a lookup. A server is not offered until its lookup succeeds.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many addresses one look into the store may log.
+/// The maximum number of addresses logged per read of the store.
 const LINES_MAX: usize = 20;
 
-/// How many lookups are made at a time.
+/// The maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
 
-/// How long the answer to a lookup is used.
+/// How long the result of a lookup is cached.
 const KEPT: Duration = Duration::from_secs(30);
 
 /// The addresses of a name.
 type Found = Vec<SocketAddr>;
 
-/// Finds the addresses of announced servers, and keeps them for a while.
+/// Resolves announced servers, and caches the results for a while.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveredNames {
-    /// What was found, and when.
+    /// Results by name, each with its time.
     known: BTreeMap<String, (Instant, Found)>,
     /// Servers whose addresses were not allowed the last time.
     forbidden: BTreeSet<TargetName>,
 }
 
 impl DiscoveredNames {
-    /// Resolves announced servers, and returns how many addresses are not allowed that were, or were not there, before. Whoever may
-    /// write into the store is not believed more than that: an address must be public, or in one of `networks`.
+    /// Resolves announced servers, and returns the number of addresses that are newly not allowed. Writers of the store
+    /// are not fully trusted: an address must be public, or in one of `networks`.
     pub(crate) async fn resolve(
         &mut self,
         found: BTreeMap<TargetName, Announcement>,
@@ -78,7 +78,7 @@ impl DiscoveredNames {
         (targets, newly)
     }
 
-    /// Looks up what is not known, several names at a time, and forgets what nobody asks for any more.
+    /// Looks up unknown names concurrently, and forgets those that are no longer requested.
     async fn look_up_all<F>(&mut self, names: impl Iterator<Item = HostPort>, find: impl Fn(HostPort) -> F)
     where
         F: Future<Output = Found> + Send + 'static,
@@ -148,7 +148,7 @@ mod tests {
         };
         let start = Instant::now();
         names.look_up_all(addresses(), find).await;
-        // Three rounds of those that answer, and the one that does not.
+        // Three rounds of names that resolve, and the one that does not.
         assert!(start.elapsed() <= 3 * LOOKUP_TIMEOUT, "{:?}", start.elapsed());
         assert_eq!(names.known.values().filter(|(_, found)| found.len() == 1).count(), 39);
         names.look_up_all(addresses(), find).await;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(resolved("10.0.0.7:1", &["10.0.0.0/8"]).await, "10.0.0.7:1".parse().ok());
         assert_eq!(resolved("[::ffff:10.0.0.7]:1", &["10.0.0.0/8"]).await, "10.0.0.7:1".parse().ok());
         assert_eq!(resolved("127.0.0.1:1", &["10.0.0.0/8"]).await, None);
-        // Not even a network that has them all lets these in.
+        // Refused even if `networks` contains them.
         for refused in ["169.254.169.254:1", "224.0.0.1:1", "0.0.0.0:1", "[::ffff:169.254.169.254]:1"] {
             assert_eq!(resolved(refused, &["0.0.0.0/0", "::/0"]).await, None, "{refused}");
         }

@@ -1,5 +1,5 @@
-//! The shares of addresses: how many clients or connections one address and one prefix may have, and how fast they may
-//! come.
+//! The shares of addresses: how many clients or connections one address and one prefix may have, and the rate of new
+//! ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,42 +19,42 @@ use tokio::sync::Notify;
 
 use crate::config::AddressLimits;
 
-/// A host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1), whose addresses it can change at will.
+/// A host owns at least an IPv6 /64 (RFC 4291 section 2.5.1), and can change addresses inside it at will.
 const ADDRESS_V6: u8 = 64;
 
-/// A provider commonly gives a customer at least an IPv6 /56 (RIPE-690 section 4.2).
+/// A provider commonly assigns at least an IPv6 /56 to a customer (RIPE-690 section 4.2).
 const PREFIX_V6: u8 = 56;
 
-/// The smallest network of IPv4 that is routed on its own.
+/// The smallest IPv4 network that is routed on its own.
 const PREFIX_V4: u8 = 24;
 
-/// How many addresses or prefixes are remembered for their rate.
+/// The number of addresses or prefixes whose rates are remembered.
 const KEYS_MAX: usize = 100_000;
 
-/// The least time between two searches for addresses that can be forgotten.
+/// The minimum time between two searches for addresses to forget.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many prefixes together have the rate that is left to addresses which there is no room to remember.
+/// The rate shared by all addresses that cannot be remembered for lack of room, as a multiple of one network's rate.
 const OVERFLOW_SHARES: u32 = 16;
 
-/// Which limit is reached.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    /// That of all.
+    /// The total.
     Total,
-    /// The number of one address.
+    /// The number for one address.
     Address,
-    /// The number of one prefix.
+    /// The number for one prefix.
     Prefix,
-    /// The rate of one address or prefix.
+    /// The rate for one address or prefix.
     Rate,
 }
 
-/// The addresses without limits of their own.
+/// Addresses without limits of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Exempt {
     pub(crate) networks: Vec<IpNet>,
-    /// Trusted proxies. As a client such an address stands for any client that its proxy does not name.
+    /// Trusted proxies. Such an address as a client represents any client that its proxy does not name.
     pub(crate) proxies: Vec<IpNet>,
 }
 
@@ -66,7 +66,7 @@ impl Exempt {
     }
 }
 
-/// The limits, with the rates so far.
+/// The limits, and the current state of the rates.
 #[derive(Debug)]
 pub(crate) struct AddressLimiter {
     limits: AddressLimits,
@@ -84,17 +84,17 @@ struct Taken {
     freed: Notify,
 }
 
-/// How many there are.
+/// The current counts.
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
-    /// How many slots are claimed, which become free some time.
+    /// Claimed slots that will become free later.
     claimed: usize,
     by_network: HashMap<IpNet, u32>,
 }
 
-/// What one client or connection takes of its address and prefix, and its slot if it has one. Both are free again once
-/// this is dropped.
+/// The share of an address and prefix that one client or connection holds, with its slot if it has one. Released on
+/// drop.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {
@@ -103,11 +103,11 @@ pub(crate) struct Share {
     slot: Slot,
 }
 
-/// What a share has of the slots.
+/// The slot state of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     None,
-    /// The next one that becomes free, unless that is the claim of another share.
+    /// Waits for the next free slot that no other share has claimed before.
     Claimed,
     Taken,
 }
@@ -124,7 +124,7 @@ impl AddressLimiter {
         }
     }
 
-    /// Other limits for the same clients. Rates that stay the same go on.
+    /// Creates a limiter with other limits for the same clients. Unchanged rates keep their state.
     pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Exempt) -> Option<Self> {
         if (self.limits, self.max, &self.exempt) == (limits, max, &exempt) {
             return None;
@@ -141,13 +141,13 @@ impl AddressLimiter {
         Some(next)
     }
 
-    /// Whether another one may come now, which counts as one.
+    /// Checks if another client may come now, and counts it if so.
     pub(crate) fn check_rate(&self, now: Instant, ip: IpAddr) -> Result<(), Excess> {
         if self.exempt.contains(ip) {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
-        // What is refused for the rate of its address does not count for its prefix.
+        // A client refused for the rate of its address does not count for its prefix.
         let admits =
             |rate: &Option<Arc<KeyedRate>>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
@@ -163,7 +163,7 @@ impl AddressLimiter {
         if self.take_slot(&mut share) { Ok(share) } else { Err(Excess::Total) }
     }
 
-    /// Takes a share of the address and its prefix, without a slot so far.
+    /// Takes a share of the address and its prefix, still without a slot.
     pub(crate) fn take_share(&self, ip: IpAddr) -> Result<Share, Excess> {
         let networks = networks(ip);
         let mut counts = self.taken.lock();
@@ -177,7 +177,7 @@ impl AddressLimiter {
         Ok(Share { taken: Arc::clone(&self.taken), networks, slot: Slot::None })
     }
 
-    /// Takes the slot of a share; false if all are taken or claimed by others.
+    /// Takes a slot for a share; returns false if all are taken or claimed by others.
     pub(crate) fn take_slot(&self, share: &mut Share) -> bool {
         let mut counts = self.taken.lock();
         let claimed = match share.slot {
@@ -196,7 +196,8 @@ impl AddressLimiter {
         true
     }
 
-    /// Claims a slot that becomes free, of a flow that is about to end for this share: nobody else takes it meanwhile.
+    /// Claims the slot of a flow that is about to end in favor of this share, so that no other share takes it
+    /// meanwhile.
     pub(crate) fn claim_slot(&self, share: &mut Share) {
         if share.slot == Slot::None {
             self.taken.lock().claimed += 1;
@@ -204,13 +205,13 @@ impl AddressLimiter {
         }
     }
 
-    /// How many slots are taken, and how many networks have a share.
+    /// Returns the number of taken slots, and of networks with a share.
     pub(super) fn len(&self) -> (usize, usize) {
         let counts = self.taken.lock();
         (counts.total, counts.by_network.len())
     }
 
-    /// Completes when a slot has become free.
+    /// Completes when a slot becomes free.
     pub(crate) async fn freed(&self) {
         self.taken.freed.notified().await;
     }
@@ -252,15 +253,15 @@ impl Taken {
     }
 }
 
-/// The networks whose limits apply to an address: what one host has, and what one customer of a provider has.
+/// Returns the networks whose limits apply to an address: that of the host, and that of the provider's customer.
 fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
-    // The lengths fit the families.
+    // The prefix lengths are valid for both families.
     lengths.map(|length| IpNet::new(ip, length).map_or_else(|_| IpNet::from(ip), |net| net.trunc()))
 }
 
-/// The time of the rates, which is set and never read from the system.
+/// The clock of the rates, which is set explicitly and never read from the system.
 #[derive(Debug, Clone, Default)]
 struct ManualTime(Arc<Progress>);
 
@@ -274,7 +275,7 @@ struct Progress {
 impl ManualTime {
     fn set(&self, now: Instant) {
         let passed = now.saturating_duration_since(*self.0.start.get_or_init(|| now));
-        // Enough for 584 years.
+        // Lasts for 584 years.
         let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         self.0.passed.fetch_max(passed, Ordering::Relaxed);
     }
@@ -295,13 +296,13 @@ type RateOf<K, S> = RateLimiter<K, S, ManualTime, NoOpMiddleware<Nanos>>;
 struct KeyedRate {
     time: ManualTime,
     keyed: RateOf<IpNet, DefaultKeyedStateStore<IpNet>>,
-    /// For networks that there is no room to remember.
+    /// For networks that cannot be remembered for lack of room.
     overflow: RateOf<NotKeyed, InMemoryState>,
     pruned: Mutex<Option<Instant>>,
 }
 
 impl KeyedRate {
-    /// `None` if there is no limit.
+    /// Returns `None` if there is no limit.
     fn new(per_minute: u32, burst: u32) -> Option<Self> {
         let quota = |shares: u32| {
             let rate = NonZeroU32::new(per_minute.saturating_mul(shares))?;
@@ -324,7 +325,7 @@ impl KeyedRate {
         self.keyed.check_key(&key).is_ok()
     }
 
-    /// Forgets networks that have their whole burst again; whether there is room then.
+    /// Forgets networks whose burst is complete again; returns true if there is room afterwards.
     fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {
@@ -342,7 +343,7 @@ mod tests {
     const LIMITS: AddressLimits = AddressLimits {
         per_address: 2,
         per_prefix: 3,
-        // So slow that a test sees the burst only.
+        // So slow that a test observes only the burst.
         rate_per_address: 1,
         burst_per_address: 3,
         rate_per_prefix: 1,
@@ -407,7 +408,7 @@ mod tests {
             (counts.total, counts.claimed)
         };
         assert_eq!(counted(&limiter), (6, 0));
-        // A claim that is given up leaves the slot to others.
+        // A dropped claim leaves the slot to others.
         let mut two = limiter.take_share(ip("192.0.2.1")).unwrap();
         limiter.claim_slot(&mut two);
         taken.pop();
@@ -483,7 +484,7 @@ mod tests {
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let keys = u32::try_from(KEYS_MAX).unwrap();
         assert!((0..keys).all(|number| rate.admits(start, network(number))));
-        // One interval after it has its burst again.
+        // One interval after its burst is complete again.
         let later = start + Duration::from_secs(121);
         assert!(rate.admits(later, network(keys)) && !rate.admits(later, network(keys)));
         assert_eq!(rate.keyed.len(), 1);

@@ -1,4 +1,4 @@
-//! The lists of the operator: web pages that may connect, banned addresses, and bans that are made while the relay runs.
+//! The operator's lists: allowed web pages, banned addresses, and bans imposed while the relay runs.
 //!
 //! A browser lets any page connect to any server, and sends the origin of the page in the `Origin` header. Clients that
 //! are not browsers send none.
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::syntax;
 
-/// The origin of a web page: scheme, host and port, normalised for comparison.
+/// The origin of a web page: scheme, host and port, normalized for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -38,7 +38,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError::Form)?;
         let (host, port) = match rest.rsplit_once(':') {
-            // The colons of an IPv6 address are before its closing bracket.
+            // The colons of an IPv6 address precede its closing bracket.
             Some((host, port)) if !port.ends_with(']') => {
                 (host, Some(port.parse().map_err(|_| OriginSyntaxError::Form)?))
             }
@@ -72,13 +72,13 @@ pub enum AllowedOrigin {
     Any,
     /// The pages of one origin.
     Page(Origin),
-    /// `https://*.example.org`: the pages of all hosts below one, with the same scheme and port. The pages of the host itself are
-    /// not among them.
+    /// `https://*.example.org`: the pages of all hosts below one, with the same scheme and port, but not those of the
+    /// host itself.
     Below(Origin),
 }
 
 impl AllowedOrigin {
-    /// Whether it admits the pages of an origin.
+    /// Returns true if pages of this origin are allowed.
     fn admits(&self, page: &Origin) -> bool {
         match self {
             Self::Any => true,
@@ -91,7 +91,7 @@ impl AllowedOrigin {
         }
     }
 
-    /// Reads a pattern with `*`.
+    /// Parses a pattern with `*`.
     fn pattern(text: &str) -> Result<Self, OriginSyntaxError> {
         let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError::Pattern)?;
         let rest = rest.strip_prefix("*.").ok_or(OriginSyntaxError::Pattern)?;
@@ -102,7 +102,7 @@ impl AllowedOrigin {
         if !is_name(&origin.host) || origin.host.parse::<IpAddr>().is_ok() {
             return Err(OriginSyntaxError::PatternHost);
         }
-        // All of `*.org` belongs to no single operator. Names below `localhost` lead to this machine (RFC 6761 section 6.3).
+        // `*.org` belongs to no single operator. Names below `localhost` lead to this machine (RFC 6761 section 6.3).
         if !origin.host.contains('.') && origin.host != "localhost" {
             return Err(OriginSyntaxError::PatternTopLevel);
         }
@@ -110,7 +110,7 @@ impl AllowedOrigin {
     }
 }
 
-/// Whether a host is a name of one or more labels.
+/// Returns true if a host is a name of one or more labels.
 fn is_name(host: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for AllowedOrigin {
     }
 }
 
-/// The text is not an origin, nor a pattern for some.
+/// The text is neither an origin nor a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OriginSyntaxError {
@@ -158,15 +158,15 @@ pub enum OriginSyntaxError {
         "write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any"
     )]
     Form,
-    /// A `*` is not in the place of the first labels.
+    /// A `*` is not at the position of the first labels.
     #[error(
         "'*' stands for whole labels at the beginning of a host alone, as in https://*.example.org, or for any origin"
     )]
     Pattern,
-    /// Nothing can be below the host of a pattern.
+    /// The host of the pattern cannot have subdomains.
     #[error("a host name has to follow '*.', as in https://*.example.org")]
     PatternHost,
-    /// The pattern has a whole top-level domain.
+    /// The pattern covers a whole top-level domain.
     #[error(
         "'*.' with a single label would admit the pages of others: give at least two, as in https://*.example.org"
     )]
@@ -182,12 +182,12 @@ pub(crate) enum PageOrigin {
     Page(Origin),
     /// A header that no browser sends.
     Invalid,
-    /// The transport does not tell: any page may have opened it.
+    /// The transport does not reveal the page; it may be any.
     Unknown,
 }
 
 impl PageOrigin {
-    /// The origin in the headers of a request.
+    /// Returns the origin in the headers of a request.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::ORIGIN).iter();
         // A browser never sends two `Origin` headers.
@@ -202,7 +202,7 @@ impl PageOrigin {
     }
 }
 
-/// Which requests may open a WebSocket.
+/// The requests that may open a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OriginPolicy {
     Any,
@@ -212,7 +212,7 @@ pub(crate) enum OriginPolicy {
 }
 
 impl OriginPolicy {
-    /// The policy of a relay on `listen`; `None` if origins have to be configured.
+    /// Returns the policy of a relay on `listen`, or `None` if origins have to be configured.
     pub(crate) fn new(listen: SocketAddr, allowed: &[AllowedOrigin]) -> Option<Self> {
         if allowed.contains(&AllowedOrigin::Any) {
             return Some(Self::Any);
@@ -223,12 +223,12 @@ impl OriginPolicy {
         Some(Self::Listed(allowed.to_vec()))
     }
 
-    /// Whether pages of some origins alone are admitted.
+    /// Returns true if only pages of listed origins are allowed.
     pub(crate) const fn is_list(&self) -> bool {
         matches!(self, Self::Listed(_))
     }
 
-    /// Whether a request from this page may become a WebSocket.
+    /// Returns true if a request from this page may become a WebSocket.
     pub(crate) fn admits(&self, origin: &PageOrigin) -> bool {
         match (self, origin) {
             (Self::Any, _) | (Self::LoopbackPages, PageOrigin::None) => true,
@@ -244,14 +244,14 @@ impl OriginPolicy {
 /// Addresses and networks, looked up in logarithmic time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bans {
-    /// The first and the last address of each range, in order; ranges do not overlap.
+    /// The first and last address of each range, sorted and without overlaps.
     ranges: Vec<(IpAddr, IpAddr)>,
 }
 
 impl Bans {
-    /// Reads one address or network per line. What follows a `#` is a comment.
+    /// Parses one address or network per line. A `#` begins a comment.
     ///
-    /// The error is the number of the line, counted from 1, and what is wrong with it.
+    /// The error is the number of the line, counted from 1, and a description.
     pub(crate) fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut networks = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -266,7 +266,7 @@ impl Bans {
         Ok(Self { ranges })
     }
 
-    /// Whether an address is banned.
+    /// Returns true if an address is banned.
     pub(crate) fn contains(&self, ip: IpAddr) -> bool {
         let after = self.ranges.partition_point(|(first, _)| *first <= ip);
         let before = after.checked_sub(1).and_then(|index| self.ranges.get(index));
@@ -274,20 +274,20 @@ impl Bans {
     }
 }
 
-/// The most of them at a time.
+/// The maximum number of bans at a time.
 const BANS_MAX: usize = 10_000;
 
-/// There are as many bans as there may be.
+/// The maximum number of bans is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("there are {BANS_MAX} bans: lift some, or write them to the file of admission.bans")]
 pub(crate) struct TooManyBans;
 
-/// Bans that an operator makes while the relay runs, beside those of the file.
+/// Bans that an operator imposes while the relay runs, besides those of the file.
 #[derive(Debug, Default)]
 pub(super) struct OperatorBans(Mutex<BTreeMap<IpNet, Option<Instant>>>);
 
 impl OperatorBans {
-    /// Bans a network until a time; without one until the relay ends. A later ban replaces an earlier one of the same network.
+    /// Bans a network until a time, or until the relay stops. A later ban replaces an earlier one of the same network.
     pub(super) fn add(
         &self,
         now: Instant,
@@ -306,14 +306,14 @@ impl OperatorBans {
         Ok(())
     }
 
-    /// Lifts the ban of a network; false if there is none.
+    /// Lifts the ban of a network; returns false if there is none.
     pub(super) fn remove(&self, now: Instant, network: IpNet) -> bool {
         let mut bans = self.lock();
         forget_over(&mut bans, now);
         bans.remove(&canonical(network)).is_some()
     }
 
-    /// Whether an address is banned.
+    /// Returns true if an address is banned.
     pub(super) fn contains(&self, now: Instant, ip: IpAddr) -> bool {
         let bans = self.lock();
         if bans.is_empty() {
@@ -327,7 +327,7 @@ impl OperatorBans {
         })
     }
 
-    /// All bans, with the time that is left of each.
+    /// Returns all bans with their remaining times.
     pub(super) fn list(&self, now: Instant) -> Vec<(IpNet, Option<Duration>)> {
         let mut bans = self.lock();
         forget_over(&mut bans, now);
@@ -344,7 +344,7 @@ fn forget_over(bans: &mut BTreeMap<IpNet, Option<Instant>>, now: Instant) {
     bans.retain(|_, until| until.is_none_or(|until| now < until));
 }
 
-/// The network as clients have it: addresses of IPv4 that are mapped into IPv6 are addresses of IPv4.
+/// Normalizes a network to match client addresses: IPv4-mapped IPv6 becomes IPv4.
 pub(crate) fn canonical(network: IpNet) -> IpNet {
     let network = network.trunc();
     match (network.addr().to_canonical(), network.prefix_len().checked_sub(96)) {

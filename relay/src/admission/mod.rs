@@ -1,5 +1,7 @@
-//! Who may connect, and to what. It is decided once for each client, before there is a flow, by the rules of that time: what a configuration
-//! says, with its files read and its names resolved. Clients of the front come without a page and without a token.
+//! Decides about clients: who may connect, and to which target.
+//!
+//! The decision is made once per client, before its flow exists, by the rules in force at that time: the configuration
+//! with its files read and its names resolved. Clients of the front have neither a page nor a token.
 
 mod discovered;
 mod limiter;
@@ -38,33 +40,32 @@ use crate::flow::{Rate, SharedRate, TotalRate};
 use crate::time::Now;
 use crate::token::{Claims, VerifyingKey};
 
-/// What a client may have, before it takes a slot.
+/// The permission of a client before it takes a slot.
 #[derive(Debug)]
 pub(crate) struct Permission {
     policy: Arc<Policy>,
     target: Arc<ResolvedTarget>,
     client: SocketAddr,
     origin: PageOrigin,
-    /// It is verified for a flow alone: one that is resumed needs none.
+    /// Verified only for new flows; resuming a flow needs no token.
     token: Option<Token>,
 }
 
 impl Permission {
-    /// The name of the target.
+    /// Returns the name of the target.
     pub(crate) fn target_name(&self) -> &TargetName {
         &self.target.name
     }
 }
 
-/// A client that has everything but a slot. Until it is dropped, what it has of its address, its prefix and its token is
-/// not there for others.
+/// A client that lacks only a slot. Until dropped, it holds its share of its address, its prefix and its token.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
     permission: &'a Permission,
     share: Share,
-    /// The claims of its token, if clients need one.
+    /// The claims of its token, if tokens are required.
     claims: Option<Box<Claims>>,
-    /// What a token that admits once is kept from others by.
+    /// Prevents other clients from using a single-use token.
     claim: Option<TokenClaim<'a>>,
 }
 
@@ -83,18 +84,18 @@ impl Candidate<'_> {
         Ok(Grant { target, client: *client, limits, token, _share: self.share })
     }
 
-    /// Claims the slot of a flow that is about to end for it.
+    /// Claims the slot of a flow that is about to end for this client.
     pub(crate) fn claim_slot(&mut self) {
         self.permission.policy.clients.claim_slot(&mut self.share);
     }
 
-    /// Why it is refused if no slot becomes free.
+    /// Returns the close reason if no slot becomes free.
     pub(crate) fn excess(&self) -> CloseReason {
         self.permission.policy.excess(Excess::Total)
     }
 }
 
-/// What an admitted client gets.
+/// The resources of an admitted client.
 #[derive(Debug)]
 pub(crate) struct Grant {
     /// The target, with the address that the flow keeps.
@@ -103,20 +104,20 @@ pub(crate) struct Grant {
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
-    /// The id of its token, if it needed one.
+    /// The id of its token, if one was required.
     pub(crate) token: Option<String>,
-    /// The slot of the client, which is free again once the grant is dropped.
+    /// The slot of the client, released on drop.
     _share: Share,
 }
 
-/// The decision, and what it depends on.
+/// Decides about clients by the current policy.
 #[derive(Debug)]
 pub(crate) struct Admission {
     policy: watch::Sender<Arc<Policy>>,
     used: UsedTokens,
     rates: TokenRates,
     operator_bans: OperatorBans,
-    /// What all clients together may send and be sent. A reload changes it for those that are connected, too.
+    /// The rate limit of all clients together. A reload changes it for connected clients, too.
     total: TotalRate,
 }
 
@@ -135,7 +136,7 @@ impl Admission {
         })
     }
 
-    /// Replaces what the configuration says. Clients that are connected stay, and count on.
+    /// Applies a new configuration. Connected clients stay, and keep counting.
     pub(crate) fn reload(&self, config: &Config, targets: Targets) -> Result<(), ConfigError> {
         let policy = self.policy().successor(config, targets)?;
         self.policy.send_replace(Arc::new(policy));
@@ -146,14 +147,14 @@ impl Admission {
     /// Resolves the names of targets again.
     pub(crate) async fn resolve_again(&self) {
         let looked_up = self.targets().look_up_again().await;
-        // Where a target goes may have changed meanwhile.
+        // The targets may have changed during the lookup.
         for [old, new] in self.replace_targets(|targets| targets.updated(&looked_up)) {
             info!(target_name = %new.name, old = %old.address, new = %new.address, "target has moved");
         }
     }
 
-    /// Has new clients of targets whose address is down go to another one that is up. Returns the targets that do so from now on, as
-    /// they were and as they are.
+    /// Moves new clients away from target addresses that are down to others that are up. Returns the targets that
+    /// moved, before and after.
     pub(crate) fn fail_over(
         &self,
         is_up: impl Fn(&TargetName, SocketAddr) -> bool,
@@ -161,8 +162,7 @@ impl Admission {
         self.replace_targets(|targets| targets.failed_over(is_up))
     }
 
-    /// Gives the targets of this moment other addresses. Returns those with another one for their next clients, as they were and as they
-    /// are.
+    /// Replaces the current targets. Returns those whose next clients get another address, before and after.
     fn replace_targets(&self, change: impl FnOnce(&Targets) -> Targets) -> Vec<[Arc<ResolvedTarget>; 2]> {
         let mut moved = Vec::new();
         self.policy.send_if_modified(|policy| {
@@ -178,45 +178,45 @@ impl Admission {
         moved
     }
 
-    /// How long until the names of targets are resolved again.
+    /// Returns the interval at which the names of targets are resolved.
     pub(crate) fn resolve_interval(&self) -> Duration {
         self.policy().resolve_interval
     }
 
-    /// The limits for the next client.
+    /// Returns the limits for the next client.
     pub(crate) fn limits(&self) -> Limits {
         self.policy().limits
     }
 
-    /// The targets at this moment.
+    /// Returns the current configured targets.
     pub(crate) fn targets(&self) -> Targets {
         self.policy().targets.clone()
     }
 
-    /// The targets of the configuration and those that were found beside them.
+    /// Returns the configured and the discovered targets.
     pub(crate) fn offered(&self) -> Targets {
         self.policy().offered()
     }
 
-    /// Replaces the targets that were found beside those of the configuration.
+    /// Replaces the discovered targets.
     pub(crate) fn set_discovered(&self, targets: Targets) {
         if self.policy().discovered != targets {
             self.policy.send_modify(|policy| *policy = Arc::new(policy.with_discovered(targets)));
         }
     }
 
-    /// What all clients together may send and be sent.
+    /// Returns the rate limit of all clients together.
     pub(crate) const fn total(&self) -> &TotalRate {
         &self.total
     }
 
-    /// Whether an address is banned, by the file or by the operator.
+    /// Returns true if an address is banned by the file or the operator.
     pub(crate) fn is_banned(&self, now: Instant, client: IpAddr) -> bool {
         let ip = client.to_canonical();
         self.policy().bans.contains(ip) || self.operator_bans.contains(now, ip)
     }
 
-    /// Bans a network from now on, for a time or until the relay ends.
+    /// Bans a network from now on, for a time or until the relay stops.
     pub(crate) fn ban(
         &self,
         now: Instant,
@@ -227,22 +227,22 @@ impl Admission {
         self.operator_bans.add(now, network, until)
     }
 
-    /// Lifts a ban of the operator; false if there is none of this network.
+    /// Lifts a ban of the operator; returns false if there is none for this network.
     pub(crate) fn unban(&self, now: Instant, network: IpNet) -> bool {
         self.operator_bans.remove(now, network)
     }
 
-    /// The bans of the operator, with the time that is left of each.
+    /// Returns the bans of the operator with their remaining times.
     pub(crate) fn operator_bans(&self, now: Instant) -> Vec<(IpNet, Option<Duration>)> {
         self.operator_bans.list(now)
     }
 
-    /// Whether the page of a request may connect.
+    /// Returns true if the page of a request may connect.
     pub(crate) fn admits_origin(&self, headers: &HeaderMap) -> bool {
         self.policy().origins.admits(&PageOrigin::of(headers))
     }
 
-    /// Whether a client may connect of which nobody knows the page. A token may be needed besides.
+    /// Returns true if a client with an unknown page may connect. A token may be required in addition.
     pub(crate) fn admits_unknown_origins(&self) -> bool {
         self.policy().admits_origin(&PageOrigin::Unknown)
     }
@@ -251,13 +251,14 @@ impl Admission {
         Arc::clone(&self.policy.borrow())
     }
 
-    /// Whether a connection may begin with a PROXY protocol header, and its forwarding headers count.
+    /// Returns true if connections of this peer may begin with a PROXY protocol header, and its forwarding headers are
+    /// trusted.
     pub(crate) fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
         self.policy().proxies.contains(peer)
     }
 
-    /// Admits a TCP connection of a client. Trusted proxies are not limited themselves; with the PROXY protocol the
-    /// client that they name is.
+    /// Admits a TCP connection of a client. Trusted proxies themselves are not limited; with the PROXY protocol, the
+    /// limit applies to the named client.
     pub(crate) fn admit_connection(&self, now: Now, client: IpAddr) -> Result<Option<Share>, Refusal> {
         let policy = self.policy();
         if policy.proxies.contains(client) {
@@ -271,7 +272,7 @@ impl Admission {
         share.map(Some).map_err(|excess| policy.excess(excess).into())
     }
 
-    /// Admits a request that makes no client, which may be for a file.
+    /// Admits a request that creates no client, such as one for a file.
     pub(crate) fn admit_request(&self, now: Now, client: IpAddr, is_file: bool) -> Result<(), Refusal> {
         let policy = self.policy();
         if self.is_banned(now.at, client) {
@@ -281,13 +282,13 @@ impl Admission {
         limiter.check_rate(now.at, client).map_err(|excess| policy.excess(excess).into())
     }
 
-    /// The client of a request on a connection of `peer`, which is the client of its PROXY protocol header if it had
-    /// one from a trusted proxy.
+    /// Returns the client of a request on a connection of `peer`. With a PROXY protocol header from a trusted proxy,
+    /// `peer` is the client named there.
     pub(crate) fn client_of(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
         self.policy().proxies.client(peer, headers)
     }
 
-    /// Decides what a client may have.
+    /// Checks the request of a client.
     pub(crate) fn check(&self, now: Now, request: &Request) -> Result<Permission, Refusal> {
         let policy = self.policy();
         let ip = request.client.ip().to_canonical();
@@ -297,8 +298,8 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Before `candidate` verifies a signature, which takes much more time. Of several connections the one that opens its flow counts
-        // as a client, in `check_new`, and so does one whose flow has gone before it came back.
+        // Before `candidate` verifies a signature, which takes much longer. With several connections only the one that
+        // opens its flow counts as a client, in `check_new`; so does a returning client whose flow has ended.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
@@ -308,14 +309,14 @@ impl Admission {
         Ok(Permission { target, client, origin, token, policy })
     }
 
-    /// Decides whether a client that [`check`](Self::check) has not counted may have a new flow, which counts as a new client.
+    /// Checks if a client that [`check`](Self::check) has not counted may have a new flow, and counts it as a new
+    /// client.
     pub(crate) fn check_new(&self, now: Now, client: IpAddr) -> Result<(), CloseReason> {
         let policy = self.policy();
         policy.clients.check_rate(now.at, client).map_err(|excess| policy.excess(excess))
     }
 
-    /// Decides everything about a client for which it does not matter whether there is a slot. A client that comes back to
-    /// its flow needs none.
+    /// Decides everything about a client except its slot. A returning client does not need this.
     pub(crate) fn candidate<'a>(
         &'a self,
         now: Now,
@@ -324,7 +325,7 @@ impl Admission {
         let Permission { policy, target, client, origin, token } = permission;
         let claims = policy.claims(token.as_ref(), *client, origin, &target.name, now.wall)?;
         let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
-        // At last, so that a token is not used up by a client that is refused for something else.
+        // Last, so that a client refused for another reason does not use up its token.
         let used_up = claims.as_ref().filter(|_| policy.tokens.single_use);
         let claim = used_up.map(|claims| self.claim(now, claims, policy.tokens.leeway)).transpose()?;
         Ok(Candidate { permission, share, claims: claims.map(Box::new), claim })
@@ -340,19 +341,18 @@ impl Admission {
         })
     }
 
-    /// The rate that a client shares with others of its token, if it has a token and there is a limit.
+    /// Returns the rate that a client shares with others of its token, if it has one and a limit is set.
     pub(crate) fn shared_rate(&self, grant: &Grant, rate: Option<Rate>, now: Instant) -> Option<SharedRate> {
         Some(self.rates.of(grant.token.as_deref()?, rate?, now))
     }
 
-    /// Completes when a client has left its slot.
+    /// Completes when a slot becomes free.
     pub(crate) async fn freed(&self) {
         self.policy().clients.freed().await;
     }
 }
 
-/// A client of a front that has everything but a slot. Until it is dropped, what it has of its address and its prefix is not
-/// there for others.
+/// A front client that lacks only a slot. Until dropped, it holds its share of its address and its prefix.
 #[derive(Debug)]
 pub(crate) struct UdpCandidate {
     policy: Arc<Policy>,
@@ -375,15 +375,14 @@ impl UdpCandidate {
         Ok(Grant { target, client, limits: policy.limits, token: None, _share: share })
     }
 
-    /// Claims the slot of a flow that is about to end for it.
+    /// Claims the slot of a flow that is about to end for this client.
     pub(crate) fn claim_slot(&mut self) {
         self.policy.clients.claim_slot(&mut self.share);
     }
 }
 
 impl Admission {
-    /// Decides everything about a client of a front, whose address is proved, for which it does not matter whether there is
-    /// a slot.
+    /// Decides everything about a front client with a validated address except its slot.
     pub(crate) fn udp_candidate(
         &self,
         now: Now,
@@ -395,7 +394,7 @@ impl Admission {
         if self.is_banned(now.at, ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        // A reload may have brought the first key of tokens while the front goes on.
+        // A reload may have added the first token key while the front runs.
         if policy.needs_token() && !policy.udp_allow_without_token {
             return Err(CloseReason::TokenRefused("a token is needed").into());
         }
@@ -405,35 +404,35 @@ impl Admission {
         Ok(UdpCandidate { policy, target, client, share })
     }
 
-    /// The target of a front and the limits for its next client, if the target is there.
+    /// Returns the target of a front and the limits for its next client, if the target exists.
     pub(crate) fn udp_target(&self, target: &TargetName) -> Option<(Arc<ResolvedTarget>, Limits)> {
         let policy = self.policy();
         policy.target(Some(target.as_str())).ok().map(|target| (target, policy.limits))
     }
 }
 
-/// How much an admission remembers.
+/// The amount of state that an admission holds.
 #[allow(dead_code, reason = "the relay itself does not ask")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Clients with a slot, and connections.
     pub(crate) slots: [usize; 2],
-    /// Networks of clients, and those of connections.
+    /// Networks of clients, and of connections.
     pub(crate) networks: [usize; 2],
-    /// Tokens that have been used.
+    /// Used tokens.
     pub(crate) tokens: usize,
-    /// The rates of tokens.
+    /// Rates of tokens.
     pub(crate) rates: usize,
 }
 
 #[allow(dead_code, reason = "the relay itself does not ask")]
 impl Admission {
-    /// Remembers at most so many used tokens.
+    /// Limits the number of remembered used tokens.
     pub(crate) fn with_used_tokens_max(self, max: usize) -> Self {
         Self { used: UsedTokens::new(max), ..self }
     }
 
-    /// See [`Usage`].
+    /// Returns the [`Usage`].
     pub(crate) fn usage(&self) -> Usage {
         let policy = self.policy();
         let (clients, connections) = (policy.clients.len(), policy.connections.len());
@@ -446,11 +445,11 @@ impl Admission {
     }
 }
 
-/// The rules of admission at one time: what a configuration says, with its files read and its names resolved.
+/// The rules of admission at one time: the configuration with its files read and its names resolved.
 #[derive(Debug, Clone)]
 struct Policy {
     targets: Targets,
-    /// Those that announce themselves. A target of the configuration goes before one of the same name.
+    /// Discovered targets. A configured target takes precedence over one with the same name.
     discovered: Targets,
     resolve_interval: Duration,
     origins: OriginPolicy,
@@ -463,11 +462,11 @@ struct Policy {
     limits: Limits,
     clients: Arc<AddressLimiter>,
     connections: Arc<AddressLimiter>,
-    /// For requests that make no client, of which a connection can have many.
+    /// Limits requests that create no client; a connection can carry many.
     requests: Arc<AddressLimiter>,
-    /// For requests of files.
+    /// Limits requests for files.
     files: Arc<AddressLimiter>,
-    /// For requests of clients that open several connections and go on with one of them.
+    /// Limits requests of clients that open several connections and continue with one of them.
     deferred: Arc<AddressLimiter>,
 }
 
@@ -482,7 +481,7 @@ impl Policy {
         Self::with(config, targets, [clients, connections, requests, files, deferred])
     }
 
-    /// The policy of another configuration for the same clients.
+    /// Creates the policy of another configuration for the same clients.
     fn successor(&self, config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let successor = |old: &Arc<AddressLimiter>, limits, max| {
             let next = old.successor(limits, max, exempt(config));
@@ -531,7 +530,7 @@ impl Policy {
         Self { discovered, ..self.clone() }
     }
 
-    /// All targets.
+    /// Returns all targets.
     fn offered(&self) -> Targets {
         self.discovered.overridden_by(&self.targets)
     }
@@ -554,19 +553,19 @@ impl Policy {
         })
     }
 
-    /// Whether a page may connect. Where it is not known which one it is, a token shows that somebody has let it in.
+    /// Returns true if a page may connect. If the page is unknown, a token proves that it was admitted by its issuer.
     fn admits_origin(&self, origin: &PageOrigin) -> bool {
         let is_vouched_for = self.webrtc_allow_without_origin || self.needs_token();
         self.origins.admits(origin) || (*origin == PageOrigin::Unknown && is_vouched_for)
     }
 
-    /// Whether clients need a token.
+    /// Returns true if clients need a token.
     fn needs_token(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Whether a token, which may have the origin of the page that it was given to, is one of this page. Where the transport does not
-    /// tell which one it is, and not every page may connect, the token has to.
+    /// Checks the origin claim of a token against the page. If the transport does not reveal the page and not every
+    /// page may connect, the claim is required.
     fn admits_claimed(&self, claimed: Option<&Origin>, page: &PageOrigin) -> bool {
         match (claimed, page) {
             (Some(claimed), PageOrigin::Page(page)) => claimed == page,
@@ -580,7 +579,7 @@ impl Policy {
         }
     }
 
-    /// The claims of the token, if clients need one. A refusal tells a forger nothing.
+    /// Returns the claims of the token, if tokens are required. A refusal reveals nothing to a forger.
     fn claims(
         &self,
         token: Option<&Token>,
@@ -602,7 +601,7 @@ impl Policy {
         };
         let client = client.ip().to_canonical();
         match () {
-            // First, so that no later sum is out of range.
+            // First, so that later sums stay in range.
             () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),
             () if now > expires + leeway => refused("the token has expired"),
             () if begins > now + leeway => refused("the token is not valid yet"),

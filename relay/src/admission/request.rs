@@ -1,8 +1,8 @@
-//! What a client asks for, where it is, and why it is refused.
+//! The request of a client, its address, and the reasons for a refusal.
 //!
-//! Behind reverse proxies its address is in a header. Anybody can write any header, so that a header counts only as far as proxies of the
-//! configuration wrote it: its list is read from its end, which the nearest proxy wrote, up to the first address that is none of a trusted
-//! proxy.
+//! Behind reverse proxies the client's address is in a header. Any client can send any header, so only the part written
+//! by trusted proxies counts: the list is read from its end, which the nearest proxy wrote, to the first address that
+//! is not a trusted proxy.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,10 +19,10 @@ use crate::config::ForwardedHeader;
 /// The prefix of a WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "rakwire.token.";
 
-/// The value of `unreachable` with which a client wants to be closed.
+/// The value of `unreachable` by which a client asks to be closed.
 const CLOSE: &str = "close";
 
-/// A token as a client sent it. It is never shown.
+/// A token as sent by a client. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
 
@@ -41,23 +41,23 @@ impl fmt::Debug for Token {
 /// A client's request for a flow.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// The client, as the connection or trusted proxies name it.
+    /// The client, as named by the connection or trusted proxies.
     pub(crate) client: SocketAddr,
     /// The page that the client runs in.
     pub(crate) origin: PageOrigin,
     /// The name of the target.
     pub(crate) target: Option<String>,
     pub(crate) token: Option<Token>,
-    /// Whether it opens several connections and goes on with one of them.
+    /// True if the client opens several connections and continues with one of them.
     pub(crate) is_deferred: bool,
-    /// Whether it has the secret of a flow, to which it comes back.
+    /// True if the client has the secret of a flow to resume.
     pub(crate) is_returning: bool,
-    /// Whether it is closed if its game server is unreachable.
+    /// True if the client is closed when its game server is unreachable.
     pub(crate) closes_unreachable: bool,
 }
 
 impl Request {
-    /// The request of an HTTP upgrade.
+    /// Parses the request of an HTTP upgrade.
     pub(crate) fn from_http(client: SocketAddr, headers: &HeaderMap, query: &str) -> Self {
         let token = parameter(query, "token").or_else(|| token_protocol(headers));
         Self {
@@ -71,7 +71,7 @@ impl Request {
         }
     }
 
-    /// The request of a transport that does not tell which page has opened it.
+    /// Creates the request of a transport that does not reveal the page.
     pub(crate) fn without_origin(client: SocketAddr, target: Option<String>, token: Option<String>) -> Self {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         Self {
@@ -85,35 +85,35 @@ impl Request {
         }
     }
 
-    /// The same of a client that may open several connections.
+    /// Sets whether the client may open several connections.
     pub(crate) fn deferred(self, is_deferred: bool) -> Self {
         Self { is_deferred, ..self }
     }
 
-    /// The same of a client that may have said what is to happen if its game server is unreachable.
+    /// Sets the client's choice for an unreachable game server.
     pub(crate) fn when_unreachable(self, then: Option<&str>) -> Self {
         Self { closes_unreachable: then == Some(CLOSE), ..self }
     }
 
-    /// Whether [`Admission::check`](super::Admission::check) counts it as a new client.
+    /// Returns true if [`Admission::check`](super::Admission::check) counts the client as new.
     pub(crate) const fn is_counted(&self) -> bool {
         !self.is_deferred && !self.is_returning
     }
 
-    /// The same of a client that may have the secret of a flow.
+    /// Sets whether the client has the secret of a flow.
     pub(crate) fn returning(self, is_returning: bool) -> Self {
         Self { is_returning, ..self }
     }
 }
 
-/// A parameter of a query string; an empty one counts as missing.
+/// Returns a parameter of a query string; an empty one counts as missing.
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let (_, value) = pairs.find(|(key, _)| key == name)?;
     (!value.is_empty()).then(|| value.into_owned())
 }
 
-/// The token among the subprotocols that a client offers: pages cannot set other headers.
+/// Returns the token among the offered subprotocols: pages cannot set other headers.
 fn token_protocol(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let mut offered = lines.flat_map(|line| line.split(',')).map(str::trim);
@@ -123,13 +123,13 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
 /// Why a client is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is not for this client at all.
+    /// The relay is closed to this client.
     Forbidden(Forbidden),
-    /// What a close code tells, because a page sees nothing else.
+    /// Reported by a close code, because a page sees nothing else.
     Close(CloseReason),
 }
 
-/// Who may not connect whatever they ask for.
+/// Clients that may not connect regardless of their request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forbidden {
     /// Pages of other origins.
@@ -146,7 +146,7 @@ impl From<CloseReason> for Refusal {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Which proxies are trusted, and what they say.
+/// The trusted proxies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TrustedProxies {
     networks: Vec<IpNet>,
@@ -158,16 +158,16 @@ impl TrustedProxies {
         Self { networks, header }
     }
 
-    /// Whether this is the address of a trusted proxy.
+    /// Returns true if this is the address of a trusted proxy.
     pub(crate) fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.networks.iter().any(|network| network.contains(&ip))
     }
 
-    /// The client of a request that arrived from `peer`: the peer itself, or what trusted proxies say. It is the address
-    /// of a trusted proxy if that one names no client.
+    /// Returns the client of a request that arrived from `peer`: the peer itself, or the client named by trusted
+    /// proxies. If a trusted proxy names no client, its own address is returned.
     ///
-    /// The port of a forwarded client is zero if no proxy tells it.
+    /// The port of a forwarded client is zero if no proxy provides it.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
         let mut known = canonical(peer);
         if !self.contains(known.ip()) {
@@ -180,8 +180,8 @@ impl TrustedProxies {
         };
         let name = if self.header == ForwardedHeader::Forwarded { FORWARDED } else { X_FORWARDED_FOR };
         let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-        // Commas within quotes are no exception: no address has one, and an open quote of the client must not hide
-        // what a proxy appends. For the same reason each entry is decoded on its own.
+        // Commas inside quotes separate as well: no address contains one, and an unclosed quote of the client must not
+        // hide an entry appended by a proxy. For the same reason each entry is decoded on its own.
         for entry in lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b',')) {
             let Some(address) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else {
                 return known;
@@ -195,13 +195,13 @@ impl TrustedProxies {
     }
 }
 
-/// An address with or without a port; an IPv6 address without a port may have brackets.
+/// Parses an address with or without a port; an IPv6 address without a port may have brackets.
 fn address(text: &str) -> Option<SocketAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     bare.parse().map(|ip| SocketAddr::new(ip, 0)).or_else(|_| text.parse()).ok()
 }
 
-/// The `for` of one element of `Forwarded` (RFC 7239 section 4).
+/// Parses the `for` parameter of one element of `Forwarded` (RFC 7239 section 4).
 fn forwarded_for(element: &str) -> Option<SocketAddr> {
     let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("for"))?;

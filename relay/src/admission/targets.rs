@@ -1,4 +1,4 @@
-//! The addresses of targets: resolved at the start, and again on a schedule.
+//! The addresses of targets, resolved at the start and periodically afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,25 +13,26 @@ use tracing::warn;
 use crate::addresses::{self, AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
 
-/// A target with the address for its next clients. A flow keeps the one that it began with.
+/// A target with the address for its next clients. A flow keeps the address that it began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedTarget {
     pub(crate) name: TargetName,
     pub(crate) settings: Target,
     pub(crate) address: SocketAddr,
-    /// All that it has, in the order in which they are used: this one and those for when it is down.
+    /// All addresses in the order of use: the current one, and spares for when it is down.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// What each of its hosts had last, in their order: a host that cannot be resolved keeps its own.
+    /// The last known addresses of each host, in the order of the hosts. A host that cannot be resolved keeps its
+    /// addresses.
     found: Vec<Vec<SocketAddr>>,
 }
 
 impl ResolvedTarget {
-    /// A target with one address.
+    /// Creates a target with one address.
     pub(crate) fn new(name: TargetName, settings: Target, address: SocketAddr) -> Self {
         Self { name, settings, address, addresses: vec![address], found: vec![vec![address]] }
     }
 
-    /// The first address that is like that, and the key in the table of the target that it comes from.
+    /// Returns the first matching address, and the key in the target's table that it comes from.
     pub(crate) fn find_address(
         &self,
         is_it: impl Fn(SocketAddr) -> bool,
@@ -41,27 +42,27 @@ impl ResolvedTarget {
         Some((address, if is_first { "address" } else { "spare_addresses" }))
     }
 
-    /// What a host had last, if the target has it.
+    /// Returns the last known addresses of a host, if the target has it.
     fn last_of(&self, host: &HostPort) -> &[SocketAddr] {
         let known = hosts(&self.settings).zip(&self.found).find(|(known, _)| *known == host);
         known.map_or(&[], |(_, found)| found)
     }
 }
 
-/// The most addresses of a target.
+/// The maximum number of addresses of a target.
 const ADDRESSES_MAX: usize = SPARE_ADDRESSES_MAX + 1;
 
 /// All targets by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Targets(BTreeMap<TargetName, Arc<ResolvedTarget>>);
 
-/// How long a lookup of a name may take.
+/// The timeout of a name lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many names are looked up at a time: each takes a thread.
+/// The maximum number of concurrent lookups; each occupies a thread.
 const LOOKUPS_MAX: usize = 16;
 
-/// A target whose names have been looked up again, and the addresses of its hosts from now on.
+/// A target whose names were looked up again, with the new addresses of its hosts.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     before: Arc<ResolvedTarget>,
@@ -69,7 +70,7 @@ pub(crate) struct LookedUp {
 }
 
 impl LookedUp {
-    /// A host that cannot be resolved any more, or only to addresses that it may not have, keeps those that it had last.
+    /// A host that no longer resolves, or only to addresses that are not allowed, keeps its last addresses.
     fn new(before: Arc<ResolvedTarget>, found: Vec<Found>) -> Option<Self> {
         match found_of(&before.name, &before.settings, found, Some(&before), |_| true) {
             Ok(found) => Some(Self { before, found }),
@@ -81,12 +82,12 @@ impl LookedUp {
     }
 }
 
-/// What a name has been resolved to.
+/// The lookup result of a name.
 type Found = io::Result<Vec<SocketAddr>>;
 
 impl Targets {
-    /// Resolves the targets of a configuration. A target that was there `before` keeps its address while its name has
-    /// it, and while its name cannot be resolved.
+    /// Resolves the targets of a configuration. A target that existed `before` keeps its address if its name still has
+    /// it, or cannot be resolved.
     pub(crate) async fn resolve(config: &Config, before: &Self) -> Result<Self, ConfigError> {
         let mut targets = Self::default();
         let found = look_up_all(config.targets.values().flat_map(hosts)).await;
@@ -94,7 +95,7 @@ impl Targets {
         for (name, settings) in &config.targets {
             let found = found.by_ref().take(hosts(settings).count()).collect();
             let known = before.0.get(name).map(|known| &**known);
-            // An address that a target may not have is a mistake in the configuration.
+            // A forbidden address is a mistake in the configuration.
             let is_away = |error: &ConfigError| matches!(error, ConfigError::Unresolvable { .. });
             let found = found_of(name, settings, found, known, is_away)?;
             targets.insert(placed(name, settings, found, known)?);
@@ -102,7 +103,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Looks the names among the targets up again.
+    /// Looks up the names of the targets again.
     pub(crate) async fn look_up_again(&self) -> Vec<LookedUp> {
         let named: Vec<_> = self
             .0
@@ -119,7 +120,8 @@ impl Targets {
         named.into_iter().filter_map(of_target).collect()
     }
 
-    /// The targets with what their names have been resolved to. Those that a reload has resolved since they were looked up have that.
+    /// Returns the targets with the looked-up addresses. Targets that a reload has resolved meanwhile keep the result
+    /// of the reload.
     pub(crate) fn updated(&self, looked_up: &[LookedUp]) -> Self {
         let mut targets = self.clone();
         for LookedUp { before, found } in looked_up {
@@ -135,7 +137,7 @@ impl Targets {
         targets
     }
 
-    /// The targets with other addresses for their next clients where the one in use is down and another one is up.
+    /// Returns the targets with another address for their next clients where the current one is down and another is up.
     pub(crate) fn failed_over(&self, is_up: impl Fn(&TargetName, SocketAddr) -> bool) -> Self {
         let mut targets = self.clone();
         for target in self.0.values().filter(|target| target.addresses.len() > 1) {
@@ -150,14 +152,14 @@ impl Targets {
         targets
     }
 
-    /// These and those, which go before these of the same name.
+    /// Merges both sets; `others` take precedence over targets of the same name.
     pub(super) fn overridden_by(&self, others: &Self) -> Self {
         let mut all = self.clone();
         all.0.extend(others.0.iter().map(|(name, target)| (name.clone(), Arc::clone(target))));
         all
     }
 
-    /// All of them, by name.
+    /// Returns all targets, ordered by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ResolvedTarget>> {
         self.0.values()
     }
@@ -166,7 +168,7 @@ impl Targets {
         self.0.insert(target.name.clone(), Arc::new(target));
     }
 
-    /// The target that a client requested.
+    /// Returns the target that a client requested.
     pub(crate) fn find(&self, requested: &str) -> Option<&Arc<ResolvedTarget>> {
         // An invalid name cannot be configured.
         self.0.get(&requested.parse().ok()?)
@@ -177,13 +179,13 @@ impl Targets {
     }
 }
 
-/// Resolves several names, with one result for each in their order.
+/// Resolves several names; returns one result for each, in their order.
 async fn look_up_all<'a>(addresses: impl Iterator<Item = &'a HostPort>) -> Vec<Found> {
     let lookups: Vec<_> = addresses.map(look_up).collect();
     stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await
 }
 
-/// Resolves a name, or fails after some time.
+/// Resolves a name with a timeout.
 pub(super) async fn look_up(address: &HostPort) -> Found {
     in_time(async {
         Ok(match rakwire::split_zoned_host(address.as_str()) {
@@ -199,13 +201,13 @@ async fn in_time(lookup: impl Future<Output = Found>) -> Found {
     timeout(LOOKUP_TIMEOUT, lookup).await.map_err(timed_out)?
 }
 
-/// Where a target is, as the configuration says.
+/// Returns the configured hosts of a target.
 fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
     std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// The addresses of the hosts of a target, in their order. After an error with which a host `keeps` what it had last it has that, if
-/// the target may have it still.
+/// Returns the addresses of the target's hosts, in their order. If a host fails with an error for which `keeps` is
+/// true, it keeps its last addresses that are still allowed.
 fn found_of(
     name: &TargetName,
     settings: &Target,
@@ -234,7 +236,7 @@ fn found_of(
     hosts(settings).zip(keys).zip(found).map(of_host).collect()
 }
 
-/// A target with the addresses that its hosts have.
+/// Creates a target with the addresses of its hosts.
 fn placed(
     name: &TargetName,
     settings: &Target,
@@ -255,7 +257,7 @@ fn placed(
     Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses, found: by_host })
 }
 
-/// The addresses of a target, of those that its hosts have: some of each, however many one has, and the one in use.
+/// Selects the addresses of a target: some of each host, and the current one.
 fn chosen(by_host: &[Vec<SocketAddr>], in_use: Option<SocketAddr>) -> Vec<SocketAddr> {
     let (mut seen, mut chosen) = (BTreeSet::new(), Vec::new());
     for (found, others) in by_host.iter().zip((0..by_host.len()).rev()) {
@@ -273,7 +275,7 @@ fn chosen(by_host: &[Vec<SocketAddr>], in_use: Option<SocketAddr>) -> Vec<Socket
     chosen
 }
 
-/// The most private class of addresses that a target may have by this name.
+/// Returns the most private class of addresses allowed for this host.
 fn allowed(target: &Target, host: &HostPort) -> AddressClass {
     if target.allow_private || host.is_numeric() || host.is_localhost() {
         AddressClass::Private
@@ -287,12 +289,13 @@ fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
     is_allowed && has_source(address, target)
 }
 
-/// Whether it is link-local, and written with its interface, as no name of somebody else's DNS stands for it.
+/// Returns true for a link-local address that is configured with its interface, so that no foreign DNS name can lead to
+/// it.
 fn is_neighbour(address: SocketAddr, host: &HostPort) -> bool {
     rakwire::split_zoned_host(host.as_str()).is_some() && addresses::is_neighbour(address.ip())
 }
 
-/// Whether the datagrams of clients to this address can have the source that the target is to see.
+/// Returns true if client datagrams to this address can have the source that the target requires.
 fn has_source(address: SocketAddr, target: &Target) -> bool {
     match target.source {
         TargetSource::Shared => true,
@@ -300,7 +303,7 @@ fn has_source(address: SocketAddr, target: &Target) -> bool {
     }
 }
 
-/// The addresses of a name that the target may have, of which there is one at least.
+/// Returns the allowed addresses of a name, at least one.
 fn usable(target: &Target, host: &HostPort, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, AddressError> {
     // An IPv4-mapped IPv6 address needs an IPv4 socket.
     let is_usable = |address: &SocketAddr| is_usable(*address, target, host);
@@ -326,14 +329,14 @@ mod tests {
         usable(&target, &target.address, &found).map(|usable| usable[0])
     }
 
-    /// A target with one address.
+    /// Creates a target with one address.
     fn target_at(settings: &Target, address: &str) -> ResolvedTarget {
         let address = address.parse().unwrap();
         let name = "game".parse().unwrap();
         ResolvedTarget::new(name, settings.clone(), address)
     }
 
-    /// The target of a configuration with spare addresses.
+    /// Resolves a configured target with spare addresses.
     async fn with_spares(addresses: &[&str]) -> Result<Targets, ConfigError> {
         let (first, spares) = addresses.split_first().unwrap();
         let spec = format!("game={first}").parse().unwrap();
@@ -357,7 +360,7 @@ mod tests {
         assert_eq!(port(&over(&third, &[2, 1])), 1, "in their order");
     }
 
-    /// The loopback interface is the first one everywhere.
+    /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn addresses_of_a_target_may_have_the_name_of_their_interface() {
@@ -379,12 +382,12 @@ mod tests {
         assert!(refused.to_string().contains("224.0.0.1:1"), "{refused}");
     }
 
-    /// Addresses of these ports.
+    /// Returns addresses with these ports.
     fn ports(ports: impl IntoIterator<Item = u16>) -> Vec<SocketAddr> {
         ports.into_iter().map(|port| SocketAddr::from(([192, 0, 2, 1], port))).collect()
     }
 
-    /// A target as a start or a reload has it.
+    /// Resolves a target as a start or a reload does.
     fn resolved(
         name: &TargetName,
         settings: &Target,
@@ -397,7 +400,7 @@ mod tests {
         placed(name, settings, found, known)
     }
 
-    /// The target after its names have been looked up again.
+    /// Returns the target after another lookup of its names.
     fn looked_up(known: &ResolvedTarget, found: Vec<Found>) -> ResolvedTarget {
         let mut targets = Targets::default();
         targets.insert(known.clone());
@@ -429,13 +432,13 @@ mod tests {
         let targets = targets.failed_over(|_, address| address.port() == 3).updated(&looked_up);
         let target = targets.find("game").unwrap();
         assert_eq!((target.address, &target.addresses), (ports([3])[0], &ports([2, 3])));
-        // Not over a reload, which has looked them up itself.
+        // Does not override a reload, which has resolved the names itself.
         let mut reloaded = Targets::default();
         reloaded.insert(two_names(&ports([5]), &ports([3])));
         assert_eq!(reloaded.updated(&looked_up), reloaded);
     }
 
-    /// A target of two names, the first of which has the address in use.
+    /// Returns a target with two names, the first of which owns the current address.
     fn two_names(first: &[SocketAddr], second: &[SocketAddr]) -> ResolvedTarget {
         let mut settings = Target::new("a.example.org:1".parse().unwrap());
         settings.spare_addresses = vec!["b.example.org:1".parse().unwrap()];
@@ -466,7 +469,7 @@ mod tests {
         let known = resolved(&name, &settings, vec![Ok(ports([1])), Ok(vec![inner])], None).unwrap();
         let kept = resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&known)).unwrap();
         assert_eq!(kept.addresses, [ports([1])[0], inner]);
-        // A name that was used before with the right to private addresses keeps none without it.
+        // A name that was allowed private addresses before keeps none without the permission.
         let own = Target { allow_private: true, ..settings.clone() };
         let own = resolved(&name, &own, vec![Ok(vec![inner]), Ok(vec![inner])], None).unwrap();
         assert!(resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&own)).is_err());
@@ -589,7 +592,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reload_keeps_the_address_of_a_name_that_cannot_be_resolved_now() {
-        // A label of 64 bytes cannot be queried.
+        // A label of 64 bytes is too long for a query.
         let name = format!("{}.invalid:1", "a".repeat(64));
         let config = |allow_private| {
             let spec = format!("game={name}").parse().unwrap();

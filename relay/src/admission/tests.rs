@@ -13,7 +13,7 @@ use crate::token::SigningKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An admission with some configuration, whose targets are `game` and `other`.
+/// Creates an admission with targets `game` and `other`, and a customized configuration.
 async fn admission(change: impl FnOnce(&mut Config)) -> Admission {
     let config = config(change);
     let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
@@ -32,7 +32,7 @@ fn request(client: &str, query: &str) -> Request {
     Request::from_http(SocketAddr::new(client.parse().unwrap(), 5), &HeaderMap::new(), query)
 }
 
-/// A key, and a file with it for the relay that is removed in the end.
+/// A signing key, and the key file of the relay, which is removed on drop.
 struct Issuer {
     key: SigningKey,
     file: std::path::PathBuf,
@@ -138,7 +138,7 @@ async fn a_token_for_one_use_is_not_replayed() {
         admission.check(Now::read(), &request_again).is_ok(),
         "a client that comes back to its flow takes no slot"
     );
-    // The same id again, in another token.
+    // The same id in another token.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
     for (index, expires) in [50, 55].into_iter().enumerate() {
         let token = issuer.token(now + expires * SECOND, id);
@@ -164,7 +164,7 @@ async fn a_refused_request_does_not_use_up_its_token() {
     assert!(admission.admit(&request("192.0.2.2", &second)).is_ok());
 }
 
-/// What a client has is not there for others while it waits for a slot, so that it costs one other client its flow at most.
+/// A waiting candidate holds its resources, so that it evicts one other flow at most.
 #[tokio::test]
 async fn a_candidate_for_a_slot_lacks_nothing_else() {
     let issuer = Issuer::new("candidate", SigningKey::ed25519().unwrap());
@@ -328,7 +328,7 @@ async fn clients_count_on_over_a_reload() {
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_ok());
 }
 
-/// A day in which clients come with a token each, from everywhere, and stay for a while.
+/// A day in which clients connect from everywhere, with one token each, and stay for a while.
 #[tokio::test]
 async fn a_day_of_clients_leaves_nothing_behind() {
     const DAY: u32 = 24 * 60 * 60;

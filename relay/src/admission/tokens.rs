@@ -1,4 +1,4 @@
-//! The ids of tokens that admit only once, and the rates of tokens: the flows of one token have together what one client may send.
+//! The ids of single-use tokens, and the rates of tokens: all flows of one token share the rate of one client.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,14 +8,14 @@ use crate::flow::rate::RateLimit;
 use crate::flow::{Rate, SharedRate};
 use crate::time::Now;
 
-/// How many ids a relay remembers. One that has more tokens in use refuses further ones: it could not tell whether they
-/// have been used.
+/// The number of remembered ids. With more tokens in use a relay refuses further ones, because it could not detect
+/// their reuse.
 const IDS_MAX: usize = 200_000;
 
-/// The longest that an id is remembered while the clock of the system is said to be past its expiry.
+/// The longest time that an id is remembered after the system clock has passed its expiry.
 const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The ids of tokens that admit only once.
+/// The ids of used single-use tokens.
 #[derive(Debug)]
 pub(crate) struct UsedTokens {
     ids: Mutex<Ids>,
@@ -28,8 +28,8 @@ struct Ids {
     by_expiry: BTreeSet<Entry>,
 }
 
-/// When an id can be forgotten: not before both clocks say so, as a clock that is set forward and back again would
-/// otherwise let a used token in once more.
+/// When an id can be forgotten. Both clocks must have passed it: a system clock that is set forward and back would
+/// otherwise admit a used token again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     wall: SystemTime,
@@ -52,7 +52,7 @@ impl Default for UsedTokens {
 }
 
 impl UsedTokens {
-    /// Remembers at most so many ids.
+    /// Creates a store for at most `max` ids.
     pub(super) fn new(max: usize) -> Self {
         Self { ids: Mutex::default(), max }
     }
@@ -74,7 +74,7 @@ impl UsedTokens {
         Ok(TokenClaim { used: self, entry: Some(entry) })
     }
 
-    /// How many ids are remembered.
+    /// Returns the number of remembered ids.
     pub(super) fn len(&self) -> usize {
         let ids = self.lock();
         debug_assert_eq!(ids.all.len(), ids.by_expiry.len());
@@ -86,17 +86,17 @@ impl UsedTokens {
     }
 }
 
-/// A token that nobody else can use while its client waits for a slot.
+/// Reserves a token while its client waits for a slot.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct TokenClaim<'a> {
     used: &'a UsedTokens,
-    /// What is known of it, unless it stays used.
+    /// The entry to release, unless the token stays used.
     entry: Option<Entry>,
 }
 
 impl TokenClaim<'_> {
-    /// The token has been used.
+    /// Keeps the token marked as used.
     pub(crate) fn keep(mut self) {
         self.entry = None;
     }
@@ -123,22 +123,22 @@ impl Ids {
     }
 }
 
-/// How many more rates may be kept than there are flows, before those without one are forgotten.
+/// How many more rates than flows may be kept before those without a flow are forgotten.
 const UNUSED_MAX: usize = 1_024;
 
-/// The rates of tokens: the flows of one token have together what one client may send.
+/// The rates of tokens: all flows of one token share the rate of one client.
 #[derive(Debug, Default)]
 pub(crate) struct TokenRates(Mutex<Rates>);
 
 #[derive(Debug, Default)]
 struct Rates {
     by_id: HashMap<Box<str>, Weak<Mutex<RateLimit>>>,
-    /// At so many, those without a flow are forgotten.
+    /// The number of rates at which those without a flow are forgotten.
     full: usize,
 }
 
 impl TokenRates {
-    /// The rate of a token, which is kept as long as a flow has it.
+    /// Returns the rate of a token, which is kept as long as a flow holds it.
     pub(crate) fn of(&self, id: &str, rate: Rate, now: Instant) -> SharedRate {
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = rates.by_id.get(id).and_then(Weak::upgrade) {
@@ -153,7 +153,7 @@ impl TokenRates {
         rate
     }
 
-    /// How many rates are kept, and how many may be.
+    /// Returns the number of rates, and the current limit.
     pub(super) fn len(&self) -> (usize, usize) {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner).by_id.len(), UNUSED_MAX)
     }
@@ -167,7 +167,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Both clocks some seconds later.
+    /// Advances both clocks by some seconds.
     fn later(now: Now, seconds: u32) -> Now {
         Now { at: now.at + seconds * SECOND, wall: now.wall + seconds * SECOND }
     }
