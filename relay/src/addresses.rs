@@ -1,8 +1,8 @@
-//! Names and addresses as they are written: those of game servers, and which of them they may have, and those to listen on.
+//! Names and addresses in the configuration: names of targets, addresses of game servers, and addresses to listen on.
 //!
-//! A relay is a way into the network that it runs in. Addresses at which no game server can be, and those at which
-//! machines hand out secrets to their neighbours, are refused whatever the configuration says; addresses of the own
-//! network only serve if the configuration asks for them.
+//! A relay is a way into its own network. Addresses that no game server can have, and metadata services that hand out
+//! machine credentials, are refused regardless of the configuration. Addresses of the private network require a
+//! configuration that asks for them.
 
 use std::fmt;
 use std::io;
@@ -23,7 +23,7 @@ pub struct TargetName(String);
 impl TargetName {
     const LEN_MAX: usize = 64;
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -61,26 +61,26 @@ impl<'de> Deserialize<'de> for TargetName {
 pub struct HostPort(String);
 
 impl HostPort {
-    /// The text to resolve.
+    /// Returns the text to resolve.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host without brackets.
+    /// Returns the host without brackets.
     fn host(&self) -> &str {
         let host = self.0.rsplit_once(':').map_or(self.0.as_str(), |(host, _)| host);
         host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Whether the host is a number and not a name, so that nothing has to be resolved.
+    /// Returns true if the host is an IP address, so that nothing has to be resolved.
     pub(crate) fn is_numeric(&self) -> bool {
         let host = self.host();
         let address = host.split_once('%').map_or(host, |(address, _interface)| address);
         address.parse::<IpAddr>().is_ok()
     }
 
-    /// RFC 6761 section 6.3: `localhost` and the names below it are this machine.
+    /// Returns true for `localhost` and the names below it, which mean this machine (RFC 6761 section 6.3).
     pub(crate) fn is_localhost(&self) -> bool {
         let host = self.host().trim_end_matches('.').to_ascii_lowercase();
         host == "localhost" || host.ends_with(".localhost")
@@ -112,9 +112,9 @@ impl FromStr for HostPort {
 /// One `NAME=HOST:PORT` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetSpec {
-    /// Its name for clients.
+    /// The name for clients.
     pub name: TargetName,
-    /// Its address.
+    /// The address.
     pub address: HostPort,
 }
 
@@ -131,10 +131,10 @@ impl FromStr for TargetSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TargetSyntaxError {
-    /// There is no usable name.
+    /// The name is missing or unusable.
     #[error("put a name of 1 to 64 bytes and '=' before the address, as in game=127.0.0.1:19132")]
     Name,
-    /// There is no usable host.
+    /// The host is missing or unusable.
     #[error("write the address as HOST:PORT, as in game=127.0.0.1:19132 or game=[::1]:19132")]
     Address,
     /// The port is not a number from 1 to 65535.
@@ -142,7 +142,7 @@ pub enum TargetSyntaxError {
     Port,
 }
 
-/// IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
+/// Converts IPv4-mapped addresses to IPv4, and clears the flow label.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(_) => address,
@@ -153,7 +153,7 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What an address is for a relay.
+/// The class of an address from the view of a relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddressClass {
     /// Any other machine.
@@ -171,7 +171,7 @@ pub enum AddressError {
     /// The name has no address.
     #[error("has no address: check the host")]
     None,
-    /// It is unspecified, broadcast, multicast, link-local, reserved or a metadata service.
+    /// Unspecified, broadcast, multicast, link-local, reserved, or the address of a metadata service.
     #[error(
         "is not a unicast address that a game server can have (unspecified, multicast, broadcast, link-local and \
          cloud-metadata addresses are refused): use the address of the game server"
@@ -182,7 +182,7 @@ pub enum AddressError {
         "resolves to a loopback or private address: write the address as a number, or set allow_private of the target to true"
     )]
     Private,
-    /// It is not in 127.0.0.0/8, as addresses of a pool for each client are.
+    /// Not in 127.0.0.0/8, as required for a pool with one source address per client.
     #[error(
         "is not in 127.0.0.0/8: source = loopback-pool is for a game server on this machine, so leave it out or use an address \
          as 127.0.0.1"
@@ -190,7 +190,7 @@ pub enum AddressError {
     NotLoopback,
 }
 
-/// Services that hand out credentials of the machine to whoever can send them a packet, outside of link-local ranges.
+/// Metadata services outside of link-local ranges, which hand out credentials of the machine to any local sender.
 const METADATA_V4: [Ipv4Addr; 3] = [
     // Alibaba Cloud, Azure, Oracle Cloud.
     Ipv4Addr::new(100, 100, 100, 200),
@@ -198,17 +198,17 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(192, 0, 0, 192),
 ];
 
-/// The same for IPv6: Amazon Web Services, Google Cloud, Scaleway.
+/// Metadata services with IPv6: Amazon Web Services, Google Cloud, Scaleway.
 const METADATA_V6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
 
-/// OpenStack's, which is link-local.
+/// The link-local metadata address of OpenStack.
 const METADATA_LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe);
 
-/// Whether it is that of a machine on the same link, which is meant where the configuration names the interface besides.
+/// Returns true for link-local addresses, which are allowed if the configuration names their interface.
 pub(crate) const fn is_neighbour(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(_) => false,
@@ -216,7 +216,7 @@ pub(crate) const fn is_neighbour(ip: IpAddr) -> bool {
     }
 }
 
-/// The class of an address, or of the IPv4 address that it stands for.
+/// Returns the class of an address, or of the IPv4 address embedded in it.
 pub(crate) fn classify(ip: IpAddr) -> AddressClass {
     match ip {
         IpAddr::V4(ip) => classify_v4(ip),
@@ -245,14 +245,14 @@ fn classify_v4(ip: Ipv4Addr) -> AddressClass {
 
 fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     let [first, ..] = ip.segments();
-    // The discard prefix of RFC 6666 and the addresses without a scope below it are nobody's either.
+    // The discard prefix of RFC 6666 and the scopeless addresses below it are not assigned either.
     let discard = first == 0x100;
     let refused = ip.is_unspecified()
         || ip.is_multicast()
         || ip.is_unicast_link_local()
         || discard
         || METADATA_V6.contains(&ip);
-    // RFC 3879: site-local addresses are no longer assigned, but they are routed where they were.
+    // RFC 3879: site-local addresses are deprecated, but existing networks still route them.
     let site_local = first & 0xffc0 == 0xfec0;
     match () {
         () if refused => AddressClass::Refused,
@@ -261,10 +261,10 @@ fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     }
 }
 
-/// The IPv4 address behind an IPv6 address.
+/// The IPv4 address embedded in an IPv6 address.
 enum Embedded {
     Address(Ipv4Addr),
-    /// There is one, but where it is depends on the network.
+    /// There is one, but its position depends on the network.
     Unknown,
 }
 
@@ -275,31 +275,31 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Embedded> {
         four.map_or(Embedded::Unknown, |four| Embedded::Address(four.into()))
     };
     match ip.segments() {
-        // The unspecified and the loopback address are no compatible addresses.
+        // The unspecified and the loopback address are not IPv4-compatible addresses.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         // RFC 4291 section 2.5.5: compatible and mapped; RFC 2765: translated.
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(at(12)),
         // RFC 6052: NAT64 with the well-known prefix.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(at(12)),
-        // RFC 8215: NAT64 with a prefix of the network; RFC 4380: Teredo.
+        // RFC 8215: NAT64 with a local prefix; RFC 4380: Teredo.
         [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] => Some(Embedded::Unknown),
         // RFC 3056: 6to4.
         [0x2002, ..] => Some(at(2)),
-        // RFC 5214: ISATAP, whose interface identifier is 0:5efe or 200:5efe and the address.
+        // RFC 5214: ISATAP, whose interface identifier is 0:5efe or 200:5efe followed by the address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(12)),
         _ => None,
     }
 }
 
-/// How long a lookup of the name may take.
+/// The timeout of a name lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where to listen, as it is configured.
+/// A configured address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// An address and a port.
+    /// An IP address and a port.
     Address(SocketAddr),
-    /// A name, of which every address is listened on, and a port.
+    /// A name and a port; the relay listens on every address of the name.
     Name(ListenName),
 }
 
@@ -316,14 +316,14 @@ pub struct ListenName {
 pub struct ListenSyntaxError;
 
 impl ListenName {
-    /// The name.
+    /// Returns the name.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 }
 
 impl ListenAddress {
-    /// The address, unless it is a name, which has to be resolved.
+    /// Returns the address, or `None` for a name that must be resolved.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
         match self {
@@ -332,7 +332,7 @@ impl ListenAddress {
         }
     }
 
-    /// Resolves a name to all of its addresses, of which there is at least one, in the order of the resolver.
+    /// Resolves a name to all of its addresses, at least one, in the order of the resolver.
     pub(crate) async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let ListenName { host, port } = match self {
             Self::Address(address) => return Ok(vec![*address]),
@@ -370,7 +370,7 @@ impl FromStr for ListenAddress {
         let is_label = |label: &str| {
             !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         };
-        // The last label of a name is no number: `127.0.0.1.` and `1:80` are mistyped addresses (RFC 3696 section 2).
+        // The last label of a name is not numeric: `127.0.0.1.` and `1:80` are mistyped addresses (RFC 3696 section 2).
         let last = host.rsplit('.').next().unwrap_or(host);
         let is_number = last.chars().all(|c| c.is_ascii_digit());
         match port.parse() {
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(class("2001::1"), AddressClass::Refused, "Teredo");
     }
 
-    /// The loopback interface is the first one everywhere.
+    /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_address_may_have_the_name_of_its_interface() {

@@ -30,22 +30,22 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What to do; without a command the relay runs.
+    /// Returns the requested task; without a command the relay runs.
     pub(crate) fn into_task(self) -> Task {
         self.command.unwrap_or(Task::Run(self.run))
     }
 }
 
-/// What the program can do.
+/// The commands of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Run the relay, which is also what happens without a command.
+    /// Run the relay. This is the default without a command.
     Run(ConfigArgs),
     /// Check a configuration without running it.
     Check(ConfigArgs),
     /// Print the configuration in the syntax of the file.
     Config(ExplainArgs),
-    /// Tell a running relay to read its configuration again.
+    /// Make a running relay reload its configuration.
     Reload(ReloadArgs),
     /// Print the list of servers of a running relay.
     List(ListArgs),
@@ -55,17 +55,17 @@ pub(crate) enum Task {
     Kick(KickArgs),
     /// Ban an address or network from a running relay, and end its flows.
     Ban(BanArgs),
-    /// Lift a ban that was made with `ban`.
+    /// Lift a ban imposed with `ban`.
     Unban(UnbanArgs),
-    /// List the bans that were made with `ban`.
+    /// List the bans imposed with `ban`.
     Bans(BansArgs),
-    /// Announce a game server to relays until this ends.
+    /// Announce a game server to relays until this command ends.
     Announce(AnnounceArgs),
-    /// Make a key for tokens.
+    /// Generate a key for tokens.
     Keygen(KeygenArgs),
-    /// Make a token.
+    /// Create a token.
     Token(TokenArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
     Man,
@@ -79,12 +79,12 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// Reads the file and lays the environment and the command line over it.
+    /// Reads the file and applies the environment and the command line on top of it.
     pub(crate) fn load(&self) -> Result<Loaded, LoadError> {
         Loaded::load(self.file.as_deref(), &self.overrides)
     }
 
-    /// The same without a check of the whole.
+    /// Like `load`, without checking the configuration as a whole.
     pub(crate) fn read(&self) -> Result<Loaded, LoadError> {
         Loaded::read(self.file.as_deref(), &self.overrides)
     }
@@ -145,7 +145,7 @@ fn argument(option: &'static OptionInfo) -> Arg {
     if option.kind == OptionKind::Targets { argument.action(ArgAction::Append) } else { argument }
 }
 
-/// The value of an option, if the environment or the command line has one.
+/// Returns the value of an option from the environment or the command line, if any.
 fn given(option: &'static OptionInfo, matches: &ArgMatches) -> Option<Override> {
     let variable = option.variable()?;
     let values: Vec<String> = matches.get_many(option.flag)?.cloned().collect();
@@ -158,7 +158,7 @@ fn given(option: &'static OptionInfo, matches: &ArgMatches) -> Option<Override> 
     is_given.then_some(Override { option, source: Source::Variable(variable), values })
 }
 
-/// A variable has several values between semicolons, and an empty one is like none.
+/// Splits the value of a variable at semicolons. An empty variable counts as unset.
 fn values_of_variable(option: &OptionInfo, values: Vec<String>) -> Vec<String> {
     let is_list = matches!(option.kind, OptionKind::Texts(_) | OptionKind::Targets);
     let split = |value: String| -> Vec<String> {
@@ -170,7 +170,7 @@ fn values_of_variable(option: &OptionInfo, values: Vec<String>) -> Vec<String> {
 /// Prints a configuration.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Add the documentation, default and unit of each option, and where its value comes from.
+    /// Add the documentation, default and unit of each option, and the source of its value.
     #[arg(long)]
     pub(crate) explain: bool,
     /// Print the table of all options in Markdown.
@@ -180,10 +180,10 @@ pub(crate) struct ExplainArgs {
     pub(crate) config: ConfigArgs,
 }
 
-/// Tells a running relay to read its configuration again.
+/// Makes a running relay reload its configuration.
 ///
-/// The relay is found by its admin address, which answers with what changed, or else by its process id file; without
-/// either the configuration file says where they are.
+/// The relay is reached through its admin address, which responds with the changes, or else through its process id
+/// file. Without either, the configuration file is read for them.
 #[derive(Debug, Args)]
 pub(crate) struct ReloadArgs {
     /// File with the configuration of the relay.
@@ -192,18 +192,18 @@ pub(crate) struct ReloadArgs {
     /// Admin address of the relay.
     #[arg(long, value_name = "ADDR", env = "RAKWIRE_RELAY_ADMIN_LISTEN", value_parser = parse_socket_address)]
     pub(crate) admin_listen: Option<SocketAddr>,
-    /// File with the process id of the relay.
+    /// File containing the process id of the relay.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_PID_FILE")]
     pub(crate) pid_file: Option<PathBuf>,
 }
 
-/// Prints the list of servers of a running relay, as `GET /servers.json` has it.
+/// Prints the list of servers of a running relay, as served at `GET /servers.json`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Address of the relay, as http://HOST:PORT or https://HOST.
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub(crate) relay: String,
-    /// Print the list as it is and not as a table.
+    /// Print the raw JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -214,7 +214,7 @@ pub(crate) struct SocketArgs {
     /// Admin socket of the relay.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_ADMIN_SOCKET")]
     pub(crate) admin_socket: Option<PathBuf>,
-    /// File with the configuration of the relay, which names the admin socket.
+    /// Configuration file of the relay, which names the admin socket.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -222,20 +222,20 @@ pub(crate) struct SocketArgs {
 /// Lists the clients of a running relay that have a flow.
 #[derive(Debug, Args)]
 pub(crate) struct ClientsArgs {
-    /// List those of an address or network alone.
+    /// List only the clients of an address or network.
     #[arg(value_name = "NETWORK", value_parser = network)]
     pub(crate) network: Option<IpNet>,
-    /// Print JSON and not a table.
+    /// Print JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) socket: SocketArgs,
 }
 
-/// Ends a flow of a running relay, or those of an address or network. The clients may connect again.
+/// Ends one flow of a running relay, or all flows of an address or network. The clients may connect again.
 #[derive(Debug, Args)]
 pub(crate) struct KickArgs {
-    /// Number of the flow, as `clients` and the log have it, or an address or network.
+    /// Number of the flow, as shown by `clients` and in the log, or an address or network.
     #[arg(value_name = "FLOW|NETWORK", value_parser = kicked)]
     pub(crate) selected: Kicked,
     /// Print JSON.
@@ -245,20 +245,20 @@ pub(crate) struct KickArgs {
     pub(crate) socket: SocketArgs,
 }
 
-/// Which flows to end.
+/// Selects the flows to end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kicked {
     Flow(u64),
     Network(IpNet),
 }
 
-/// Bans an address or network from a running relay until it ends, and ends its flows.
+/// Bans an address or network until the relay stops, and ends its flows.
 #[derive(Debug, Args)]
 pub(crate) struct BanArgs {
     /// The address or network.
     #[arg(value_name = "NETWORK", value_parser = network)]
     pub(crate) network: IpNet,
-    /// How long the ban holds; without it until the relay ends.
+    /// Duration of the ban; by default until the relay stops.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Print JSON.
@@ -268,7 +268,7 @@ pub(crate) struct BanArgs {
     pub(crate) socket: SocketArgs,
 }
 
-/// Lifts a ban that was made with `ban`.
+/// Lifts a ban imposed with `ban`.
 #[derive(Debug, Args)]
 pub(crate) struct UnbanArgs {
     /// The address or network, as `bans` lists it.
@@ -278,35 +278,35 @@ pub(crate) struct UnbanArgs {
     pub(crate) socket: SocketArgs,
 }
 
-/// Lists the bans of a running relay that were made with `ban`.
+/// Lists the bans of a running relay that were imposed with `ban`.
 #[derive(Debug, Args)]
 pub(crate) struct BansArgs {
-    /// Print JSON and not a table.
+    /// Print JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) socket: SocketArgs,
 }
 
-/// Announces a game server to relays, which find it with --discover, until this ends.
+/// Announces a game server to relays that run with --discover, until this command ends.
 #[derive(Debug, Args)]
 pub(crate) struct AnnounceArgs {
     /// Redis or Valkey, as redis://HOST:PORT/, rediss://HOST:PORT/ (TLS) or unix:///PATH.
     #[arg(long, value_name = "URL", env = "RAKWIRE_RELAY_DISCOVER")]
     pub(crate) redis: String,
-    /// PEM file with the authority of its certificate, for rediss://; without it what the system trusts.
+    /// PEM file with the certificate authority, for rediss://; by default the system's trust store.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_DISCOVER_CA")]
     pub(crate) ca: Option<PathBuf>,
     /// Name of the server for clients.
     #[arg(long)]
     pub(crate) name: TargetName,
-    /// Address of the server, as relays reach it.
+    /// Address of the server, as reachable from the relays.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) address: HostPort,
     /// The protocol of the server: raknet, game-protocol or raw.
     #[arg(long, default_value_t)]
     pub(crate) kind: ProtocolKind,
-    /// How long relays keep the server after it has ended without a word.
+    /// How long relays keep the server if this command stops without withdrawing it.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse_duration)]
     pub(crate) lifetime: Duration,
 }
@@ -314,42 +314,44 @@ pub(crate) struct AnnounceArgs {
 /// The algorithm of a key.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Algorithm {
-    /// A key pair: the relay has the public half, and cannot make tokens.
+    /// A key pair: the relay has the public half, and cannot create tokens.
     Ed25519,
     /// A secret that the issuer and the relay share.
     HmacSha256,
 }
 
-/// Makes a key.
+/// Generates a key.
 #[derive(Debug, Args)]
 pub(crate) struct KeygenArgs {
     /// The algorithm.
     #[arg(long, value_enum, default_value_t = Algorithm::Ed25519)]
     pub(crate) algorithm: Algorithm,
-    /// The file for the key, which must not exist. For Ed25519 the public key, which the relay gets, is written to FILE.pub.
+    /// Output file for the key, which must not exist. For Ed25519 the public key, which the relay needs, is written to
+    /// FILE.pub.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }
 
-/// Makes a token.
+/// Creates a token.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
-    /// The file with the key, as made by `keygen`.
+    /// File with the key, as generated by `keygen`.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_SIGNING_KEY")]
     pub(crate) key: PathBuf,
-    /// The target that it admits to.
+    /// Target that the token admits to.
     #[arg(long, value_name = "NAME")]
     pub(crate) target: String,
-    /// The only address or network from which it admits.
+    /// The only address or network that may use the token.
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub(crate) address: Option<IpNet>,
-    /// The origin of the only page that it admits, such as https://play.example.org. Data channels need it where --allow-origin counts.
+    /// The only origin whose pages may use the token, such as https://play.example.org. Data channels require it if
+    /// --allow-origin is a list.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) origin: Option<Origin>,
-    /// For how long it admits.
+    /// Validity period of the token.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub(crate) expires: Duration,
-    /// Its id; a random one if there is none.
+    /// Id of the token; random by default.
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The clients and bans of a running relay, as its admin socket lists them and as people read them.
+//! The clients and bans of a running relay, as JSON for its admin socket and as tables for the operator.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::table;
 
-/// Clients with a flow, by the number of the flow: the answer to `GET /clients`.
+/// Clients with a flow, ordered by the number of the flow. Served at `GET /clients`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientList {
@@ -25,23 +25,23 @@ pub struct ClientList {
 pub struct ClientEntry {
     /// The number of the flow, as in the log.
     pub flow: u64,
-    /// Where the client is, or was last.
+    /// The current or last address of the client.
     pub client: SocketAddr,
     /// The name of the target.
     pub target: String,
     /// The transport: `websocket`, `webtransport`, `webrtc` or `udp`.
     pub transport: String,
-    /// Whether its connection is lost and the flow waits for it.
+    /// True if the connection is lost and the flow waits for the client.
     pub is_away: bool,
     /// The age of the flow.
     pub seconds: u64,
-    /// Payload to the game server.
+    /// Payload bytes sent to the game server.
     pub bytes_to_server: u64,
-    /// Payload to the client.
+    /// Payload bytes sent to the client.
     pub bytes_to_client: u64,
 }
 
-/// Bans that were made while the relay runs: the answer to `GET /bans`.
+/// Bans imposed while the relay runs. Served at `GET /bans`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BanList {
@@ -49,17 +49,17 @@ pub struct BanList {
     pub bans: Vec<BanEntry>,
 }
 
-/// A ban that was made while the relay runs.
+/// A ban imposed while the relay runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BanEntry {
     /// The banned address or network.
     pub network: IpNet,
-    /// How long it holds; without a value until the relay ends.
+    /// The remaining seconds; without a value the ban lasts until the relay stops.
     pub seconds_left: Option<u64>,
 }
 
-/// How many flows an order has ended: the answer to `POST /kick` and `POST /ban`.
+/// The number of flows that a command has ended: the response to `POST /kick` and `POST /ban`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndedFlows {
@@ -74,7 +74,7 @@ impl EndedFlows {
 }
 
 impl ClientList {
-    /// The list as a table for people, a line for each client.
+    /// Formats the list as a table, with a line for each client.
     #[must_use]
     pub fn to_table(&self) -> String {
         let head =
@@ -103,7 +103,7 @@ impl ClientList {
 }
 
 impl BanEntry {
-    /// A ban with the time that is left of it.
+    /// Creates an entry with the remaining time.
     pub(crate) fn new(network: IpNet, left: Option<Duration>) -> Self {
         Self { network, seconds_left: left.map(|left| left.as_secs()) }
     }
@@ -114,7 +114,7 @@ impl BanList {
         Self { bans }
     }
 
-    /// The list as a table for people, a line for each ban.
+    /// Formats the list as a table, with a line for each ban.
     #[must_use]
     pub fn to_table(&self) -> String {
         let head = ["NETWORK", "LEFT"].map(str::to_owned);

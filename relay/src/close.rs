@@ -1,17 +1,18 @@
-//! Why a connection of a client ends: the WebSocket close code and its text.
+//! Why a client's connection ends: the WebSocket close code and its text.
 
 use rakwire_udp::printable;
 
 use crate::addresses::TargetName;
 use crate::flow::FlowEnd;
 
-/// RFC 6455 section 5.5: a control frame has at most 125 bytes, of which the code takes two.
+/// A control frame has at most 125 bytes, two of which hold the code (RFC 6455 section 5.5).
 const TEXT_MAX: usize = 123;
 
-/// The text of the close code 4403 for banned addresses, by which clients of this project tell it from a refused origin.
+/// The text of close code 4403 for banned addresses. Clients of this project recognize it, to tell a ban from a refused
+/// origin.
 pub(crate) const BANNED: &str = "this address is banned";
 
-/// How many bytes of an unknown name are repeated to the client, so that the rest of the text fits.
+/// The number of bytes of an unknown name that are echoed to the client, so that the rest of the text fits.
 const ECHO_MAX: usize = 40;
 
 /// Why a connection of a client ended.
@@ -28,11 +29,11 @@ pub(crate) enum CloseReason {
     /// The UDP socket cannot be opened.
     NoSocket,
     Flow(FlowEnd),
-    /// The client came back by another connection, and this one has no use any more.
+    /// The client returned on another connection, and this one is no longer needed.
     Resumed,
     TokenRefused(&'static str),
     AddressLimit(&'static str),
-    /// The client may not connect, whatever it asks for.
+    /// The client may not connect, regardless of its request.
     Forbidden(&'static str),
 }
 
@@ -45,11 +46,11 @@ counted! {
         UnknownTarget,
         /// The relay had its maximum number of clients (1013).
         TooManyClients,
-        /// The client had no token that admits it (4401).
+        /// The client had no valid token (4401).
         TokenRefused,
-        /// The address or prefix of the client had its share of clients, or of new ones (4429).
+        /// The client's address or prefix had reached its number of clients, or its rate of new ones (4429).
         AddressLimit,
-        /// The page of the client is of an origin that may not connect, or its address is banned (4403).
+        /// The origin of the client's page may not connect, or the client's address is banned (4403).
         Forbidden,
         /// The client sent text (1003).
         TextMessage,
@@ -57,9 +58,9 @@ counted! {
         MessageTooBig,
         /// The client broke the WebSocket protocol (1002).
         ProtocolViolation,
-        /// There was no datagram in either direction for the idle timeout (4408).
+        /// No datagram arrived in either direction for the idle timeout (4408).
         Idle,
-        /// The client answered no ping, or acknowledged no data (4408).
+        /// The client answered no pings, or acknowledged no data (4408).
         Unresponsive,
         /// The relay was stopped (1001).
         ShuttingDown,
@@ -67,21 +68,22 @@ counted! {
         Kicked,
         /// The UDP socket failed for good (1011).
         UdpFailed,
-        /// The network reported that nothing listens at the port of the game server, and the client had asked to be closed then (4502).
+        /// The network reported that nothing listens on the game server's port, and the client had requested to be
+        /// closed in that case (4502).
         ServerUnreachable,
-        /// The client began the handshake of another protocol than that of its target (4406).
+        /// The client began the handshake of a protocol other than the target's (4406).
         WrongProtocol,
         /// The client closed the WebSocket.
         ClientClosed,
         /// The connection of the client ended without a close.
         ClientVanished,
-        /// The client resumed its flow by another connection before this one was lost (4409).
+        /// The client resumed its flow on another connection before this one was lost (4409).
         Resumed,
     }
 }
 
 impl CloseKind {
-    /// The WebSocket close code; none if the client has already gone.
+    /// Returns the WebSocket close code, or `None` if the client has already left.
     #[must_use]
     pub const fn code(self) -> Option<u16> {
         match self {
@@ -107,7 +109,7 @@ impl CloseKind {
 }
 
 impl CloseReason {
-    /// The kind that this end is counted as.
+    /// Returns the kind under which this end is counted.
     pub(crate) const fn kind(&self) -> CloseKind {
         match self {
             Self::MissingTarget => CloseKind::MissingTarget,
@@ -122,7 +124,7 @@ impl CloseReason {
         }
     }
 
-    /// The reason in one of few texts, whatever the client has asked for.
+    /// Returns the reason as one of few texts, independent of the request.
     pub(crate) const fn class(&self) -> &'static str {
         match self {
             Self::TokenRefused(text) | Self::AddressLimit(text) | Self::Forbidden(text) => text,
@@ -134,7 +136,7 @@ impl CloseReason {
         }
     }
 
-    /// The text of the close frame, at most [`TEXT_MAX`] bytes.
+    /// Returns the text of the close frame, at most [`TEXT_MAX`] bytes.
     pub(crate) fn text(&self) -> String {
         shorten(self.sentence(), TEXT_MAX)
     }
@@ -198,7 +200,7 @@ fn sentence_of(end: &FlowEnd) -> String {
     }
 }
 
-/// Cuts `text` to at most `max` bytes, between two characters.
+/// Truncates `text` to at most `max` bytes at a character boundary.
 fn shorten(mut text: String, max: usize) -> String {
     const MARK: char = '…';
     if text.len() > max {

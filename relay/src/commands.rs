@@ -1,6 +1,9 @@
-//! The commands. The relay and `announce` run until a signal ends them; another signal reloads the relay. Commands of one step are
-//! `check`, `config`, `list`, `keygen`, `token`, `completions` and `man`. The others speak to a running relay: `clients`, `kick`,
-//! `ban`, `unban` and `bans` by its admin socket, and `reload` by its admin address or a signal to the process in its file.
+//! The commands of the program.
+//!
+//! The relay and `announce` run until a signal ends them; another signal reloads the relay. `check`, `config`, `list`,
+//! `keygen`, `token`, `completions` and `man` finish on their own. The others control a running relay: `clients`,
+//! `kick`, `ban`, `unban` and `bans` through its admin socket, and `reload` through its admin address or by a signal to
+//! the process in its process id file.
 
 use std::env;
 use std::fmt;
@@ -27,12 +30,12 @@ use crate::args::{
     KeygenArgs, KickArgs, Kicked, ListArgs, ReloadArgs, SocketArgs, TokenArgs, UnbanArgs,
 };
 
-/// Why a command failed: one line.
+/// Why a command failed, in one line.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The operator has to change something.
     Misconfigured(String),
-    /// Something else went wrong.
+    /// Any other failure.
     Failed(String),
 }
 
@@ -42,7 +45,7 @@ impl Failure {
     }
 }
 
-/// Prints to stdout. A reader that has gone away wants no more.
+/// Prints to stdout. A closed pipe is not an error.
 fn print_out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -117,7 +120,7 @@ fn public_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a file that does not exist yet: a key is not lost by a second call.
+/// Writes a file that must not exist yet, so that a second call cannot overwrite a key.
 fn write_new(path: &Path, made: io::Result<File>, text: &str) -> Result<(), Failure> {
     made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let path = path.display();
@@ -160,10 +163,10 @@ pub(crate) fn manual() -> Result<(), Failure> {
     print_out(&String::from_utf8_lossy(&text))
 }
 
-/// The variable whose levels take precedence over those of the configuration.
+/// The environment variable whose log levels take precedence over the configuration.
 const LEVELS: &str = "RUST_LOG";
 
-/// Runs until a signal ends it.
+/// Runs the relay until a signal ends it.
 pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
     let ended = runtime.block_on(serve(args));
@@ -228,7 +231,7 @@ fn print_addresses(relay: &Relay) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The settings of the log, with other levels if there are some.
+/// Returns the log settings, with the levels replaced if any are given.
 fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
     let mut config = config.clone();
     if let Some(levels) = levels {
@@ -237,14 +240,15 @@ fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
     config
 }
 
-/// Takes as many file descriptors as the system allows: each client has two, and the default is for other programs.
+/// Raises the file descriptor limit to the maximum that the system allows: each client needs two, and the default suits
+/// other programs.
 fn raise_file_limit() {
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         warn!(%error, "cannot raise the limit of file descriptors");
     }
 }
 
-/// The process id file of a running relay, which is removed at its end.
+/// The process id file of a running relay, removed on drop.
 #[derive(Debug)]
 struct PidFile(PathBuf);
 
@@ -264,12 +268,12 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Whether it is still there or not, there is nobody left to tell.
+        // A failure at exit cannot be reported any more.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Announces a server until a signal ends it.
+/// Announces a server until a signal ends the command.
 pub(crate) fn announce(args: AnnounceArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::Failed(error.to_string()))?.block_on(keep_announced(args))
@@ -293,16 +297,16 @@ fn failure(error: DiscoveryError) -> Failure {
     }
 }
 
-/// What ends the relay.
+/// The way in which the relay ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// At once: Ctrl-C.
+    /// Immediately, after Ctrl-C.
     Now,
-    /// After a time for clients: SIGTERM.
+    /// After the drain time for clients, on SIGTERM.
     Drain,
 }
 
-/// The signals that end the relay. They are caught from the first call on, not only once they are awaited.
+/// The signals that end the relay. They are caught from the creation on, not only while awaited.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -325,7 +329,7 @@ impl Signals {
     }
 }
 
-/// The signals that end the relay. They are caught from the first call on, not only once they are awaited.
+/// The signals that end the relay. They are caught from the creation on, not only while awaited.
 #[cfg(windows)]
 struct Signals(tokio::signal::windows::CtrlC);
 
@@ -341,7 +345,7 @@ impl Signals {
     }
 }
 
-/// Reloads at every hang-up: without this it would end the program. It is caught from this call on.
+/// Reloads on every SIGHUP, which would end the program by default. The signal is caught from this call on.
 #[cfg(unix)]
 fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -361,7 +365,7 @@ fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
     Ok(())
 }
 
-/// Windows sends no such signal.
+/// Windows has no such signal.
 #[cfg(windows)]
 fn reload_at_hangups(_: Reloader) -> io::Result<()> {
     Ok(())
@@ -391,7 +395,7 @@ pub(crate) fn kick(args: &KickArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn ban(args: &BanArgs) -> Result<(), Failure> {
-    // A part of a second is a second: a ban of none would do nothing.
+    // Rounded up to whole seconds: a ban of zero seconds would do nothing.
     let seconds = args.duration.map(|duration| duration.as_secs() + u64::from(duration.subsec_nanos() > 0));
     let order = json!({ "network": args.network.to_string(), "seconds": seconds });
     let answer = request(&args.socket, "POST", "/ban", &order.to_string())?;
@@ -406,7 +410,7 @@ pub(crate) fn unban(args: &UnbanArgs) -> Result<(), Failure> {
     print_out(&format!("lifted the ban of {}\n", args.network))
 }
 
-/// Prints an answer as it is, or in the words for people.
+/// Prints an answer as JSON, or formatted for people.
 fn print_answer<T: DeserializeOwned>(
     answer: &str,
     as_json: bool,
@@ -418,7 +422,7 @@ fn print_answer<T: DeserializeOwned>(
     if as_json { print_out(&format!("{}\n", answer.trim_end())) } else { print_out(&text(&read)) }
 }
 
-/// Sends an order to the relay and returns its answer.
+/// Sends a command to the relay and returns the response.
 #[cfg(unix)]
 fn request(socket: &SocketArgs, method: &str, path: &str, body: &str) -> Result<String, Failure> {
     let given = match (&socket.admin_socket, &socket.config) {
@@ -456,7 +460,7 @@ fn request(_: &SocketArgs, _: &str, _: &str, _: &str) -> Result<String, Failure>
 fn exchange(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<String> {
     use std::os::unix::net::UnixStream;
 
-    /// More bytes than the list of as many clients as one answer has.
+    /// More bytes than the longest client list.
     const ANSWER_MAX: u64 = 16 * 1024 * 1024;
 
     let mut stream = UnixStream::connect(socket)?;
@@ -472,7 +476,7 @@ fn exchange(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<S
     Ok(answer)
 }
 
-/// How long the relay has for its answer.
+/// The timeout of the relay's response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
@@ -508,14 +512,14 @@ fn by_admin_address(address: SocketAddr) -> Result<(), Failure> {
 fn post(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    // The number of an interface means nothing to others (RFC 6874 section 4).
+    // The scope ID of an interface is local to this machine (RFC 6874 section 4).
     let host = SocketAddr::new(address.ip(), address.port());
     write!(
         stream,
         "POST /reload HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = String::new();
-    // An answer is one line; what is longer comes from something else.
+    // The response is one line; anything longer comes from another program.
     stream.take(64 * 1024).read_to_string(&mut answer)?;
     Ok(answer)
 }

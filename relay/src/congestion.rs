@@ -1,7 +1,8 @@
-//! Congestion control of what the relay sends to pages.
+//! Congestion control of the data that the relay sends to pages.
 //!
-//! The protocol inside has its own, and tells random losses from congestion. A carrier that halves its window at each loss
-//! would limit it, so QUIC has the delay-based window of RakNet here (`docs/congestion.md`), as a congestion controller.
+//! The inner protocol has its own congestion control, and distinguishes random losses from congestion. A carrier that
+//! halves its window at each loss would throttle it, so QUIC uses RakNet's delay-based window here
+//! (`docs/congestion.md`).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use quinn::congestion::{Controller, ControllerFactory};
 use quinn_proto::RttEstimator;
 use rakwire::raknet::{PathSample, PathWindow};
 
-/// The largest window, whatever a page acknowledges: 80 Mbit/s with a round trip of 200 ms, and what bounds the packets that
-/// QUIC remembers for it.
+/// The maximum window, regardless of acknowledgements: 80 Mbit/s at a round trip of 200 ms. It also bounds the packets
+/// that QUIC remembers for it.
 const WINDOW_MAX: u32 = 2 * 1024 * 1024;
 
 /// Builds the controller of each connection.
@@ -30,7 +31,7 @@ impl ControllerFactory for QuicCongestionConfig {
     }
 }
 
-/// Packets of the acknowledgement that is being read.
+/// The packets of the acknowledgement being read.
 #[derive(Debug, Clone, Copy)]
 struct Acknowledged {
     bytes: u64,
@@ -70,7 +71,7 @@ impl Controller for QuicCongestion {
             bytes: saturated(acknowledged.bytes),
             in_flight: saturated(in_flight.saturating_add(acknowledged.bytes)),
             newest,
-            // A path that has just begun has sent nothing when packets of the one before are acknowledged.
+            // A new path has sent nothing when packets of the previous path are acknowledged.
             next: self.next.max(newest.saturating_add(1)),
         });
     }
@@ -81,7 +82,7 @@ impl Controller for QuicCongestion {
             return;
         }
         let (now, sent_at) = (self.epoch.convert(now), self.epoch.convert(sent_at));
-        // quinn reports a mark of ECN as congestion without a loss.
+        // quinn reports an ECN mark as congestion without a loss.
         if lost == 0 {
             self.path.on_ecn_mark(now, sent_at);
         } else {
@@ -114,7 +115,7 @@ fn saturated(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// An epoch for the instants of one connection.
+/// The epoch for the instants of one connection.
 #[derive(Debug, Clone, Copy)]
 struct Epoch(Instant);
 
@@ -123,7 +124,7 @@ impl Epoch {
         Self(epoch)
     }
 
-    /// Converts an instant; one before the epoch counts as the epoch.
+    /// Converts an instant; instants before the epoch count as the epoch.
     fn convert(self, instant: Instant) -> rakwire::Instant {
         let elapsed = instant.saturating_duration_since(self.0).as_micros();
         rakwire::Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
@@ -132,8 +133,8 @@ impl Epoch {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! Connections of QUIC itself on simulated paths, under virtual time. `docs/congestion.md` has the tables that
-    //! `cargo test -p rakwire-relay --lib congestion -- --nocapture --test-threads 1` prints.
+    //! Real QUIC connections on simulated paths in virtual time. `docs/congestion.md` contains the tables printed by
+    //! `cargo test -p rakwire-relay --lib congestion -- --nocapture --test-threads 1`.
 
     use std::collections::VecDeque;
     use std::net::SocketAddr;
@@ -155,23 +156,23 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Bytes of a datagram, as the npm package's MTU has it.
+    /// Bytes of a datagram: the MTU of the npm package.
     const DATAGRAM: usize = 1_024;
 
     const RATE: u64 = 20_000_000;
 
-    /// One end of a connection. A server has always something to send.
+    /// One end of a connection. A server always has data to send.
     struct Quic {
         endpoint: Endpoint,
         connection: Option<(ConnectionHandle, Connection)>,
         /// The instant of the simulator's time zero.
         epoch: Instant,
         peer: SocketAddr,
-        /// When a client connects, and with what.
+        /// The start time of a client, and its configuration.
         starts: Option<(rakwire::Instant, ClientConfig)>,
         outgoing: VecDeque<Vec<u8>>,
         deadline: Option<rakwire::Instant>,
-        /// Bytes of datagrams that arrived.
+        /// Bytes of datagrams received.
         arrived: u64,
         largest_window: u64,
     }
@@ -181,7 +182,7 @@ pub(crate) mod tests {
             self.epoch + Duration::from_micros(now.as_micros())
         }
 
-        /// Moves what the parts have for each other.
+        /// Exchanges pending data between the parts.
         fn drive(&mut self, now: Instant) {
             let Some((handle, connection)) = &mut self.connection else { return };
             while let Some(event) = connection.poll_endpoint_events() {
@@ -252,7 +253,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The configurations of a server named `localhost` and of its client.
+    /// Returns the configurations of a server named `localhost` and of its client.
     pub(crate) fn quic_pair() -> (ServerConfig, ClientConfig) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
@@ -276,7 +277,7 @@ pub(crate) mod tests {
         )
     }
 
-    /// The configurations of a server and its client.
+    /// Returns the configurations of a server and its client.
     fn configs(controller: Arc<dyn ControllerFactory + Send + Sync>) -> (ServerConfig, ClientConfig) {
         let (mut server, client) = quic_pair();
         let mut transport = TransportConfig::default();
@@ -285,14 +286,14 @@ pub(crate) mod tests {
         (server, client)
     }
 
-    /// Flows on one bottleneck, from servers to clients.
+    /// Flows over one bottleneck, from servers to clients.
     struct Race {
         net: Dumbbell<Quic, Quic>,
         start: rakwire::Instant,
     }
 
     impl Race {
-        /// Each flow has a controller, and a time in milliseconds at which it begins.
+        /// Creates flows, each with a controller and a start time in milliseconds.
         fn new(conditions: Conditions, flows: &[(Kind, u64)]) -> Self {
             let mut net = Dumbbell::new(conditions, 1);
             let (start, epoch) = (net.now, Instant::now());
@@ -328,7 +329,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// Mbit/s of each flow in the time from 3 s on, and the mean queueing delay in milliseconds.
+        /// Returns Mbit/s of each flow from 3 s on, and the mean queueing delay in milliseconds.
         fn run(&mut self, time: Duration) -> (Vec<f64>, f64) {
             self.until(Duration::from_secs(3));
             let arrived =
@@ -365,7 +366,7 @@ pub(crate) mod tests {
         Conditions { loss, ..Conditions::bottlenecked(millis(50), RATE, millis(queue)) }
     }
 
-    /// The rate of a single flow.
+    /// Returns the rate of a single flow.
     fn single(kind: Kind, loss: f64) -> f64 {
         let (rates, queue) = Race::new(path(50, loss), &[(kind, 0)]).run(Duration::from_secs(10));
         println!("{kind:?}, {:.0} % lost: {:.2} Mbit/s, queue mean {queue:.1} ms", loss * 100.0, rates[0]);
@@ -380,7 +381,7 @@ pub(crate) mod tests {
         assert!(ours > 0.75 * single(Kind::DelayBased, 0.0), "{ours:.2} Mbit/s");
     }
 
-    /// The flow comes to a path that the other one has filled.
+    /// The flow joins a path that another flow has filled.
     #[test]
     fn a_flow_beside_loss_based_ones_takes_and_leaves_a_share() {
         for other in [Kind::NewReno, Kind::Cubic] {
@@ -409,7 +410,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A path without a limit: each round trip doubles the window until something bounds it.
+    /// On an unlimited path each round trip doubles the window until something bounds it.
     #[test]
     fn the_window_is_bounded_on_a_path_without_a_limit() {
         let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
@@ -419,7 +420,7 @@ pub(crate) mod tests {
         assert_eq!(largest, u64::from(WINDOW_MAX));
     }
 
-    /// quinn reports it as congestion without lost bytes.
+    /// quinn reports the mark as congestion without lost bytes.
     #[test]
     fn a_mark_of_ecn_shrinks_the_window_and_a_lost_packet_alone_does_not() {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Counters of the relay, and the kinds of transports between clients and it.
+//! Counters of the relay, and the kinds of client transports.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use crate::addresses::TargetName;
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic, Unreachable};
 
-/// Counts since the start, over all flows and by target.
+/// Counts since the start, in total and by target.
 #[derive(Debug, Default)]
 pub struct Counters {
     targets: RwLock<BTreeMap<TargetName, Arc<TargetCounters>>>,
-    /// What those targets had that are gone, so that sums never fall.
+    /// The counts of removed targets, so that sums never fall.
     gone: Mutex<TargetSnapshot>,
     pub(crate) origins_refused: Counter,
     pub(crate) bans_refused: Counter,
@@ -31,11 +31,11 @@ pub struct Counters {
     pub(crate) kicked: Counter,
     pub(crate) ended_by_bans: Counter,
     closes: [Counter; CloseKind::ALL.len()],
-    /// Connections of clients by transport: those that were opened, and those of them that have ended.
+    /// Client connections by transport: opened, and ended.
     transports: [(Counter, Counter); TransportKind::ALL.len()],
 }
 
-/// An open connection of a client, which is counted as such until it is dropped.
+/// An open client connection, counted as open until dropped.
 #[derive(Debug)]
 pub(crate) struct OpenTransport {
     counters: Arc<Counters>,
@@ -56,7 +56,7 @@ impl Drop for OpenTransport {
 }
 
 impl Counters {
-    /// The current counts. Each is exact, but they are not read atomically together.
+    /// Returns the current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl Counters {
             ended_by_bans: self.ended_by_bans.get(),
             closes: self.closes.each_ref().map(Counter::get),
             transports: self.transports.each_ref().map(|(opened, ended)| {
-                // Read first: none ends before it was opened.
+                // Read first, so that ended never exceeds opened.
                 let ended = ended.get();
                 TransportSnapshot { open: opened.get() - ended, opened: opened.get() }
             }),
@@ -96,7 +96,7 @@ impl Counters {
         }
     }
 
-    /// The counters of one target.
+    /// Returns the counters of one target.
     pub(crate) fn target(&self, name: &TargetName) -> Arc<TargetCounters> {
         let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counters) = targets.get(name) {
@@ -107,7 +107,7 @@ impl Counters {
         Arc::clone(targets.entry(name.clone()).or_default())
     }
 
-    /// Forgets the counters of targets that are not there any more and have no flow.
+    /// Forgets the counters of removed targets that have no flow.
     pub(crate) fn retain(&self, mut is_there: impl FnMut(&TargetName) -> bool) {
         let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         targets.retain(|name, counters| {
@@ -126,13 +126,13 @@ impl Counters {
     }
 }
 
-/// The connections of clients by one transport.
+/// Client connections of one transport.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportSnapshot {
-    /// Those that are open.
+    /// Open connections.
     pub open: u64,
-    /// All since the start.
+    /// Connections since the start.
     pub opened: u64,
 }
 
@@ -148,38 +148,39 @@ pub struct Snapshot {
     pub to_server: Traffic,
     /// Traffic to clients.
     pub to_client: Traffic,
-    /// Requests from pages that may not connect.
+    /// Requests of pages that may not connect.
     pub origins_refused: u64,
     /// Connections and requests of banned addresses.
     pub bans_refused: u64,
-    /// Connections by TCP, WebTransport and data channels that were closed at once because of
+    /// Connections over TCP, WebTransport and data channels closed immediately because of
     /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
     pub connections_refused: u64,
-    /// Requests for a list that were refused because of the rate of their address.
+    /// List requests refused because of their address's rate.
     pub requests_refused: u64,
-    /// TCP connections that were closed because they did not finish the header of a request in time.
+    /// TCP connections closed because they did not complete a request header in time.
     pub headers_timed_out: u64,
-    /// Handshakes of WebTransport for which there was no place beside those under way.
+    /// WebTransport handshakes refused because too many were in progress.
     pub handshakes_refused: u64,
     /// Handshakes of TLS, WebTransport and WebSockets that failed.
     pub handshakes_failed: u64,
-    /// Connections that were closed because they did not finish a handshake of TLS or WebTransport, or a PROXY protocol header, in time.
+    /// Connections closed because they did not complete a TLS or WebTransport handshake, or a PROXY protocol header, in
+    /// time.
     pub handshakes_timed_out: u64,
     /// TCP connections of trusted proxies that did not begin with a PROXY protocol header.
     pub proxy_headers_refused: u64,
-    /// TCP connections that were closed because their other end did not read.
+    /// TCP connections closed because their peer did not read.
     pub stalled: u64,
-    /// How often a server was announced that was not before.
+    /// How often a new server was announced.
     pub servers_arrived: u64,
     /// How often the announcement of a server was withdrawn, expired or became unusable.
     pub servers_departed: u64,
-    /// Announcements of servers that turned out to be unusable, by what they say or by their address.
+    /// Server announcements that were unusable because of their content or address.
     pub announcements_refused: u64,
-    /// Looks into the store of servers that found none: it was away, refused them, or said more than may be.
+    /// Failed reads of the server store: it was unreachable, refused the request, or returned too much data.
     pub store_failures: u64,
     /// Flows that the operator ended.
     pub kicked: u64,
-    /// Flows that a ban of the operator ended.
+    /// Flows ended by a ban of the operator.
     pub ended_by_bans: u64,
     closes: [u64; CloseKind::ALL.len()],
     transports: [TransportSnapshot; TransportKind::ALL.len()],
@@ -188,43 +189,43 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Datagrams that were dropped for `reason`.
+    /// Returns the datagrams dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: DropReason) -> u64 {
         self.all.drops(reason)
     }
 
-    /// How often the network or this machine reported that a game server is unreachable for `reason`.
+    /// Returns how often the network or this machine reported a game server as unreachable for `reason`.
     #[must_use]
     pub const fn unreachable(&self, reason: Unreachable) -> u64 {
         self.all.unreachable(reason)
     }
 
-    /// Connections of clients and rejected requests that ended with `kind`.
+    /// Returns the client connections and rejected requests that ended with `kind`.
     #[must_use]
     pub const fn closes(&self, kind: CloseKind) -> u64 {
         self.closes[kind as usize]
     }
 
-    /// Connections of clients by `kind`.
+    /// Returns the client connections of `kind`.
     #[must_use]
     pub const fn transport(&self, kind: TransportKind) -> TransportSnapshot {
         self.transports[kind as usize]
     }
 
-    /// The counts of all targets together.
+    /// Returns the counts over all targets.
     #[must_use]
     pub const fn all(&self) -> &TargetSnapshot {
         &self.all
     }
 
-    /// The counts of each target that has had a client.
+    /// Returns the counts of each target that has had a client.
     pub fn targets(&self) -> impl Iterator<Item = (&TargetName, &TargetSnapshot)> {
         self.targets.iter()
     }
 }
 
-/// One line with all counts that are not zero.
+/// Formats all nonzero counts in one line.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, flows, to_server, to_client, .. } = self;
@@ -261,7 +262,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// The name of a reason as a label: `ServerQueueFull` is `server_queue_full`.
+/// Returns a reason as a metric label: `ServerQueueFull` becomes `server_queue_full`.
 pub(crate) fn label(reason: impl fmt::Debug) -> String {
     let mut label = String::new();
     for character in format!("{reason:?}").chars() {
@@ -274,19 +275,19 @@ pub(crate) fn label(reason: impl fmt::Debug) -> String {
 }
 
 counted! {
-    /// What carries the datagrams of a client.
+    /// The transport that carries the datagrams of a client.
     pub enum TransportKind {
         /// A WebSocket: one binary message is one datagram.
         WebSocket,
-        /// Data channels of WebRTC: one message of the second one is one datagram.
+        /// Data channels of WebRTC: one message of the second channel is one datagram.
         WebRtc,
-        /// WebTransport: datagrams of QUIC.
+        /// WebTransport: QUIC datagrams.
         WebTransport,
     }
 }
 
 impl TransportKind {
-    /// Its name in the log, in metrics and in lists.
+    /// Returns its name in the log, in metrics and in lists.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

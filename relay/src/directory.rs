@@ -1,4 +1,4 @@
-//! The list of servers, as pages get it and as people read it, and how a program has it of a relay.
+//! The list of servers as JSON for pages and as a table for people, and fetching it from a relay.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -9,38 +9,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Pong, PongCache, ProtocolKind};
 
-/// All servers that a relay offers: the body of `GET /servers.json`.
+/// All servers offered by a relay: the body of `GET /servers.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerList {
-    /// The servers, by name.
+    /// The servers, ordered by name.
     pub servers: Vec<ServerEntry>,
 }
 
-/// A server as a list shows it.
+/// A server in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerEntry {
-    /// The name of the target, which a client asks for.
+    /// The name of the target, which clients request.
     pub name: String,
-    /// The protocol that it speaks.
+    /// The protocol of the server.
     pub kind: ProtocolKind,
-    /// Whether it answers pings; none for a protocol without pings.
+    /// True if the server answers pings; none for a protocol without pings.
     pub online: Option<bool>,
     /// The time between the relay's ping and the pong, in milliseconds.
     pub latency_ms: Option<f64>,
-    /// What the server says of itself: the title of an advertisement as Bedrock's servers write it, or all of its text.
+    /// The server's own description: the title of an advertisement in the format of Bedrock servers, or else the whole
+    /// text.
     pub title: Option<String>,
-    /// How many players are in it.
+    /// The number of players.
     pub players: Option<u32>,
-    /// How many may be in it.
+    /// The maximum number of players.
     pub max_players: Option<u32>,
     /// The version of the game.
     pub version: Option<String>,
 }
 
 impl ServerEntry {
-    /// What is known of a target.
+    /// Creates the entry of a target.
     pub(crate) fn new(name: &str, kind: ProtocolKind, pongs: &PongCache, now: Instant) -> Self {
         let pong = pongs.last(now);
         let mut entry = Self {
@@ -79,7 +80,7 @@ impl ServerEntry {
 }
 
 impl ServerList {
-    /// The list as a table for people, a line for each server.
+    /// Formats the list as a table, with a line for each server.
     #[must_use]
     pub fn to_table(&self) -> String {
         let head = ["NAME", "KIND", "STATE", "PLAYERS", "PING", "TITLE"].map(str::to_owned);
@@ -88,7 +89,7 @@ impl ServerList {
     }
 }
 
-/// Rows with columns of equal width.
+/// Formats rows with columns of equal width.
 pub(crate) fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
     let mut widths = [0; N];
     for row in &rows {
@@ -122,7 +123,7 @@ impl ServerEntry {
     }
 }
 
-/// Reading the list of servers of a relay.
+/// Fetches the list of servers from a relay.
 pub(crate) mod fetch {
     use std::io::{self, Read, Write};
     use std::net::{TcpStream, ToSocketAddrs};
@@ -135,35 +136,35 @@ pub(crate) mod fetch {
 
     use crate::trust::client_config;
 
-    /// How long the relay has for each step: to accept the connection, and to send a part of its answer.
+    /// The timeout of each step: connecting, and each read of the response.
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// More than the longest list.
+    /// More bytes than the longest list.
     const LONGEST: u64 = 4 * 1024 * 1024;
 
-    /// Why there is no list.
+    /// Why the list could not be fetched.
     #[derive(Debug, Error)]
     #[non_exhaustive]
     pub enum FetchError {
-        /// The address is none of a relay.
+        /// The URL is not that of a relay.
         #[error("write the address of the relay as http://HOST:PORT or https://HOST")]
         Url,
-        /// The relay cannot be reached, or shows a certificate that this machine does not trust.
+        /// The relay is unreachable, or its certificate is not trusted by this machine.
         #[error("no answer ({0})")]
         Io(#[from] io::Error),
-        /// This machine cannot check certificates.
+        /// This machine cannot verify certificates.
         #[error("{0}")]
         Tls(String),
-        /// The answer is no list.
+        /// The response is not a list.
         #[error("the answer is something other than a list")]
         Unexpected,
     }
 
-    /// Where a relay is.
+    /// The location of a relay.
     #[derive(Debug, PartialEq, Eq)]
     struct RelayUrl<'a> {
         has_tls: bool,
-        /// The host and, unless it is that of the scheme, the port.
+        /// The host, with the port unless it is the default port of the scheme.
         authority: &'a str,
     }
 
@@ -178,7 +179,7 @@ pub(crate) mod fetch {
             is_authority.then_some(Self { has_tls, authority })
         }
 
-        /// The host without brackets, and the port.
+        /// Returns the host without brackets, and the port.
         fn host_and_port(&self) -> (&'a str, u16) {
             let by_scheme = if self.has_tls { 443 } else { 80 };
             let (host, port) = match self.authority.rsplit_once(':').map(|(host, port)| (host, port.parse()))
@@ -190,13 +191,15 @@ pub(crate) mod fetch {
         }
     }
 
-    /// Reads `GET /servers.json` of the relay at `url`, such as `https://relay.example.org` or `http://127.0.0.1:8080`, and
-    /// returns the JSON text, which [`ServerList`](crate::directory::ServerList) reads. Blocks for some seconds at most while
-    /// the relay sends nothing. By https the certificate must be one that this system trusts.
+    /// Fetches `GET /servers.json` of the relay at `url`, such as `https://relay.example.org` or
+    /// `http://127.0.0.1:8080`.
+    ///
+    /// Returns the JSON text, which can be parsed as a [`ServerList`](crate::directory::ServerList). Blocks for a few
+    /// seconds at most while the relay sends nothing. With https the certificate must be trusted by this system.
     ///
     /// # Errors
     ///
-    /// If the URL has another form, nobody answers, or the answer is not the list.
+    /// If the URL has another form, the relay does not answer, or the response is not the list.
     pub fn fetch_server_list(url: &str) -> Result<String, FetchError> {
         let relay = RelayUrl::parse(url).ok_or(FetchError::Url)?;
         let (host, port) = relay.host_and_port();
@@ -229,12 +232,13 @@ pub(crate) mod fetch {
     }
 
     fn request(mut stream: impl Read + Write, authority: &str) -> io::Result<String> {
-        // An answer to version 1.0 has no chunks.
+        // A response to version 1.0 is not chunked.
         write!(stream, "GET /servers.json HTTP/1.0\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
         stream.flush()?;
         let mut answer = Vec::new();
         match stream.take(LONGEST).read_to_end(&mut answer) {
-            // Whether a list is whole its JSON tells, also where a server ends TLS without saying so.
+            // The JSON itself shows whether the list is complete, even if a server ends TLS without a close
+            // notification.
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
             Ok(_) | Err(_) => {}
         }
@@ -305,7 +309,7 @@ mod tests {
     fn the_table_has_a_line_for_each_server() {
         let (pongs, now) = (PongCache::default(), Instant::now());
         let other = ServerEntry::new("other", ProtocolKind::Raw, &pongs, now);
-        // One that turns round what follows on a terminal.
+        // A right-to-left override, which would reverse the following text on a terminal.
         let list =
             ServerList { servers: vec![entry("MCPE;World\u{202e};594;1.20.13;3;20;".as_bytes()), other] };
         let expected = "NAME   KIND    STATE   PLAYERS  PING    TITLE\n\

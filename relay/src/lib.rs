@@ -1,11 +1,11 @@
 //! A relay between browsers and game servers.
 //!
 //! A browser cannot send UDP. It opens a WebSocket to the relay instead: every binary message becomes exactly one
-//! datagram to the game server, and every datagram of the server becomes one binary message. Of a target
-//! whose protocol it is told it looks at handshakes and pings, and at nothing else.
+//! datagram to the game server, and every datagram of the server becomes one binary message. If the protocol of a
+//! target is configured, the relay inspects its handshakes and pings, and nothing else.
 //!
-//! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client, and each
-//! client has its own UDP socket, on which nobody but its server can answer.
+//! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client. Each
+//! client has its own UDP socket, which only its server can answer.
 //!
 //! ```
 //! use rakwire_relay::{Config, Relay};
@@ -40,13 +40,13 @@
 //! # }
 //! ```
 //!
-//! The logic of a client is in [`flow`], without IO; `io` has the sockets.
+//! The logic of a client is in [`flow`], without IO; `io` contains the sockets.
 
 #![forbid(unsafe_code)]
-// These macros panic where nothing can be written.
+// These macros panic if stdout or stderr is not writable.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-// With the macro of what is counted, which the others use.
+// Declared first for its counter macro, which the other modules use.
 #[macro_use]
 pub mod flow;
 

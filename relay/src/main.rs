@@ -1,7 +1,7 @@
-//! The program `rakwire-relay`. The library describes what it does.
+//! The program `rakwire-relay`; see the library for a description.
 
 #![forbid(unsafe_code)]
-// These macros panic where nothing can be written.
+// These macros panic if stdout or stderr is not writable.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line on standard error. A failure to print is ignored.
+/// Prints a line to stderr. Failures are ignored.
 fn report(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints one line for a mistake, and clap's output for help.
+/// Prints one line for a usage error, and clap's full output for help.
 fn reject_arguments(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
@@ -69,7 +69,7 @@ fn reject_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(MISCONFIGURED)
 }
 
-/// What is wrong with the command line, in one line with what was probably meant.
+/// Returns a one-line description of a usage error, with the probable correction.
 fn mistake(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! The relay: binding and running it.
+//! Binds and runs the relay.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
@@ -35,10 +35,10 @@ use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::Tls;
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
-/// How long the end of a shutdown waits for connections that do not answer.
+/// How long the end of a shutdown waits for unresponsive connections.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often the counters are logged.
+/// The interval at which counters are logged.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A relay that is listening.
@@ -47,7 +47,7 @@ pub struct Relay {
     listeners: Vec<TcpListener>,
     /// The addresses of the listeners.
     local_addrs: Vec<SocketAddr>,
-    /// The first of them, whose port the transports over UDP have, too.
+    /// The first of these addresses; the UDP transports use the same port.
     local_addr: SocketAddr,
     router: Router,
     admin: Option<Admin>,
@@ -61,14 +61,14 @@ pub struct Relay {
     config: Arc<Mutex<Config>>,
 }
 
-/// What finds servers that announce themselves. A reload changes none of it.
+/// Discovers announced servers. A reload does not change it.
 #[derive(Debug)]
 struct Finding {
     watcher: Watcher,
     networks: Vec<IpNet>,
 }
 
-/// The admin address, which is listening.
+/// The bound admin address.
 #[derive(Debug)]
 struct Admin {
     listener: TcpListener,
@@ -76,7 +76,7 @@ struct Admin {
     router: Router,
 }
 
-/// Ends a relay at once, whatever it waits for. Clones end the same relay.
+/// Stops a relay immediately, regardless of what it waits for. Clones stop the same relay.
 #[derive(Debug, Clone)]
 pub struct Stopper(Arc<App>);
 
@@ -88,8 +88,8 @@ impl Stopper {
 }
 
 impl Relay {
-    /// Checks the configuration, reads all files that it names, those of the certificate included, and resolves the targets, as a
-    /// start and a reload do before anything else. Listens nowhere.
+    /// Checks the configuration as a start or a reload does: reads all referenced files, including those of the
+    /// certificate, and resolves the targets. Does not listen.
     ///
     /// # Errors
     ///
@@ -107,15 +107,17 @@ impl Relay {
         Self::bind_on(config, None).await
     }
 
-    /// The same on a socket that listens already, such as one of a service manager, in place of
-    /// [`Config::listen`]. What other machines can reach is decided by the address of that socket: on one that they can
-    /// reach, the configuration must say which pages may connect.
+    /// Like [`Relay::bind`], on a socket that already listens, such as one of a service manager, instead of
+    /// [`Config::listen`].
+    ///
+    /// The address of that socket decides what other machines can reach. If they can reach the relay, the configuration
+    /// must say which pages may connect.
     ///
     /// # Errors
     ///
     /// If the configuration is invalid; the error says what to change.
     pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
-        // What differs from it at a reload is told.
+        // Kept to report the differences at a reload.
         let written = config.clone();
         let mut config = config;
         let inherited = match listener {
@@ -129,7 +131,7 @@ impl Relay {
         };
         let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default(), None).await?;
         let names = own_names(&config.listen, &addresses);
-        // Those of one name are all loopback addresses where that decides about anything.
+        // The addresses of one name are all loopback addresses wherever this matters.
         if let Some(&address) = addresses.first() {
             config.listen = address.into();
         }
@@ -174,68 +176,68 @@ impl Relay {
         })
     }
 
-    /// The addresses that the relay listens on: several if it listens on a name.
+    /// Returns the addresses that the relay listens on: several if it listens on a name.
     #[must_use]
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
     }
 
-    /// The first address that the relay listens on.
+    /// Returns the first address that the relay listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The admin address, if there is one.
+    /// Returns the admin address, if configured.
     #[must_use]
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|admin| admin.local_addr)
     }
 
-    /// The address of the front for clients with UDP of their own, if there is one.
+    /// Returns the address of the front for native UDP clients, if configured.
     #[must_use]
     pub fn udp_addr(&self) -> Option<SocketAddr> {
         self.front.as_ref().map(UdpFront::local_addr)
     }
 
-    /// The UDP address for WebTransport, if it is served.
+    /// Returns the UDP address of WebTransport, if served.
     #[must_use]
     pub fn webtransport_addr(&self) -> Option<SocketAddr> {
         self.webtransport.as_ref().map(WebTransport::local_addr)
     }
 
-    /// The counters of the front, all zero if there is none.
+    /// Returns the counters of the front; all zero without a front.
     #[must_use]
     pub fn front_counters(&self) -> Arc<FrontCounters> {
         Arc::clone(&self.app.front_counters)
     }
 
-    /// The address of the data channels and the fingerprint that a page needs for them, if there are any.
+    /// Returns the address of the data channels and the certificate fingerprint that pages need, if served.
     #[must_use]
     pub fn webrtc(&self) -> Option<(SocketAddr, Fingerprint)> {
         self.app.webrtc.get().map(|AnnouncedWebRtc { local_addr, fingerprint }| (*local_addr, *fingerprint))
     }
 
-    /// The counters of the data channels, all zero if there are none.
+    /// Returns the counters of the data channels; all zero without data channels.
     #[must_use]
     pub fn webrtc_counters(&self) -> Arc<WebRtcCounters> {
         Arc::clone(&self.app.webrtc_counters)
     }
 
-    /// Whether clients connect by TLS.
+    /// Returns true if clients connect over TLS.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         self.app.tls.is_some()
     }
 
-    /// What ends this relay at once.
+    /// Returns a handle that stops this relay immediately.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.app))
     }
 
-    /// What reloads this relay, with the configuration that `load` gives. `POST /reload` on a loopback admin address does
-    /// the same from then on, by the first one that was made.
+    /// Returns a handle that reloads this relay with the configuration returned by `load`. From then on, `POST /reload`
+    /// on a loopback admin address does the same, with the first handle created.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
         let reloader = Reloader::new(Reloadable {
             admission: Arc::clone(&self.app.admission),
@@ -255,21 +257,23 @@ impl Relay {
         reloader
     }
 
-    /// An address that other machines can reach, if the relay listens on one.
+    /// Returns an address that other machines can reach, if the relay listens on one.
     fn most_open_addr(&self) -> SocketAddr {
         let open = self.local_addrs.iter().find(|address| !address.ip().to_canonical().is_loopback());
         open.copied().unwrap_or(self.local_addr)
     }
 
-    /// The counters, which are valid after the relay has ended too.
+    /// Returns the counters, which remain valid after the relay has ended.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.app.counters)
     }
 
-    /// Serves until `shutdown` completes. Then no more clients are accepted, and those that are there may go on for
-    /// [`Config::drain_timeout`]; at its end each session is closed with 1001. Clients that do not answer are waited for
-    /// for a few seconds at most. [`Relay::stopper`] ends all waiting. Dropping the future closes the sessions too.
+    /// Serves until `shutdown` completes.
+    ///
+    /// The relay then stops accepting clients, and connected ones may continue for [`Config::drain_timeout`]. At its
+    /// end each session is closed with code 1001. The relay waits for unresponsive clients for a few seconds at most.
+    /// [`Relay::stopper`] ends all waiting. Dropping the future closes the sessions too.
     ///
     /// # Errors
     ///
@@ -292,7 +296,7 @@ impl Relay {
         } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
-        // Aborted when it is dropped.
+        // Aborted on drop.
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
         start_finding(&mut beside, &app, finding);
@@ -305,7 +309,7 @@ impl Relay {
         if let Some(channels) = data_channels {
             let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
             info!(udp = %local_addr, %fingerprint, "listening for data channels");
-            // WebTransport receives for them, too.
+            // WebTransport receives for these parts, too.
             if webtransport.is_none() {
                 beside.spawn(run_data_channels(channels, Arc::clone(&app)));
             }
@@ -365,8 +369,8 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, local_addr))
 }
 
-/// Listens on each of the addresses, with one port if that is picked. Those of a name that this machine does not have are left
-/// out, unless it has none of them.
+/// Listens on each of the addresses; if the port is 0, all share the one that is picked. Addresses of a name that this
+/// machine does not have are skipped, unless it has none of them.
 async fn listen_on_each(
     addresses: &[SocketAddr],
 ) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), ConfigError> {
@@ -396,7 +400,7 @@ async fn listen_on_each(
     Ok((listeners, local_addrs))
 }
 
-/// Whether an address exists, but not for this program.
+/// Returns true for errors about an existing address that this program may not use.
 const fn is_for_the_operator(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
@@ -411,7 +415,7 @@ const fn cannot_listen(address: SocketAddr, source: io::Error) -> ConfigError {
     ConfigError::Listen { address, source }
 }
 
-/// What a certificate for development is for.
+/// Returns the names for a development certificate.
 fn own_names(listen: &ListenAddress, addresses: &[SocketAddr]) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if let ListenAddress::Name(name) = listen
@@ -427,7 +431,7 @@ fn own_names(listen: &ListenAddress, addresses: &[SocketAddr]) -> Vec<String> {
     names
 }
 
-/// Starts what runs beside the clients.
+/// Starts the background tasks.
 fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) {
     beside.spawn(log_summaries(Arc::clone(&app.counters)));
     beside.spawn(resolve_again(Arc::clone(&app.admission)));
@@ -445,7 +449,7 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
     }
 }
 
-/// Starts to take orders of the operator.
+/// Starts to accept commands of the operator.
 #[cfg(unix)]
 fn start_admin_socket(beside: &mut JoinSet<()>, app: &Arc<App>, socket: Option<AdminSocket>) {
     if let Some(socket) = socket {
@@ -454,7 +458,7 @@ fn start_admin_socket(beside: &mut JoinSet<()>, app: &Arc<App>, socket: Option<A
     }
 }
 
-/// Starts what finds targets and asks them.
+/// Starts discovering and probing targets.
 fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Finding>) {
     if let Some(Finding { mut watcher, networks }) = finding {
         let (admission, counters) = (Arc::clone(&app.admission), Arc::clone(&app.counters));
@@ -486,7 +490,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
     });
 }
 
-/// Runs the front. If it ends before the relay does, the relay is not ready any more.
+/// Runs the front. If it ends before the relay does, the relay becomes unready.
 async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     if let Err(error) = front.run(app.stop.clone()).await {
         error!(%error, "the UDP socket of the front failed");
@@ -494,7 +498,7 @@ async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
     }
 }
 
-/// Watches what runs beside the clients. What ends by a panic leaves the relay unready.
+/// Watches the background tasks. One that panics leaves the relay unready.
 async fn watch(beside: &mut JoinSet<()>, app: &App) {
     while let Some(ended) = beside.join_next().await {
         if let Err(error) = ended {
@@ -505,7 +509,7 @@ async fn watch(beside: &mut JoinSet<()>, app: &App) {
     std::future::pending().await
 }
 
-/// Ends the relay after `shutdown`, once its clients have gone or their time is over.
+/// Ends the relay after `shutdown`, once its clients have left or their time is over.
 async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     tokio::select! {
         () = shutdown => {}
@@ -534,7 +538,7 @@ async fn shutdown_timeout(stop: &CancellationToken) {
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
 
-/// Follows the changes of names.
+/// Resolves the names of targets periodically.
 async fn resolve_again(admission: Arc<Admission>) {
     loop {
         tokio::time::sleep(admission.resolve_interval()).await;
@@ -542,7 +546,7 @@ async fn resolve_again(admission: Arc<Admission>) {
     }
 }
 
-/// Logs that the limit of all clients together drops datagrams.
+/// Logs when the limit of all clients together drops datagrams.
 async fn log_total_rate(app: Arc<App>) {
     let mut log = TotalLog::default();
     loop {
@@ -580,7 +584,7 @@ mod tests {
     use crate::discovery::Announcement;
     use crate::ops::{Health as _, Lines};
 
-    /// A name of this machine, whose target had another address.
+    /// `localhost` as the target's name, with a different previous address.
     #[tokio::test]
     async fn the_names_of_targets_are_resolved_again_while_a_relay_runs() {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());
@@ -620,7 +624,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_announced_address_that_cannot_be_used_has_one_line_with_its_key_and_the_reason() {
-        // A label of 64 bytes cannot be queried.
+        // A label of 64 bytes is too long for a query.
         let unresolvable = format!("{}.invalid:1", "a".repeat(64));
         for (address, reason) in [
             ("10.0.0.7:1", "it is neither public nor in a network of discovery.networks"),

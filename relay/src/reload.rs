@@ -1,4 +1,4 @@
-//! Reading the configuration of a running relay again, and what is behind a front, which no reload changes.
+//! Reloads the configuration of a running relay, and keeps the target behind its front, which no reload changes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,34 +22,35 @@ pub(crate) type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 #[derive(Clone)]
 pub struct Reloader(Arc<Reloadable>);
 
-/// What a reload changes in a relay, and what it depends on.
+/// The parts of a relay that a reload changes or depends on.
 pub(crate) struct Reloadable {
     pub(crate) admission: Arc<Admission>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
-    /// What is behind the front that runs.
+    /// The target behind the running front.
     pub(crate) front: Option<FrontTarget>,
     pub(crate) set_cookie_keys: Option<SetCookieKeys>,
-    /// The address of a listening socket, which stays whatever a configuration says: one that other machines can reach, if there is
+    /// The address of a listening socket, which a reload cannot change: one that other machines can reach, if there is
     /// one.
     pub(crate) local_addr: SocketAddr,
-    /// All of them.
+    /// The addresses of all listening sockets.
     pub(crate) local_addrs: Vec<SocketAddr>,
-    /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
+    /// The configuration in force. It is locked during a reload, so that reloads do not overlap.
     pub(crate) current: Arc<Mutex<Config>>,
     pub(crate) load: Arc<Load>,
 }
 
-/// What the names of a configuration lead to.
+/// The resolved names of a configuration.
 pub(crate) struct Prepared {
     pub(crate) targets: Targets,
     /// The addresses to listen on.
     pub(crate) listen: Vec<SocketAddr>,
 }
 
-/// Checks all of a configuration that can be checked before it is used, and finds its targets. Those that were there `before` keep
-/// their addresses where names cannot be resolved now. A name to listen on is checked with each of its addresses: those that are
-/// `listening` already, or else those that it is resolved to.
+/// Checks everything in a configuration that can be checked before it is used, and resolves its targets.
+///
+/// Targets that existed `before` keep their addresses if their names cannot be resolved now. A name to listen on is
+/// checked with each of its addresses: those already `listening`, or else those that it resolves to.
 pub(crate) async fn prepare(
     config: &Config,
     before: &Targets,
@@ -82,8 +83,8 @@ pub(crate) async fn prepare(
     Ok(Prepared { targets, listen })
 }
 
-/// The keys of the front from now on: those of the file, and random ones once there is no file any more. None if the
-/// random ones stay.
+/// Returns the next keys of the front: those of the file, or random ones if the file was removed. `None` if the current
+/// random keys stay.
 fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys>, ConfigError> {
     match next.cookie_keys()? {
         None if current.udp.cookie_keys.is_some() => {
@@ -94,8 +95,8 @@ fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys
     }
 }
 
-/// What waits for a restart if the target behind the front has got another kind than the front speaks. The kind applies to
-/// clients of pages alone.
+/// Describes the restart that is needed if the target behind the front now has another protocol than the front. The new
+/// protocol applies only to clients of pages.
 fn kind_of_front(front: &FrontTarget, next: &Config, changes: &Changes) -> Option<String> {
     let kind = format!("targets.{}.kind", front.name);
     let is_other = next.targets.get(&front.name).is_some_and(|target| target.kind != front.protocol.kind());
@@ -113,12 +114,12 @@ impl Reloader {
         Self(Arc::new(relay))
     }
 
-    /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
-    /// clients that connect from now on. Flows go on as they are.
+    /// Reads the configuration and the files that it names, and applies every change that a running relay supports.
+    /// Changes affect clients that connect from now on; existing flows continue unchanged.
     ///
     /// # Errors
     ///
-    /// If the configuration has a mistake; then the old one stays in force as a whole.
+    /// If the configuration is invalid; the old one then stays in force as a whole.
     pub async fn reload(&self) -> Result<Changes, LoadError> {
         let relay = &*self.0;
         let mut current = relay.current.lock().await;
@@ -138,7 +139,7 @@ impl Reloader {
         changes.defer(|key| certificate.is_none() && ["tls.certificate", "tls.key"].contains(&key));
         let kind = relay.front.as_ref().and_then(|front| kind_of_front(front, &loaded.config, &changes));
         changes.after_restart.extend(kind);
-        // From here on nothing fails, so that a configuration applies as a whole.
+        // Nothing fails from here on, so that a configuration applies as a whole.
         if let Some(certificate) = certificate {
             certificate.apply();
         }
@@ -151,7 +152,7 @@ impl Reloader {
     }
 }
 
-/// The target behind a front that runs. No reload changes it, nor what the front speaks.
+/// The target behind a running front. No reload changes it, nor the protocol of the front.
 #[derive(Debug, Clone)]
 pub(crate) struct FrontTarget {
     pub(crate) name: TargetName,
@@ -164,7 +165,7 @@ mod tests {
     use crate::front::FrontProtocol;
     use crate::protocol::ProtocolKind;
 
-    /// Two targets of these kinds, and a front before one of them.
+    /// Returns a configuration with two targets of these kinds, and a front for one of them.
     fn config(kinds: [ProtocolKind; 2], front: &str) -> Config {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());
         for name in ["a", "b"] {
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(told(&start, &other).as_deref(), Some("targets.a.kind for the front"));
         assert_eq!(told(&other, &other), None);
         assert_eq!(told(&other, &start), None, "both agree again");
-        // Another target waits for a restart to be behind the front.
+        // A front moves to another target only at a restart.
         let (moved, changed) = (config([RakNet, RakNet], "b"), config([RakNet, GameProtocol], "b"));
         assert_eq!(told(&moved, &changed), None);
         let changed = config([GameProtocol, RakNet], "b");

@@ -1,4 +1,4 @@
-//! How values are written: reading of configured values whose own parsers do not say what to write, and durations.
+//! The syntax of configured values: parsers whose errors say what to write, and durations.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Reads a value from text by its `FromStr`, whose error says what to write.
+/// Parses a value with its `FromStr`, whose error says what to write.
 pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: fmt::Display>,
@@ -32,11 +32,11 @@ where
     deserializer.deserialize_str(Text(PhantomData))
 }
 
-/// Reads an address and a port. That of a link-local address may have the name of its interface, `[fe80::1%eth0]:8080`, whose
-/// number the system knows.
+/// Parses an address and a port. A link-local address may name its interface, as in `[fe80::1%eth0]:8080`, whose index
+/// the system provides.
 ///
 /// # Errors
-/// Those of the standard library for text that is no address with a port, also for the name of an interface that is not there.
+/// The error of the standard library for anything else, including an unknown interface.
 pub fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
     text.parse().or_else(|error| zoned_address(text).ok_or(error))
 }
@@ -49,7 +49,7 @@ fn zoned_address(text: &str) -> Option<SocketAddr> {
     host.to_socket_addrs().ok()?.next()
 }
 
-/// Reads an optional [`socket_address`].
+/// Parses an optional [`socket_address`].
 pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Text(SocketAddr);
 
@@ -64,13 +64,13 @@ pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     from_text(deserializer).map(|Text(address)| Some(address))
 }
 
-/// Addresses and networks.
+/// Parses addresses and networks.
 pub(crate) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| network(text).map_err(D::Error::custom)).collect()
 }
 
-/// A network such as `192.0.2.0/24`, or one address.
+/// Parses a network such as `192.0.2.0/24`, or a single address.
 pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     let error = |_| {
@@ -81,7 +81,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     network.map(|network| network.trunc()).map_err(error)
 }
 
-/// Durations as people write them: `250ms`, `1m 30s`, or a whole number of seconds.
+/// Durations in text form: `250ms`, `1m 30s`, or a whole number of seconds.
 pub(crate) mod duration {
     use std::fmt;
     use std::time::Duration;
@@ -89,11 +89,11 @@ pub(crate) mod duration {
     use serde::de::{Error, Visitor};
     use serde::{Deserializer, Serializer};
 
-    /// What to write instead of a text that is no duration.
+    /// The hint for a malformed duration.
     pub(crate) const SYNTAX: &str =
         "write a number of seconds, or a text with units as in \"250ms\", \"60s\" or \"1h 30m\"";
 
-    /// Reads a duration from text: a whole number of seconds, or numbers with units.
+    /// Parses a duration: a whole number of seconds, or numbers with units.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ pub(crate) mod duration {
         }
     }
 
-    /// Writes a duration so that [`parse`] reads it.
+    /// Formats a duration so that [`parse`] reads it back.
     pub(crate) fn text(duration: Duration) -> String {
         humantime::format_duration(duration).to_string()
     }

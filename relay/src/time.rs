@@ -1,13 +1,13 @@
-//! Time without IO: a moment by both clocks, and token buckets.
+//! Time without IO: a moment on two clocks, and token buckets.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment by both clocks.
+/// A moment on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
-    /// It never moves back.
+    /// The monotonic time.
     pub(crate) at: Instant,
-    /// The time that other machines know too. It moves when the clock is set.
+    /// The wall clock time, which other machines share. It jumps when the clock is set.
     pub(crate) wall: SystemTime,
 }
 
@@ -17,45 +17,46 @@ impl Now {
         Self { at: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// The seconds since 1970, zero before that.
+    /// Returns the seconds since 1970, or zero before that.
     pub(crate) fn unix_seconds(self) -> u64 {
         self.wall.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
     }
 }
 
-/// A token bucket, kept as the time at which it is full again (the generic cell rate algorithm). By default it is full.
+/// A token bucket, stored as the time at which it is full again (the generic cell rate algorithm). By default it is
+/// full.
 ///
-/// Its size is the time in which an empty one fills, and the cost of tokens the time in which they come back.
+/// Its size is the time that it takes to fill, and the cost of tokens is the time in which they are refilled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bucket(Option<Instant>);
 
 impl Bucket {
-    /// A bucket that is full from `now` on.
+    /// Creates a bucket that is full from `now` on.
     pub(crate) const fn full(now: Instant) -> Self {
         Self(Some(now))
     }
 
-    /// How long it takes to be full.
+    /// Returns the time until the bucket is full.
     pub(crate) fn missing(self, now: Instant) -> Duration {
         self.0.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(now))
     }
 
-    /// Whether it has tokens of this cost.
+    /// Returns true if it has tokens of this cost.
     pub(crate) fn has(self, now: Instant, cost: Duration, size: Duration) -> bool {
         self.missing(now).saturating_add(cost) <= size
     }
 
-    /// The same, but a full bucket has tokens of any cost: otherwise a low rate would never pass a long datagram.
+    /// Like `has`, but a full bucket has tokens of any cost: otherwise a low rate would never pass a long datagram.
     pub(crate) fn has_or_is_full(self, now: Instant, cost: Duration, size: Duration) -> bool {
         self.missing(now).is_zero() || self.has(now, cost, size)
     }
 
-    /// Takes tokens, even if it does not have them.
+    /// Takes tokens, even if the bucket does not have them.
     pub(crate) fn spend(&mut self, now: Instant, cost: Duration) {
         self.0 = Some(self.0.map_or(now, |full_at| full_at.max(now)) + cost);
     }
 
-    /// Takes tokens if it has them, and returns whether it had.
+    /// Takes tokens if it has them; returns true if it had.
     pub(crate) fn take(&mut self, now: Instant, cost: Duration, size: Duration) -> bool {
         let has_them = self.has(now, cost, size);
         if has_them {
@@ -64,13 +65,13 @@ impl Bucket {
         has_them
     }
 
-    /// Fills it so far that no more than this is missing.
+    /// Fills the bucket so that no more than `missing` remains to be filled.
     pub(crate) fn fill_to(&mut self, now: Instant, missing: Duration) {
         self.0 = self.0.map(|full_at| full_at.min(now + missing));
     }
 }
 
-/// The cost of some tokens, if so many come back within `time`.
+/// Returns the cost of `tokens` if `per` tokens are refilled within `time`.
 pub(crate) fn cost(tokens: usize, per: usize, time: Duration) -> Duration {
     let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let nanos = time.saturating_mul(tokens as u64).checked_div(per as u64);

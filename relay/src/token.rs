@@ -1,8 +1,8 @@
-//! Signed tokens that admit clients: what they say, and the keys that sign and verify them.
+//! Signed tokens that admit clients, and the keys that sign and verify them.
 //!
 //! A token is a JSON Web Token (RFC 7519, in the compact form of RFC 7515) signed with Ed25519 (`EdDSA`, RFC 8037) or
-//! HMAC-SHA256 (`HS256`), so that any library for them can make one. The relay decides by its keys which algorithm a
-//! token must have; what the token itself says of it has to agree.
+//! HMAC-SHA256 (`HS256`), so that any JWT library can create one. The keys of the relay determine the algorithm; the
+//! header of the token has to agree.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,36 +24,36 @@ use crate::addresses::TargetName;
 use crate::admission::Origin;
 use crate::syntax;
 
-/// The most bytes of an id.
+/// The maximum length of an id in bytes.
 const ID_MAX: usize = 128;
 
-/// The claims of a token. Others are ignored.
+/// The claims of a token. Unknown claims are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Claims {
-    /// When it ends to admit, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub exp: u64,
-    /// When it begins to admit, in seconds since 1970.
+    /// Start of validity, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
-    /// Its id, of 1 to 128 bytes.
+    /// The id, of 1 to 128 bytes.
     pub jti: String,
-    /// The target that it admits to.
+    /// The target that the token admits to.
     pub target: String,
-    /// The address or network of the client; without it any.
+    /// The address or network of the client; any if absent.
     #[serde(default, deserialize_with = "network", skip_serializing_if = "Option::is_none")]
     pub addr: Option<IpNet>,
-    /// The origin of the page that it was given to; without it any. Data channels, which do not tell where a page is from, need it
-    /// where a list has the origins of pages that may connect.
+    /// The origin of the page that the token was issued to; any if absent. Data channels do not reveal the origin of a
+    /// page, so they require this claim if the relay has a list of allowed origins.
     #[serde(default, with = "page", skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
-/// The claims cannot be made into a token.
+/// Why claims cannot become a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClaimsError {
-    /// The name cannot be that of a target.
+    /// The name is not valid for a target.
     #[error("no target can have this name: give one of 1 to 64 bytes without '='")]
     Target,
     /// The id is empty or too long.
@@ -68,11 +68,11 @@ pub enum ClaimsError {
 }
 
 impl Claims {
-    /// Claims with a random id.
+    /// Creates claims with a random id.
     ///
     /// # Errors
     ///
-    /// If no target can have this name, or the expiry is out of range.
+    /// If the name is not valid for a target, or the expiry is out of range.
     pub fn new(target: &str, expires: SystemTime) -> Result<Self, ClaimsError> {
         let target: TargetName = target.parse().map_err(|_| ClaimsError::Target)?;
         let exp = expires.duration_since(UNIX_EPOCH).map_err(|_| ClaimsError::Time)?.as_secs();
@@ -86,12 +86,12 @@ impl Claims {
         if (1..=ID_MAX).contains(&self.jti.len()) { Ok(()) } else { Err(ClaimsError::Id) }
     }
 
-    /// When it ends to admit.
+    /// Returns the expiry.
     pub(crate) fn expires(&self) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.exp))
     }
 
-    /// When it begins to admit.
+    /// Returns the start of validity.
     pub(crate) fn begins(&self) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.nbf.unwrap_or(0)))
     }
@@ -102,7 +102,7 @@ fn network<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpNet>, 
     text.map(|text| syntax::network(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
-/// The origin of a page as its text.
+/// Serializes the origin of a page as text.
 mod page {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -126,36 +126,36 @@ mod page {
     }
 }
 
-/// The longest token that is looked at, in bytes.
+/// The maximum length of a token in bytes; longer ones are rejected unread.
 const TOKEN_MAX: usize = 2048;
 
-/// The length of made secrets, and the least of others: RFC 7518 section 3.2 wants as many bits as the hash has.
+/// The length of generated secrets, and the minimum for others: as many bits as the hash has (RFC 7518 section 3.2).
 const SECRET_LEN: usize = 32;
 const SECRET_PREFIX: &str = "hmac-sha256:";
 const PRIVATE_LABEL: &str = "-----BEGIN PRIVATE KEY-----";
 const PUBLIC_LABEL: &str = "-----BEGIN PUBLIC KEY-----";
 
-/// Why a text is no key.
+/// Why a text is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// It has none of the known forms.
     #[error("this is no key: make one with 'rakwire-relay keygen'")]
     Form,
-    /// It is PEM, but no Ed25519 key.
+    /// It is PEM, but not an Ed25519 key.
     #[error("this is no Ed25519 key in PEM: make one with 'rakwire-relay keygen'")]
     Ed25519,
-    /// A secret is no base64url, or too short.
+    /// The secret is not base64url, or too short.
     #[error(
         "the secret must be at least 32 bytes in base64url: make one with 'rakwire-relay keygen --algorithm hmac-sha256'"
     )]
     Secret,
-    /// A private key where the public one belongs.
+    /// A private key in place of a public one.
     #[error(
         "this is the private key, which belongs to the issuer of tokens: give the relay the public one, FILE.pub"
     )]
     Private,
-    /// A public key where the private one belongs.
+    /// A public key in place of a private one.
     #[error("this is the public key, which cannot sign: use the private one")]
     Public,
     /// The system has no random numbers.
@@ -163,7 +163,7 @@ pub enum KeyError {
     Random,
 }
 
-/// A key that makes tokens. `Debug` does not show it.
+/// A key that signs tokens. `Debug` does not show it.
 pub struct SigningKey(Signing);
 
 enum Signing {
@@ -178,7 +178,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new Ed25519 key.
+    /// Generates an Ed25519 key.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl SigningKey {
         Ok(Self(Signing::Ed25519(Box::new(ed25519_dalek::SigningKey::from_bytes(&random()?)))))
     }
 
-    /// A new secret for HMAC-SHA256.
+    /// Generates a secret for HMAC-SHA256.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl SigningKey {
         Ok(Self(Signing::Hmac(Box::new(random()?))))
     }
 
-    /// Reads a private key in PEM (PKCS #8), or `hmac-sha256:` and the secret in base64url.
+    /// Parses a private key in PEM (PKCS #8), or `hmac-sha256:` followed by the secret in base64url.
     ///
     /// # Errors
     ///
@@ -216,12 +216,12 @@ impl SigningKey {
         Ok(Self(Signing::Ed25519(Box::new(key))))
     }
 
-    /// The key as [`SigningKey::from_text`] reads it.
+    /// Formats the key so that [`SigningKey::from_text`] can parse it.
     #[must_use]
     pub fn to_text(&self) -> String {
         match &self.0 {
             Signing::Ed25519(key) => {
-                // Without the public key, which some readers of PKCS #8 do not expect.
+                // Without the public key, which some PKCS #8 parsers do not accept.
                 let pair = KeypairBytes { secret_key: key.to_bytes(), public_key: None };
                 pair.to_pkcs8_pem(LineEnding::LF).map(|pem| pem.to_string()).unwrap_or_default()
             }
@@ -229,7 +229,7 @@ impl SigningKey {
         }
     }
 
-    /// The public key in PEM; `None` for a secret.
+    /// Returns the public key in PEM; `None` for a secret.
     #[must_use]
     pub fn public_text(&self) -> Option<String> {
         match &self.0 {
@@ -238,7 +238,7 @@ impl SigningKey {
         }
     }
 
-    /// A token with these claims.
+    /// Signs a token with these claims.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ enum Verifying {
 }
 
 impl VerifyingKey {
-    /// Whether it makes tokens, too, so that others must not have it.
+    /// Returns true if the key can also sign tokens, so that it must stay secret.
     pub(crate) const fn is_secret(&self) -> bool {
         matches!(self.0, Verifying::Hmac(_))
     }
@@ -285,7 +285,7 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// The algorithms of RFC 7518 and RFC 8037 that a token may have. `none` is not among them.
+/// The algorithms of RFC 7518 and RFC 8037 that a token may use. `none` is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Algorithm {
     #[serde(rename = "EdDSA")]
@@ -294,8 +294,8 @@ enum Algorithm {
     Hs256,
 }
 
-/// The header of a token. What it does not have here could change the meaning of the token (RFC 7515 section 4.1), so
-/// a token with more is refused.
+/// The header of a token. Unknown fields could change the meaning of the token (RFC 7515 section 4.1), so a token that
+/// has any is refused.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -307,7 +307,7 @@ struct Header {
 }
 
 impl VerifyingKey {
-    /// Reads a public key in PEM, or `hmac-sha256:` and the secret in base64url.
+    /// Parses a public key in PEM, or `hmac-sha256:` followed by the secret in base64url.
     ///
     /// # Errors
     ///
@@ -324,11 +324,11 @@ impl VerifyingKey {
             return Err(KeyError::Form);
         }
         let key = ed25519_dalek::VerifyingKey::from_public_key_pem(text).map_err(|_| KeyError::Ed25519)?;
-        // With a weak key there are signatures that fit any message.
+        // A weak key has signatures that match any message.
         if key.is_weak() { Err(KeyError::Ed25519) } else { Ok(Self(Verifying::Ed25519(key))) }
     }
 
-    /// The claims of a token that this key signed. Whether they hold here and now is not checked.
+    /// Returns the claims of a token that this key signed. Their validity at this time and place is not checked.
     #[must_use]
     pub fn verify(&self, token: &str) -> Option<Claims> {
         if token.len() > TOKEN_MAX {
@@ -363,7 +363,7 @@ fn decode_secret(text: &str) -> Result<Box<[u8]>, KeyError> {
 }
 
 fn mac(secret: &[u8], message: &[u8]) -> Hmac<Sha256> {
-    // RFC 2104 section 3: a secret may have any length.
+    // A secret may have any length (RFC 2104 section 3).
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length will do");
     mac.update(message);
     mac
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// A token with any header and claims, signed with HMAC-SHA256 by `secret`.
+    /// Creates a token with any header and claims, signed with HMAC-SHA256 and `secret`.
     fn forged(header: &str, claims: &str, secret: &[u8]) -> String {
         let part = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
         let signed = format!("{}.{}", part(header), part(claims));
@@ -435,7 +435,7 @@ mod tests {
         let public = key.public_text().unwrap();
         let verifying_key = verifying(&key);
         let Verifying::Ed25519(raw) = &verifying_key.0 else { panic!("another key") };
-        // The public key is known to everybody: it must not do as a secret.
+        // The public key is public: it must not be accepted as a secret.
         for secret in [public.as_bytes(), public.trim().as_bytes(), raw.as_bytes()] {
             for alg in ["HS256", "EdDSA", "none"] {
                 let header = format!(r#"{{"alg":"{alg}","typ":"JWT"}}"#);

@@ -1,5 +1,4 @@
-//! Which certificates the relay trusts where it is a client: towards certificate authorities, other relays and the store of
-//! servers.
+//! The certificates that the relay trusts as a client of certificate authorities, other relays and the server store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-/// Why no certificate can be checked; the text is one line that says what to change.
+/// Why certificates cannot be verified; the text is one line that says what to change.
 #[derive(Debug, Error)]
 pub(crate) enum TrustError {
     /// A file cannot be read.
@@ -22,26 +21,26 @@ pub(crate) enum TrustError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A file has no certificate in PEM form.
+    /// The file contains no certificate in PEM form.
     #[error("'{}' has no certificate: give a file in PEM form, with the authority", .0.display())]
     NoCertificate(PathBuf),
-    /// A file is damaged.
+    /// The file is damaged.
     #[error("'{}' is not valid PEM ({reason}): write the file anew", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The description of the damage.
         reason: String,
     },
-    /// This machine trusts no certificate authority, and so no server.
+    /// This machine trusts no certificate authority, and therefore no server.
     #[error("this machine trusts no certificate authority ({0}): install the package ca-certificates")]
     NoRoots(String),
-    /// The TLS library refuses its configuration.
+    /// The TLS library rejects its configuration.
     #[error("cannot set up TLS ({0})")]
     Library(rustls::Error),
 }
 
-/// Trusts the authorities in a file in PEM form, or what the system trusts.
+/// Builds a client configuration that trusts the authorities in a PEM file, or those of the system.
 pub(crate) fn client_config(ca: Option<&Path>) -> Result<ClientConfig, TrustError> {
     let roots = match ca {
         Some(path) => roots_of(path)?,
