@@ -1,5 +1,4 @@
-//! What a configuration must have beyond the right types, among it the directory of `--serve` and the levels of the log, as an operator
-//! writes them.
+//! Checks of a configuration beyond its types, including the directory of `--serve` and the log levels.
 
 use std::fs;
 use std::io::Write;
@@ -25,12 +24,12 @@ use crate::webrtc::{Certificate, CertificateError};
 const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";
 
 impl Config {
-    /// Checks everything that does not need the network: that files exist and have what they should, and that options
-    /// fit each other.
+    /// Checks everything that does not need the network: that files exist and have the required contents, and that
+    /// options fit each other.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong.
+    /// The first mistake found.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.targets.is_empty() && self.discovery.store.is_none() {
             return Err(ConfigError::NoTarget);
@@ -52,7 +51,7 @@ impl Config {
         self.check_tls()
     }
 
-    /// The target behind the front, if there is a front.
+    /// Returns the target behind the front, if there is a front.
     pub(crate) fn front_target(&self) -> Result<Option<(&TargetName, FrontProtocol)>, ConfigError> {
         let wrong = |reason| Err(ConfigError::Contradiction { key: "udp.target", reason });
         if self.udp.listen.is_none() {
@@ -76,7 +75,7 @@ impl Config {
         }
     }
 
-    /// What is configured but cannot be done for the clients of a front.
+    /// Rejects settings that are not supported for the clients of a front.
     fn check_front(&self) -> Result<(), ConfigError> {
         let wrong = |key, reason| Err(ConfigError::Contradiction { key, reason });
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
@@ -89,7 +88,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether the front would send to itself, when its target has this address.
+    /// Checks that the front would not send to itself, if its target has this address.
     pub(crate) fn check_address_of_front(
         &self,
         name: &TargetName,
@@ -101,15 +100,15 @@ impl Config {
         Ok(())
     }
 
-    /// Where the relay certainly receives QUIC, if it listens on `listen`: it does not start without it. Of several addresses of a name it
-    /// is one.
+    /// Returns the address on which the relay is certain to receive QUIC if it listens on `listen`, because it does not
+    /// start otherwise. For a name with several addresses it is one of them.
     pub(crate) fn webtransport_address(&self, listen: &[SocketAddr]) -> Option<SocketAddr> {
         let only = || if let [only] = listen { Some(*only) } else { None };
         let is_certain = self.webtransport.mode == WebTransportMode::On;
         self.webtransport.listen.or_else(only).filter(|_| is_certain)
     }
 
-    /// The keys of cookies, as the file has them now.
+    /// Reads the current cookie keys from their file.
     pub(crate) fn cookie_keys(&self) -> Result<Option<CookieKeys>, ConfigError> {
         let key = "udp.cookie_keys";
         let Some(path) = &self.udp.cookie_keys else { return Ok(None) };
@@ -117,14 +116,14 @@ impl Config {
         keys.map(Some).map_err(|error: CookieKeySyntaxError| file_error(key, path, None, error.to_string()))
     }
 
-    /// Whether there are clients that may come by data channels.
+    /// Returns true if some clients may use data channels.
     pub(crate) fn has_webrtc(&self) -> Result<bool, ConfigError> {
         let WebRtcConfig { enabled, allow_without_origin, .. } = self.webrtc;
         let is_open = allow_without_origin || !self.tokens.keys.is_empty();
         Ok(enabled && (is_open || self.origins()? == OriginPolicy::Any))
     }
 
-    /// The certificate of data channels, if there is a file with one.
+    /// Reads the certificate of data channels, if there is a file with one.
     pub(crate) fn webrtc_certificate(&self) -> Result<Option<Certificate>, ConfigError> {
         let key = WEBRTC_CERTIFICATE;
         let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else {
@@ -136,7 +135,7 @@ impl Config {
             .map_err(|error: CertificateError| file_error(key, path, None, error.to_string()))
     }
 
-    /// The same, which is made if it is not there.
+    /// Reads the certificate of data channels, or creates it if the file does not exist.
     pub(crate) fn make_webrtc_certificate(&self) -> Result<Certificate, ConfigError> {
         if let Some(certificate) = self.webrtc_certificate()? {
             return Ok(certificate);
@@ -152,7 +151,7 @@ impl Config {
         Ok(certificate)
     }
 
-    /// Where game servers announce themselves.
+    /// Returns the store in which game servers announce themselves.
     pub(crate) fn discovery_store(&self) -> Result<Option<Store>, ConfigError> {
         let unusable = |error| match error {
             DiscoveryError::Tls(reason) => ConfigError::Tls { key: "discovery.ca", reason },
@@ -179,7 +178,7 @@ impl Config {
         }
     }
 
-    /// What is no mistake, but may not be what was meant.
+    /// Returns a hint about settings that are valid, but possibly not intended.
     ///
     /// # Errors
     ///
@@ -188,7 +187,7 @@ impl Config {
         Ok(self.note_template()?.map(|(_, note)| named(note, &str::to_owned)))
     }
 
-    /// The same with the key that it is about and keys in braces.
+    /// Returns the hint as a template, with keys in braces, and the key that it is about.
     pub(super) fn note_template(&self) -> Result<Option<(&'static str, &'static str)>, ConfigError> {
         let has_proxies = !self.admission.trusted_proxies.is_empty();
         let is_told = self.webtransport.public_port.is_some();
@@ -210,7 +209,7 @@ impl Config {
         Ok(())
     }
 
-    /// Headers that would never be read.
+    /// Rejects headers that would never be read.
     fn check_headers(&self) -> Result<(), ConfigError> {
         let admission = &self.admission;
         let unread = match admission.forwarded_header {
@@ -224,7 +223,7 @@ impl Config {
         unread.map_or(Ok(()), |key| Err(ConfigError::Contradiction { key, reason }))
     }
 
-    /// Limits of prefixes that no address could use up to its own.
+    /// Rejects limits of prefixes below those of a single address.
     fn check_limits(&self) -> Result<(), ConfigError> {
         let AddressLimits {
             per_address,
@@ -242,7 +241,7 @@ impl Config {
             ("clients.rate_per_prefix", rate_per_prefix, "clients.rate_per_address", rate_per_address),
             ("clients.burst_per_prefix", bursts.0, "clients.burst_per_address", bursts.1),
         ] {
-            // Zero is no limit.
+            // Zero is unlimited.
             if value != 0 && value < least {
                 let (value, least) = (value.to_string(), least.to_string());
                 return Err(ConfigError::Below { key, value, other, least, reason });
@@ -310,7 +309,7 @@ impl Config {
     }
 }
 
-/// Whether ACME can prove a name in a handshake, which is all that the relay does for it (RFC 8737).
+/// Checks that ACME can validate a name in a TLS handshake, the only method that the relay supports (RFC 8737).
 fn check_domain(domain: &str) -> Result<(), ConfigError> {
     let host = domain.rsplit_once(':').map_or(domain, |(host, _)| host);
     let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
@@ -326,13 +325,13 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
     Err(ConfigError::AcmeDomain { domain: domain.to_owned(), reason })
 }
 
-/// Whether what listens here receives what is sent to an address.
+/// Returns true if a listener here receives packets to this address.
 pub(crate) fn is_at(listen: SocketAddr, address: SocketAddr) -> bool {
-    // What listens everywhere has all addresses of this machine.
+    // A wildcard listener has all addresses of this machine.
     overlap(listen, address) && (!listen.ip().is_unspecified() || is_own(address))
 }
 
-/// Whether this machine has an address: it sends to it from there.
+/// Returns true if this machine owns an address: it then sends to it from the same address.
 fn is_own(address: SocketAddr) -> bool {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -343,7 +342,7 @@ fn is_own(address: SocketAddr) -> bool {
     address.ip().is_loopback() || local.is_ok_and(|local| local.ip() == address.ip())
 }
 
-/// Checks that a directory has a page that a browser can show.
+/// Checks that a directory contains a page that a browser can show.
 fn check_pages(directory: &Path) -> Result<(), ConfigError> {
     if !directory.is_dir() {
         return Err(ConfigError::ServeDirectory(absolute(directory)));
@@ -356,22 +355,21 @@ fn check_pages(directory: &Path) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The directory as people can find it, or as it was given when the system cannot say.
+/// Returns the absolute path of a directory, or the given one if the system cannot resolve it.
 pub(crate) fn absolute(directory: &Path) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }
 
-/// Whether a page has a script in TypeScript, as the sources of a page have before they are built.
+/// Returns true if a page loads a TypeScript script, as the sources of a page do before they are built.
 fn loads_typescript(page: &str) -> bool {
     let scripts = page.split("<script").skip(1);
     let mut tags = scripts.filter_map(|script| script.split('>').next());
     tags.any(|tag| [".ts\"", ".ts'", ".tsx\"", ".tsx'"].iter().any(|end| tag.contains(end)))
 }
 
-/// Reads levels such as `info` or `info,hyper=debug`.
+/// Parses levels such as `info` or `info,hyper=debug`.
 ///
-/// Stricter than [`Targets`], which takes a word that is no level for the name of a module, and shows all of that module and
-/// nothing else.
+/// Stricter than [`Targets`], which treats an unknown level as the name of a module, and shows only that module.
 pub(crate) fn parse_levels(text: &str) -> Option<Targets> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let has_level = |part: &str| is_level(part.rsplit_once('=').map_or(part, |(_, level)| level));

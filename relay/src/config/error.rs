@@ -12,27 +12,28 @@ use tracing::warn;
 
 use crate::addresses::{AddressError, HostPort, ListenAddress, TargetName};
 
-/// The path of a key in the file: the names of its tables, and its own.
+/// The path of a key in the file: the names of its tables, then its own.
 pub(super) type KeyPath = Vec<String>;
 
-/// How the option of a key is called where its value comes from, or where one is to be written.
+/// Returns the name of a key's option in the place where its value comes from or belongs.
 pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
 
 const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \
                        the build writes";
 
-/// An error in the configuration; the text is one line that says what to change, in which options have the names of the file.
+/// An error in the configuration. Its text is one line that says what to change, and calls options by their keys in the
+/// file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The certificate cannot be used.
+    /// The certificate is unusable.
     Tls {
-        /// The key that it comes from.
+        /// The key with its source.
         key: &'static str,
-        /// What is wrong.
+        /// The description.
         reason: String,
     },
-    /// There is no target.
+    /// No target is configured.
     NoTarget,
     /// The host of a target cannot be resolved.
     Unresolvable {
@@ -45,7 +46,7 @@ pub enum ConfigError {
         /// The error of the resolver.
         source: io::Error,
     },
-    /// The host of a target has no address that a target may have.
+    /// The host of a target has no address that is allowed.
     UnusableAddress {
         /// The target.
         name: TargetName,
@@ -98,7 +99,7 @@ pub enum ConfigError {
         /// Its address.
         address: SocketAddr,
     },
-    /// A target has the address at which the relay itself receives WebTransport.
+    /// A target has the address on which the relay itself receives WebTransport.
     TargetOnWebTransport {
         /// The target.
         name: TargetName,
@@ -116,11 +117,11 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The directory has the sources of a page, which no browser runs.
+    /// The directory contains the sources of a page, which browsers cannot run.
     ServeSources(PathBuf),
     /// Other machines can connect, and no origins are configured.
     OriginsRequired(SocketAddr),
-    /// A file that the configuration names cannot be used.
+    /// A file named in the configuration is unusable.
     File {
         /// The key that names the file.
         key: &'static str,
@@ -128,42 +129,42 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line, counted from 1.
         line: Option<usize>,
-        /// What is wrong.
+        /// The description.
         reason: String,
     },
-    /// The levels of the log cannot be read.
+    /// The log levels are malformed.
     LogLevel(String),
-    /// No authority gives out a certificate for a name by ACME.
+    /// No authority issues certificates for this name by ACME.
     AcmeDomain {
         /// The name.
         domain: String,
-        /// What it is instead of a host name, and what to write.
+        /// Why it is not a host name, and what to write.
         reason: &'static str,
     },
-    /// A value is below another one.
+    /// A value is below a required minimum.
     Below {
         /// The key of the value.
         key: &'static str,
         /// The value.
         value: String,
-        /// The key of the other one.
+        /// The key that defines the minimum.
         other: &'static str,
-        /// The least that the value may be.
+        /// The minimum.
         least: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// Two options contradict each other.
     Contradiction {
         /// One of the keys.
         key: &'static str,
-        /// What contradicts what, with the keys of options in braces.
+        /// The contradiction, with the keys of options in braces.
         reason: &'static str,
     },
 }
 
 impl ConfigError {
-    /// The keys that the error is about, as the names of their tables and their own. None if there is no such key.
+    /// Returns the keys that the error is about, as the names of their tables and their own; empty if there are none.
     pub(super) fn keys(&self) -> Vec<KeyPath> {
         let keys: &[&str] = match self {
             Self::NoTarget => &[],
@@ -185,7 +186,7 @@ impl ConfigError {
         keys.iter().map(|key| key.split('.').map(str::to_owned).collect()).collect()
     }
 
-    /// What is wrong and what to change, beside the key that is the one `at` this place among those of the error.
+    /// Returns the description and what to change, for the key at index `at` of the error's keys.
     pub(super) fn reason(&self, at: usize, name: Naming<'_>) -> String {
         match self {
             Self::Tls { reason, .. } => reason.clone(),
@@ -249,7 +250,7 @@ impl ConfigError {
     }
 }
 
-/// The parts of the relay that could have the address of a target, each with the option that sets its address.
+/// The parts of the relay that may have the address of a target, each with the option that sets its address.
 const OWN_FRONT: [&str; 2] = ["the front", "udp.listen"];
 const OWN_WEBTRANSPORT: [&str; 2] = ["WebTransport of the relay", "webtransport.listen"];
 
@@ -271,14 +272,14 @@ fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String 
     format!("'{}' {reason} for {option}", directory.display())
 }
 
-/// What to do about an address that cannot be listened on.
+/// Says what to do about an address on which listening fails.
 fn cannot_listen(protocol: &str, address: SocketAddr, source: &io::Error, option: &str) -> String {
     format!(
         "cannot listen on {protocol}{address} ({source}): choose another {option}, or stop the program that uses it"
     )
 }
 
-/// A text in which the keys in braces have their names.
+/// Replaces the keys in braces by their names.
 pub(super) fn named(text: &str, name: Naming<'_>) -> String {
     let mut parts = text.split('{');
     let mut all = parts.next().unwrap_or_default().to_owned();
@@ -290,7 +291,7 @@ pub(super) fn named(text: &str, name: Naming<'_>) -> String {
     all
 }
 
-/// A key as it is written in a file.
+/// Formats a key as it is written in a file.
 pub(super) fn dotted(path: &[String]) -> String {
     let is_bare = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -345,11 +346,11 @@ pub struct ExposedFile {
     pub path: PathBuf,
 }
 
-/// What is wrong with such a file, and what to change.
+/// The warning about such a file, with the remedy.
 const EXPOSED: &str = "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group";
 
 impl ExposedFile {
-    /// Logs it as a warning.
+    /// Logs a warning about the file.
     pub fn log(&self) {
         let (key, file) = (self.key, self.path.display());
         warn!(key, %file, "{EXPOSED}");
@@ -362,7 +363,7 @@ impl fmt::Display for ExposedFile {
     }
 }
 
-/// The file, if every user of this machine can read it.
+/// Returns the file if every user of this machine can read it.
 pub(super) fn exposed(key: &'static str, path: &Path) -> Option<ExposedFile> {
     private_file::is_exposed(path).then(|| ExposedFile { key, path: path.to_owned() })
 }

@@ -1,5 +1,6 @@
-//! The layers of a configuration: defaults, the file, the environment and the command line, in this order. They make a text of it with
-//! every value, where it comes from, and what it may be, and tell what a new one changes in a running relay.
+//! The layers of a configuration: defaults, file, environment and command line, in this order. Also formats a
+//! configuration with the source and documentation of every value, and lists the changes that a new one makes to a
+//! running relay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -17,17 +18,17 @@ use super::model::{Config, OPTIONS, Target, without_password};
 use super::options::{Change, OptionInfo, OptionKind};
 use crate::addresses::{HostPort, TargetSpec};
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// It was given nowhere.
+    /// Not set anywhere.
     Default,
     /// A line of the file, counted from 1.
     File(PathBuf, usize),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
-    /// An option of the command line, with its dashes.
+    /// A command line option, with its dashes.
     Flag(String),
 }
 
@@ -41,12 +42,12 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value of the environment or the command line.
+/// A value from the environment or the command line.
 #[derive(Debug, Clone)]
 pub struct Override {
     /// The option.
     pub option: &'static OptionInfo,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: Source,
     /// The values as text; more than one only for an option that can be repeated.
     pub values: Vec<String>,
@@ -58,7 +59,7 @@ pub struct Override {
 pub struct LoadError(String);
 
 impl LoadError {
-    /// What is wrong at a place, in one line whatever a parser wrote.
+    /// Formats an error at a place as one line, whatever the parser wrote.
     fn at(place: impl fmt::Display, reason: impl fmt::Display) -> Self {
         Self(one_line(&format!("{place}: {reason}")))
     }
@@ -68,7 +69,7 @@ impl LoadError {
     }
 }
 
-/// What the options are called in a message.
+/// The naming of options in messages.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Keys,
@@ -93,7 +94,7 @@ impl Names {
     }
 }
 
-/// A configuration, and where its values come from.
+/// A configuration with the sources of its values.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The configuration.
@@ -103,11 +104,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the file, if there is one, and lays the overrides over it, the later ones over the earlier.
+    /// Reads the file, if there is one, and applies the overrides in order.
     ///
     /// # Errors
     ///
-    /// If a layer has a value that cannot be used, or the whole is inconsistent, as by [`Config::check`].
+    /// If a layer has an unusable value, or the configuration as a whole is invalid by [`Config::check`].
     pub fn load(file: Option<&Path>, overrides: &[Override]) -> Result<Self, LoadError> {
         let loaded = Self::read(file, overrides)?;
         match loaded.config.check() {
@@ -116,11 +117,11 @@ impl Loaded {
         }
     }
 
-    /// As [`Loaded::load`], but without a check of the whole.
+    /// Like [`Loaded::load`], without checking the configuration as a whole.
     ///
     /// # Errors
     ///
-    /// If a layer has a value that cannot be used.
+    /// If a layer has an unusable value.
     pub fn read(file: Option<&Path>, overrides: &[Override]) -> Result<Self, LoadError> {
         let mut layers = Layers::default();
         if let Some(path) = file {
@@ -133,7 +134,7 @@ impl Loaded {
         Ok(Self { config, file: file.map(Path::to_owned), sources: layers.sources })
     }
 
-    /// The error with the place of the value that it is about. Options are called as they are where their values come from.
+    /// Adds the place of the offending value to an error. Options are named as in the source of their values.
     #[must_use]
     pub fn locate(&self, error: &ConfigError) -> LoadError {
         let keys = error.keys();
@@ -155,7 +156,7 @@ impl Loaded {
         }
     }
 
-    /// What is no mistake, but may not be what was meant.
+    /// Returns a hint about settings that are valid, but possibly not intended.
     ///
     /// # Errors
     ///
@@ -168,8 +169,8 @@ impl Loaded {
         }))
     }
 
-    /// The files with secrets that every user of this machine can read: those that options name, and the file of the configuration if
-    /// it has a password.
+    /// Returns the files with secrets that every user of this machine can read: those named by options, and the
+    /// configuration file if it contains a password.
     #[must_use]
     pub fn exposed_files(&self) -> Vec<ExposedFile> {
         const STORE: &str = "discovery.store";
@@ -182,7 +183,7 @@ impl Loaded {
         itself.into_iter().chain(self.config.exposed_files()).collect()
     }
 
-    /// What an option is called where its value comes from, or in a message about a value from `source`.
+    /// Returns the name of an option in the source of its value, or in a message about a value from `source`.
     fn name(&self, key: &str, source: &Source) -> String {
         let own = self.source(&path_of(key));
         let names = match if own == Source::Default { source } else { &own } {
@@ -194,7 +195,7 @@ impl Loaded {
         names.of(key)
     }
 
-    /// What options without a value are called: as those with one.
+    /// Returns the naming for options without a value, which follows those with one.
     fn names(&self) -> Names {
         let mut sources = self.sources.values();
         match () {
@@ -206,7 +207,7 @@ impl Loaded {
         }
     }
 
-    /// Where the value of a key comes from, or the first one of its table.
+    /// Returns the source of a key's value, or of the first value in its table.
     pub(super) fn source(&self, key: &[String]) -> Source {
         let mut below = self.sources.range(key.to_vec()..);
         let found = below.next().filter(|(path, _)| !key.is_empty() && path.starts_with(key));
@@ -253,7 +254,7 @@ impl Layers {
     fn add_override(&mut self, given: &Override) -> Result<(), LoadError> {
         let layer = given.layer().map_err(|reason| LoadError::at(&given.source, reason))?;
         if let Some(Mistake { path, reason }) = mistakes(&layer).into_iter().next() {
-            // The name of a setting of a target is no flag.
+            // Settings of a target have no flags.
             let setting = path.get(2).map(|setting| format!("{setting}: ")).unwrap_or_default();
             return Err(LoadError::at(&given.source, format_args!("{setting}{reason}")));
         }
@@ -265,7 +266,7 @@ impl Layers {
 }
 
 impl Override {
-    /// A table with nothing but this value.
+    /// Returns a table that contains only this value.
     fn layer(&self) -> Result<Table, String> {
         let texts = || self.values.iter().map(|text| Value::String(text.clone())).collect();
         let value = if self.option.kind == OptionKind::Targets {
@@ -285,7 +286,7 @@ impl Override {
     }
 }
 
-/// The value of an option that has only one.
+/// Parses the value of an option that takes only one.
 fn single(kind: OptionKind, text: &str) -> Result<Value, String> {
     match kind {
         OptionKind::Switch => {
@@ -302,7 +303,7 @@ fn single(kind: OptionKind, text: &str) -> Result<Value, String> {
     }
 }
 
-/// The table of targets that are written as `NAME=HOST:PORT[,SETTING=VALUE]...`.
+/// Parses targets written as `NAME=HOST:PORT[,SETTING=VALUE]...` into a table.
 fn targets(texts: &[String]) -> Result<Table, String> {
     let mut targets = Table::new();
     for text in texts {
@@ -336,7 +337,7 @@ fn target_setting(setting: &str) -> Result<(String, Value), String> {
     Ok((name.to_owned(), single(option.kind, value)?))
 }
 
-/// Lays `from` over `into`, and reports every value that it sets.
+/// Merges `from` into `into`, and reports every value that it sets.
 fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut(&KeyPath)) {
     for (key, value) in from {
         path.push(key.clone());
@@ -356,7 +357,7 @@ fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut
     }
 }
 
-/// The values of a key, in which `*` stands for every key of a table.
+/// Returns the values of a key, in which `*` matches every key of a table.
 pub(super) fn find<'a>(table: &'a Table, keys: &[&str]) -> Vec<(KeyPath, &'a Value)> {
     let Some((first, rest)) = keys.split_first() else { return Vec::new() };
     let mut found = Vec::new();
@@ -382,7 +383,7 @@ fn collect_lines(table: &DeTable<'_>, text: &str, path: &mut KeyPath, lines: &mu
     }
 }
 
-/// The line of a byte of the text, counted from 1.
+/// Returns the line of a byte offset in the text, counted from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
@@ -392,12 +393,12 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The prefix of the keys of a target.
+/// The key prefix of a target's settings.
 const OF_TARGET: &str = "targets.*.";
 
 impl Loaded {
-    /// The whole configuration in the syntax of the file. Comments have the documentation, the default and the unit of
-    /// each option, and where its value comes from. A password is `***`.
+    /// Formats the whole configuration in the syntax of the file. Comments contain the documentation, the default, the
+    /// unit and the source of each option. Passwords are shown as `***`.
     #[must_use]
     pub fn explain(&self) -> String {
         let table = self.shown();
@@ -420,13 +421,13 @@ impl Loaded {
         text
     }
 
-    /// The configuration in the syntax of the file, without passwords.
+    /// Formats the configuration in the syntax of the file, without passwords.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.shown().to_string()
     }
 
-    /// The configuration as others may see it.
+    /// Returns the configuration without secrets.
     fn shown(&self) -> Table {
         let mut config = self.config.clone();
         config.discovery.store = config.discovery.store.as_deref().map(without_password);
@@ -465,7 +466,7 @@ impl Loaded {
     }
 }
 
-/// The rows of the table of options in the documentation.
+/// Returns the rows of the option table in the documentation.
 #[must_use]
 pub fn reference() -> String {
     let mut text = String::from("| key | flag | values | default | meaning |\n|---|---|---|---|---|\n");
@@ -495,7 +496,7 @@ const fn change(option: &OptionInfo) -> &'static str {
 }
 
 impl OptionInfo {
-    /// The default as it is written in a file, or `none`.
+    /// Returns the default in the syntax of the file, or `none`.
     #[must_use]
     pub fn default_value(&self) -> String {
         let mut config = Config::default();
@@ -521,14 +522,14 @@ fn push(text: &mut String, arguments: fmt::Arguments<'_>) {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// Those that apply to clients from now on.
+    /// Keys that apply to clients from now on.
     pub applied: Vec<String>,
-    /// Those that wait for a restart.
+    /// Keys that require a restart.
     pub after_restart: Vec<String>,
 }
 
 impl Changes {
-    /// What differs.
+    /// Returns the differences.
     #[must_use]
     pub fn between(old: &Config, new: &Config) -> Self {
         let (old, new) = (old.to_table(), new.to_table());
@@ -543,7 +544,7 @@ impl Changes {
         changes
     }
 
-    /// Moves those that this relay cannot apply while it runs.
+    /// Moves keys that this relay cannot apply while it runs.
     pub(crate) fn defer(&mut self, needs_restart: impl Fn(&str) -> bool) {
         let deferred = self.applied.extract_if(.., |key| needs_restart(key));
         self.after_restart.extend(deferred);

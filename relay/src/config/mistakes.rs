@@ -1,4 +1,4 @@
-//! Mistakes in the values of a layer, in the words of the file.
+//! Descriptions of mistakes in the values of a layer, in the terms of the file.
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -9,13 +9,13 @@ use super::options::{OptionInfo, OptionKind};
 use crate::addresses::TargetName;
 use crate::syntax::duration;
 
-/// What is wrong with the value of a key.
+/// A mistake in the value of a key.
 pub(super) struct Mistake {
     pub(super) path: KeyPath,
     pub(super) reason: String,
 }
 
-/// All mistakes in a table: keys that there are not, and values that their options do not take.
+/// Returns all mistakes in a table: unknown keys, and values that their options do not accept.
 pub(super) fn mistakes(table: &Table) -> Vec<Mistake> {
     let mut found = Vec::new();
     look_into(table, &mut Vec::new(), &mut found);
@@ -46,7 +46,7 @@ fn look_into(table: &Table, path: &mut KeyPath, found: &mut Vec<Mistake>) {
     }
 }
 
-/// Whether the beginning of the key of an option is this one.
+/// Returns true if the key of an option begins with this path.
 fn begins(option: &OptionInfo, path: &[String]) -> bool {
     let mut parts = option.key.split('.');
     path.iter().all(|name| parts.next().is_some_and(|part| part == "*" || part == name))
@@ -56,12 +56,12 @@ fn option_at(path: &[String]) -> Option<&'static OptionInfo> {
     OPTIONS.iter().find(|option| option.key.split('.').count() == path.len() && begins(option, path))
 }
 
-/// Whether options are below this key.
+/// Returns true if options exist below this key.
 fn is_table(path: &[String]) -> bool {
     OPTIONS.iter().any(|option| option.key.split('.').count() > path.len() && begins(option, path))
 }
 
-/// What is wrong with a target, if the table is one.
+/// Describes the mistake in a target, if the table is one.
 fn wrong_target(path: &[String], table: &Table) -> Option<String> {
     let [targets, name] = path else { return None };
     if targets != "targets" {
@@ -74,12 +74,12 @@ fn wrong_target(path: &[String], table: &Table) -> Option<String> {
     }
 }
 
-/// What to write instead of a value where settings are below a key.
+/// Says what to write instead of a value, where a key has settings below it.
 fn no_table(path: &[String], value: &Value) -> String {
     format!("{} is no value of it: write a table [{}] with settings", shown(value), dotted(path))
 }
 
-/// What to write instead of a key that there is not.
+/// Says what to write instead of an unknown key.
 fn unknown(path: &[String]) -> String {
     match nearest(path) {
         Some(key) => format!("there is no such key: did you mean {key}?"),
@@ -87,7 +87,7 @@ fn unknown(path: &[String]) -> String {
     }
 }
 
-/// The key that was probably meant: one of the same table, or else one of another table, or that of a flag.
+/// Returns the key that was probably meant: one of the same table, or else of another table or a flag.
 fn nearest(path: &[String]) -> Option<String> {
     let (leaf, table) = path.split_last()?;
     let siblings = OPTIONS.iter().filter(|option| begins(option, table));
@@ -105,14 +105,14 @@ fn nearest(path: &[String]) -> Option<String> {
     near.map(str::to_owned).or_else(elsewhere).or_else(flags)
 }
 
-/// What belongs to the name that differs least from a word, if that is little.
+/// Returns the value of the name that is closest to a word, if it is close enough.
 pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
     let distances = names.map(|(name, what)| (strsim::damerau_levenshtein(word, name), what));
     let near = distances.filter(|&(distance, _)| distance <= word.chars().count().div_ceil(3).min(3));
     near.min_by_key(|&(distance, _)| distance).map(|(_, what)| what)
 }
 
-/// What is wrong with the value of an option.
+/// Describes the mistake in the value of an option.
 fn wrong_value(option: &OptionInfo, path: &[String], value: &Value) -> Option<String> {
     match (option.kind, value) {
         (OptionKind::Switch, Value::Boolean(_)) => None,
@@ -162,14 +162,14 @@ fn wrong_time(value: &Value, min: std::time::Duration, max: std::time::Duration)
         .then(|| format!("{text} is out of range: write a time from {least} to {most}"))
 }
 
-/// What the type of an option says of texts, if it does not take them.
+/// Returns the error of the option's type for texts that it does not accept.
 fn wrong_text(path: &[String], value: &Value) -> Option<String> {
     let (leaf, tables) = path.split_last()?;
     let mut layer = Table::from_iter([(leaf.clone(), value.clone())]);
     if let [targets, _] = tables
         && targets == "targets"
     {
-        // What a target needs besides.
+        // The other required settings of a target.
         layer.entry("address").or_insert_with(|| "localhost:1".into());
     }
     for table in tables.iter().rev() {
@@ -179,7 +179,7 @@ fn wrong_text(path: &[String], value: &Value) -> Option<String> {
     Some(error.message().to_owned())
 }
 
-/// A value as a message has it. Lists and tables may have anything in them, passwords too.
+/// Formats a value for a message. Lists and tables are left out, because they may contain passwords.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("'{text}'"),

@@ -1,4 +1,4 @@
-//! The configuration: one model, which a file, the environment and the command line fill.
+//! The configuration: one model, filled from a file, the environment and the command line.
 
 mod check;
 mod error;

@@ -1,7 +1,7 @@
-//! The model: the settings of a relay, each written once.
+//! The model: the settings of a relay, each defined once.
 //!
-//! A row of [`options!`] is a field, and its documentation is the help of the flag. From the same row come the key of the
-//! file, the variable of the environment, the default, the values that it takes, and its line in the documentation.
+//! A row of [`options!`] is a field, and its documentation is the help of the flag. The same row defines the key of the
+//! file, the environment variable, the default, the accepted values, and the line in the documentation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,39 +36,39 @@ options! {
     #[serde(default)]
     pub struct Config[""] {
         /// Address and port to listen on, or a name such as localhost with all of its addresses; port 0 picks a free
-        /// one. One that other machines can reach needs --allow-origin or --allow-any-origin.
+        /// one. An address that other machines can reach requires --allow-origin or --allow-any-origin.
         listen: ListenAddress = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)).into(),
             Text("ADDR"), "listen", Restart;
         /// Directory of static files to serve at /. It must have an index.html.
         serve: Option<PathBuf> = None, Text("DIR"), "serve", Restart;
-        /// File that the relay writes its process id to, and removes at its end.
+        /// File for the process id, removed when the relay ends.
         pid_file: Option<PathBuf> = None, Text("FILE"), "pid-file", Restart;
-        /// How often the host names of targets are resolved again; a running flow keeps its address.
+        /// Interval at which the host names of targets are resolved again; a running flow keeps its address.
         #[serde(with = "duration")]
         resolve_interval: Duration = secs(60), time(secs(1), DAY), "resolve-interval", Reload;
-        /// How long a shutdown waits for clients.
+        /// Time that a shutdown waits for clients.
         #[serde(with = "duration")]
         drain_timeout: Duration = secs(5), time(Duration::ZERO, DAY), "drain-timeout", Reload;
         /// A game server and its name for browsers, as NAME=HOST:PORT[,SETTING=VALUE]...; can be repeated.
         targets: BTreeMap<TargetName, Target> = BTreeMap::new(), Targets, "target", Reload;
     } tables {
-        /// Who may connect.
+        /// Clients that may connect.
         admission: AdmissionConfig;
         /// Signed tokens.
         tokens: TokensConfig;
         /// The limits of the whole relay and of each client.
         limits: Limits;
-        /// The shares of addresses in the clients.
+        /// The shares of one address and one prefix in the clients.
         clients: AddressLimits;
         /// TLS.
         tls: TlsConfig;
         /// WebTransport.
         webtransport: WebTransportConfig;
-        /// The front for clients with UDP of their own.
+        /// The front for native UDP clients.
         udp: UdpConfig;
         /// Data channels of WebRTC.
         webrtc: WebRtcConfig;
-        /// Where game servers announce themselves.
+        /// The store in which game servers announce themselves.
         discovery: DiscoveryConfig;
         /// The admin address.
         admin: AdminConfig;
@@ -82,36 +82,35 @@ options! {
         /// Address of the game server. Link-local, multicast, metadata and broadcast addresses are refused.
         address: HostPort, Text("HOST:PORT"), "", Reload;
     } and {
-        /// Further addresses of the game server: new flows go to the next of them, and of those that a name has, that
-        /// is up while the one in use is down.
+        /// Further addresses of the game server. While the address in use is down, new flows go to the next one that is
+        /// up, including those of a name with several addresses.
         #[serde(default = "Target::spare_addresses", deserialize_with = "spare_addresses")]
         spare_addresses: Vec<HostPort> = Vec::new(), Texts("HOST:PORT"), "", Reload;
-        /// Whether the host name may resolve to a loopback or private address; a numeric address and localhost always
-        /// may.
+        /// Let the host name resolve to loopback or private addresses; a numeric address and localhost always may.
         #[serde(default = "Target::allow_private")]
         allow_private: bool = false, Switch, "", Reload;
-        /// The protocol of the game server, as far as the relay makes use of it.
+        /// The protocol of the game server, as far as the relay uses it.
         #[serde(default = "Target::kind")]
         kind: ProtocolKind = ProtocolKind::Raw, Choice(ProtocolKind::NAMES), "", Reload;
-        /// Source addresses of datagrams: the one of the relay, or one of 127.0.0.0/8 for each client.
+        /// Source address of datagrams: that of the relay, or one in 127.0.0.0/8 for each client.
         #[serde(default = "Target::source")]
         source: TargetSource = TargetSource::Shared, Choice(TargetSource::NAMES), "", Reload;
-        /// Whether the first datagrams of a client begin with a PROXY protocol v2 header that has its address.
+        /// Begin the first datagrams of a client with a PROXY protocol v2 header that contains its address.
         #[serde(default = "Target::proxy_protocol")]
         proxy_protocol: bool = false, Switch, "", Reload;
-        /// How long the flow of a client that was lost is kept for its return; 0s keeps none.
+        /// Time that the flow of a lost client is kept for its return; 0s disables it.
         #[serde(default = "Target::resume_within", with = "duration")]
         resume_within: Duration = secs(30), time(Duration::ZERO, millis(3_600_000)), "", Reload;
-        /// Age at which a datagram that waits for a client is dropped.
+        /// Age at which a datagram that is queued for a client is dropped.
         #[serde(default = "Target::queue_age", with = "duration")]
         queue_age: Duration = secs(1), time(millis(10), millis(60_000)), "", Reload;
-        /// The most bytes that wait for a client; above it the oldest datagrams are dropped.
+        /// The most bytes queued for a client; above it the oldest datagrams are dropped.
         #[serde(default = "Target::queue_bytes")]
         queue_bytes: NonZeroUsize = at_least_one(256 * 1024),
             number("bytes", 2048, 16 * 1024 * 1024), "", Reload;
     }
 
-    /// Who may connect.
+    /// Clients that may connect.
     #[derive(Debug, Clone, PartialEq)]
     #[serde(default)]
     #[allow(rustdoc::bare_urls, reason = "the help of the command line has the same text")]
@@ -125,12 +124,12 @@ options! {
         /// Addresses or networks of reverse proxies that are trusted to name the address of a client.
         #[serde(deserialize_with = "syntax::networks")]
         trusted_proxies: Vec<IpNet> = Vec::new(), Texts("NETWORK"), "trusted-proxy", Reload;
-        /// Header in which trusted proxies name the client. Others are ignored.
+        /// Header in which trusted proxies name the client. Other headers are ignored.
         forwarded_header: ForwardedHeader = ForwardedHeader::XForwardedFor,
             Choice(ForwardedHeader::NAMES), "forwarded-header", Reload;
-        /// Whether connections of trusted proxies begin with a PROXY protocol v2 header.
+        /// Expect a PROXY protocol v2 header at the start of connections of trusted proxies.
         proxy_protocol: bool = false, Switch, "proxy-protocol", Restart;
-        /// File with banned addresses and networks, one per line; read again at a reload.
+        /// File with banned addresses and networks, one per line; read again on reload.
         bans: Option<PathBuf> = None, Text("FILE"), "bans", Reload;
         /// Addresses or networks without limits per address and prefix; trusted proxies are never exempt.
         #[serde(deserialize_with = "syntax::networks")]
@@ -143,13 +142,13 @@ options! {
     pub struct TokensConfig["tokens."] {
         /// Files with keys that verify tokens; with at least one every client needs a token.
         keys: Vec<PathBuf> = Vec::new(), Texts("FILE"), "token-key", Reload;
-        /// Whether a token admits only once; its id is remembered until it expires.
+        /// Admit only once with each token; its id is remembered until it expires.
         single_use: bool = false, Switch, "token-single-use", Reload;
-        /// Longest time to its expiry that a token may have.
+        /// Maximum remaining validity of a token.
         #[serde(with = "duration")]
         max_lifetime: Duration = secs(60 * 60),
             time(secs(1), secs(7 * 24 * 60 * 60)), "token-max-lifetime", Reload;
-        /// By how much the clocks of the issuer of tokens and of the relay may differ.
+        /// Maximum difference between the clocks of the token issuer and the relay.
         #[serde(with = "duration")]
         leeway: Duration = secs(5), time(Duration::ZERO, secs(300)), "token-leeway", Reload;
     }
@@ -158,20 +157,19 @@ options! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[serde(default)]
     pub struct Limits["limits."] {
-        /// The most connected clients. The limit of TCP connections, 2 x this + 64, changes at a restart.
+        /// The most connected clients. The limit of TCP connections, 2 x this + 64, changes on restart.
         max_clients: usize = 1000, number("clients", 1, 1_000_000), "max-clients", Reload;
-        /// The longest datagram that a client may send; to targets of RakNet it may be 28 bytes longer, up to 1492.
+        /// The longest datagram that a client may send; to RakNet targets it may be 28 bytes longer, up to 1492.
         max_datagram: usize = 1472, number("bytes", 1, UDP_PAYLOAD_MAX as u64), "max-datagram", Reload;
         /// Length of the queue in each direction of a client; a full queue drops its oldest datagram.
         queue: NonZeroUsize = at_least_one(256), number("datagrams", 1, 65_536), "queue", Reload;
-        /// How much a client may send to its game server, in datagrams; 0 means no limit.
+        /// Datagrams that a client may send to its game server; 0 is unlimited.
         datagrams_per_second: usize = 0,
             number("datagrams per second", 0, 10_000_000), "datagrams-per-second", Reload;
-        /// How much a client may send to its game server, in bytes of payload; 0 means no limit.
+        /// Bytes of payload that a client may send to its game server; 0 is unlimited.
         bytes_per_second: usize = 0,
             number("bytes per second", 0, 10_000_000_000), "bytes-per-second", Reload;
-        /// How much all clients together may send, and how much they may be sent, in bytes of payload, with a fair
-        /// share for each; 0 means no limit.
+        /// Bytes of payload in each direction for all clients together, with a fair share for each; 0 is unlimited.
         total_bytes_per_second: usize = 0,
             number("bytes per second", 0, 100_000_000_000), "total-bytes-per-second", Reload;
         /// Close a session after this time without a datagram in either direction.
@@ -180,43 +178,43 @@ options! {
         /// Interval of WebSocket pings. A client that sends nothing for three of them is disconnected.
         #[serde(with = "duration")]
         ping_interval: Duration = secs(15), time(secs(1), DAY), "ping-interval", Reload;
-        /// How long a TCP connection may take to send the header of a request.
+        /// Time that a TCP connection may take to send the header of a request.
         #[serde(with = "duration")]
         header_timeout: Duration = secs(10), time(millis(100), secs(600)), "header-timeout", Restart;
-        /// How long a client may take no byte while data wait for it.
+        /// Time that a client may accept no data while some is pending.
         #[serde(with = "duration")]
         write_stall_timeout: Duration = secs(20), time(millis(100), DAY), "write-stall-timeout", Reload;
     }
 
-    /// The shares of one address, and of one prefix, in the clients. Zero means no limit.
+    /// The shares of one address, and of one prefix, in the clients. Zero is unlimited.
     ///
-    /// An address is an IPv4 address or an IPv6 /64, the least that a host has; a prefix is an IPv4 /24 or an IPv6 /56, what
-    /// one customer of a provider commonly has. The defaults are enough for a school behind one address, and for a few
-    /// reconnects of all of its pupils.
+    /// An address is an IPv4 address or an IPv6 /64, the least that a host has. A prefix is an IPv4 /24 or an IPv6 /56,
+    /// as commonly assigned to one customer of a provider. The defaults suffice for a school behind one address, and
+    /// for a few reconnects of all of its pupils.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[serde(default)]
     pub struct AddressLimits["clients."] {
-        /// The most clients at a time from one address (IPv4 address or IPv6 /64); 0 means no limit.
+        /// The most simultaneous clients of one address (IPv4 address or IPv6 /64); 0 is unlimited.
         per_address: u32 = 64, number("clients", 0, 1_000_000), "clients-per-address", Reload;
-        /// The most clients at a time from one prefix (IPv4 /24 or IPv6 /56); 0 means no limit.
+        /// The most simultaneous clients of one prefix (IPv4 /24 or IPv6 /56); 0 is unlimited.
         per_prefix: u32 = 256, number("clients", 0, 1_000_000), "clients-per-prefix", Reload;
-        /// New clients from one address in the long run; 0 means no limit.
+        /// Long-term rate of new clients from one address; 0 is unlimited.
         rate_per_address: u32 = 60,
             number("clients per minute", 0, 1_000_000), "client-rate-per-address", Reload;
-        /// New clients from one address at once.
+        /// Burst of new clients from one address.
         burst_per_address: u32 = 64, number("clients", 1, 1_000_000), "client-burst-per-address", Reload;
-        /// New clients from one prefix in the long run; 0 means no limit.
+        /// Long-term rate of new clients from one prefix; 0 is unlimited.
         rate_per_prefix: u32 = 240,
             number("clients per minute", 0, 1_000_000), "client-rate-per-prefix", Reload;
-        /// New clients from one prefix at once.
+        /// Burst of new clients from one prefix.
         burst_per_prefix: u32 = 256, number("clients", 1, 1_000_000), "client-burst-per-prefix", Reload;
     }
 
-    /// TLS: at most one of files, ACME and a self-made certificate.
+    /// TLS: files, ACME or a self-signed certificate, at most one of them.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct TlsConfig["tls."] {
-        /// PEM file with the chain of certificates.
+        /// PEM file with the certificate chain.
         certificate: Option<PathBuf> = None, Text("FILE"), "tls-certificate", Reload;
         /// PEM file with the private key of the certificate.
         key: Option<PathBuf> = None, Text("FILE"), "tls-key", Reload;
@@ -224,76 +222,75 @@ options! {
         acme_domains: Vec<String> = Vec::new(), Texts("HOST"), "acme-domain", Restart;
         /// Mail address for the ACME account.
         acme_contact: Option<String> = None, Text("MAIL"), "acme-contact", Restart;
-        /// Directory where the ACME account and its certificates are kept.
+        /// Directory for the ACME account and its certificates.
         acme_cache: Option<PathBuf> = None, Text("DIR"), "acme-cache", Restart;
-        /// ACME directory to use in place of Let's Encrypt.
+        /// ACME directory URL to use instead of Let's Encrypt.
         acme_directory: Option<String> = None, Text("URL"), "acme-directory", Restart;
-        /// Make a certificate at the start, for development.
+        /// Generate a certificate at the start, for development.
         self_signed: bool = false, Switch, "tls-self-signed", Restart;
     }
 
-    /// WebTransport, which carries datagrams over UDP as QUIC does.
+    /// WebTransport, which carries datagrams over QUIC.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[serde(default)]
     pub struct WebTransportConfig["webtransport."] {
-        /// Whether pages can connect by WebTransport, which is UDP: if its port is free, or the relay does not start,
-        /// or not at all.
+        /// Let pages connect by WebTransport, which needs a UDP port: auto if the port is free, on to require it at the
+        /// start, or off.
         mode: WebTransportMode = WebTransportMode::Auto,
             Choice(WebTransportMode::NAMES), "webtransport", Restart;
-        /// UDP address and port for WebTransport, if not those of --listen; port 0 picks a free one.
+        /// UDP address and port for WebTransport, if different from --listen; port 0 picks a free one.
         #[serde(deserialize_with = "syntax::listen")]
         listen: Option<SocketAddr> = None, Text("ADDR"), "webtransport-listen", Restart;
-        /// UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if it is
-        /// another one outside; pages that come through a trusted proxy are told none without it.
+        /// UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if it differs
+        /// outside; pages behind a trusted proxy see no UDP port without it.
         public_port: Option<NonZeroU16> = None, number("", 1, 65_535), "webtransport-public-port", Restart;
     }
 
-    /// The front for clients with UDP of their own, before one of the targets. Without an address there is no front.
+    /// The front for native UDP clients, before one of the targets. Without an address there is no front.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct UdpConfig["udp."] {
-        /// Address and port of a front for clients with UDP of their own, which prove their address by a cookie.
+        /// Address and port of a front for native UDP clients, which validate their address by a cookie.
         #[serde(deserialize_with = "syntax::listen")]
         listen: Option<SocketAddr> = None, Text("ADDR"), "udp-listen", Restart;
         /// The target behind the front, if there are several. It needs a kind other than raw.
         target: Option<TargetName> = None, Text("NAME"), "udp-target", Restart;
-        /// File with the keys of cookies, 32 hexadecimal digits per line, the first of which makes them; without it the
-        /// key is random.
+        /// File with cookie keys, 32 hexadecimal digits per line, the first of which issues cookies; random by default.
         cookie_keys: Option<PathBuf> = None, Text("FILE"), "udp-cookie-keys", Reload;
-        /// Let clients of the front in, which cannot show a token, although others need one.
+        /// Admit clients of the front, which cannot send a token, although others need one.
         allow_without_token: bool = false, Switch, "udp-allow-without-token", Reload;
     }
 
     /// Data channels of WebRTC, on the UDP port with the number of the relay's TCP port.
     ///
-    /// Browsers do not reveal which page has opened one. So there are data channels only if every page may connect, if clients
-    /// need a token, or with `allow_without_origin`.
+    /// Browsers do not reveal which page has opened a data channel. Data channels are therefore offered only if every
+    /// page may connect, if clients need a token, or with `allow_without_origin`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct WebRtcConfig["webrtc."] {
-        /// Offer data channels of WebRTC, on the UDP port with the number of the TCP port; needs --allow-any-origin,
+        /// Offer data channels of WebRTC, on the UDP port with the number of the TCP port; requires --allow-any-origin,
         /// --token-key or --webrtc-allow-without-origin.
         enabled: bool = true, Switch, "webrtc", Restart;
-        /// PEM file with the certificate of the data channels and its key, made if it is not there; without it they are
-        /// made at each start, and pages cannot keep the fingerprint.
+        /// PEM file with the certificate of the data channels and its key, created if missing; without it a new one is
+        /// generated at each start, and pages cannot keep the fingerprint.
         certificate: Option<PathBuf> = None, Text("FILE"), "webrtc-certificate", Restart;
-        /// Let every page connect by data channels, which do not tell where a page is from, although others may not.
+        /// Let every page connect by data channels, which do not reveal the origin of a page, although others may not.
         allow_without_origin: bool = false, Switch, "webrtc-allow-without-origin", Reload;
     }
 
-    /// Where game servers announce themselves. `Debug` leaves out the password of the URL.
+    /// The store in which game servers announce themselves. `Debug` leaves out the password of the URL.
     #[derive(Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct DiscoveryConfig["discovery."] {
-        /// Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/, rediss://HOST:PORT/ (TLS) or
-        /// unix:///PATH; a URL with a password belongs in the file or the variable.
+        /// Redis or Valkey in which game servers announce themselves, as redis://HOST:PORT/, rediss://HOST:PORT/ (TLS)
+        /// or unix:///PATH; set a URL with a password in the file or the variable.
         store: Option<String> = None, Text("URL"), "discover", Restart;
-        /// PEM file with the authority of the store's certificate, for rediss://; without it what the system trusts.
+        /// PEM file with the authority of the store's certificate, for rediss://; by default the system's trust store.
         ca: Option<PathBuf> = None, Text("FILE"), "discover-ca", Restart;
-        /// How often the relay looks for announced servers.
+        /// Interval at which the relay reads the announced servers.
         #[serde(with = "duration")]
         interval: Duration = secs(2), time(millis(100), DAY), "discover-interval", Restart;
-        /// Loopback or private networks that announced servers may be in; without them their addresses must be public.
+        /// Loopback or private networks that announced servers may be in; by default their addresses must be public.
         #[serde(deserialize_with = "syntax::networks")]
         networks: Vec<IpNet> = Vec::new(), Texts("NETWORK"), "discover-network", Restart;
     }
@@ -305,7 +302,7 @@ options! {
         /// Address and port for metrics and health, which should be a loopback address.
         #[serde(deserialize_with = "syntax::listen")]
         listen: Option<SocketAddr> = None, Text("ADDR"), "admin-listen", Restart;
-        /// Unix socket by which the user of the relay lists, kicks and bans clients; it is made with mode 0600.
+        /// Unix socket by which the user of the relay lists, kicks and bans clients; created with mode 0600.
         socket: Option<PathBuf> = None, Text("FILE"), "admin-socket", Restart;
     }
 
@@ -313,53 +310,54 @@ options! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[serde(default)]
     pub struct LogConfig["log."] {
-        /// Form of log lines.
+        /// Format of log lines.
         format: LogFormat = LogFormat::Text, Choice(LogFormat::NAMES), "log-format", Restart;
-        /// Level of the log, for all or for one part as in info,hyper=debug; RUST_LOG takes precedence.
+        /// Log level, for everything or for one part as in info,hyper=debug; RUST_LOG takes precedence.
         level: String = "info".to_owned(), Text("LEVELS"), "log-level", Restart;
-        /// Write client addresses as a hash with a key that is made at the start.
+        /// Log client addresses as a hash with a key generated at the start.
         hash_addresses: bool = false, Switch, "log-hash-addresses", Restart;
-        /// The most log lines; further ones are counted and left out.
+        /// The most log lines; further lines are counted and left out.
         lines_per_second: u32 = 100,
             number("lines per second", 1, 1_000_000), "log-lines-per-second", Restart;
     }
 }
 
 choices! {
-    /// The source addresses of datagrams to a game server.
+    /// The source address of datagrams to a game server.
     TargetSource {
         /// The address of the relay, with a port for each client.
         #[default]
         Shared = "shared",
-        /// An address of 127.0.0.0/8 for each client, for a game server on the same machine.
+        /// An address in 127.0.0.0/8 for each client, for a game server on the same machine.
         LoopbackPool = "loopback-pool",
     }
 
-    /// The header in which a trusted proxy names the client. The others are ignored: a proxy passes on what it does not set.
+    /// The header in which a trusted proxy names the client. Others are ignored, because a proxy forwards those that it
+    /// does not set.
     ForwardedHeader {
         /// `X-Forwarded-For`.
         #[default]
         XForwardedFor = "x-forwarded-for",
         /// `Forwarded` (RFC 7239).
         Forwarded = "forwarded",
-        /// None: the client is the peer of the TCP connection, or the one of its PROXY protocol header.
+        /// None: the client is the peer of the TCP connection, or the one named in its PROXY protocol header.
         None = "none",
     }
 
-    /// The cases in which WebTransport is served.
+    /// The condition for serving WebTransport.
     WebTransportMode {
-        /// If its UDP port is free.
+        /// Served if its UDP port is free.
         #[default]
         Auto = "auto",
-        /// Always; the relay does not start without its UDP port.
+        /// Always served; the relay does not start without its UDP port.
         On = "on",
-        /// Never.
+        /// Never served.
         Off = "off",
     }
 
-    /// The form of log lines.
+    /// The format of log lines.
     LogFormat {
-        /// For people.
+        /// Text for people.
         #[default]
         Text = "text",
         /// One JSON object per line.
@@ -367,7 +365,7 @@ choices! {
     }
 }
 
-/// A number, or one if it is zero.
+/// Returns the number, or one if it is zero.
 const fn at_least_one(number: usize) -> NonZeroUsize {
     match NonZeroUsize::new(number) {
         Some(number) => number,
@@ -375,7 +373,7 @@ const fn at_least_one(number: usize) -> NonZeroUsize {
     }
 }
 
-/// The networks of this machine itself.
+/// Returns the loopback networks.
 fn loopback() -> Vec<IpNet> {
     vec![
         IpNet::new_assert(Ipv4Addr::new(127, 0, 0, 0).into(), 8),
@@ -384,7 +382,7 @@ fn loopback() -> Vec<IpNet> {
 }
 
 impl Config {
-    /// A relay on `listen` without targets.
+    /// Creates a configuration for `listen` without targets.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         Self { listen: listen.into(), ..Self::default() }
@@ -397,7 +395,7 @@ impl Config {
         self
     }
 
-    /// The banned addresses, as the file has them now.
+    /// Reads the current list of bans from its file.
     pub(crate) fn bans(&self) -> Result<Bans, ConfigError> {
         let Some(path) = &self.admission.bans else { return Ok(Bans::default()) };
         let key = "admission.bans";
@@ -405,7 +403,7 @@ impl Config {
         Bans::parse(&text).map_err(|(line, reason)| file_error(key, path, Some(line), reason))
     }
 
-    /// The keys that verify tokens, as their files have them now.
+    /// Reads the current token keys from their files.
     pub(crate) fn token_keys(&self) -> Result<Vec<VerifyingKey>, ConfigError> {
         let name = "tokens.keys";
         let key = |path| {
@@ -415,11 +413,11 @@ impl Config {
         self.tokens.keys.iter().map(|path| key(path)).collect()
     }
 
-    /// The files with secrets that every user of this machine can read, of those that options name.
+    /// Returns the files with secrets, among those named by options, that every user of this machine can read.
     #[must_use]
     pub fn exposed_files(&self) -> Vec<ExposedFile> {
         let is_secret = |path: &&PathBuf| {
-            // A public key is for everybody.
+            // A public key is not secret.
             let key = read("tokens.keys", path).ok().and_then(|text| VerifyingKey::from_text(&text).ok());
             key.is_some_and(|key| key.is_secret())
         };
@@ -433,13 +431,13 @@ impl Config {
         others.chain(of_tokens).filter_map(|(key, path)| exposed(key, path)).collect()
     }
 
-    /// Which pages may connect.
+    /// Returns the pages that may connect.
     pub(crate) fn origins(&self) -> Result<OriginPolicy, ConfigError> {
         let AdmissionConfig { allow_origins, allow_any_origin, trusted_proxies, .. } = &self.admission;
         if *allow_any_origin {
             return Ok(OriginPolicy::Any);
         }
-        // A proxy has clients on other machines, wherever it is itself.
+        // A proxy has clients on other machines, wherever it runs itself.
         if allow_origins.is_empty() && !trusted_proxies.is_empty() {
             return Err(ConfigError::Contradiction {
                 key: "admission.trusted_proxies",
@@ -449,13 +447,14 @@ impl Config {
         }
         let policy_on =
             |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
-        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
+        // Both addresses admit the same clients, so that origins are required if other machines can reach either of
+        // them.
         self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
-        // A name is checked with each of its addresses once it is resolved.
+        // A name is checked with each of its addresses after it is resolved.
         policy_on(self.listen.address().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()))
     }
 
-    /// The UDP address for WebTransport that is configured, if it is served.
+    /// Returns the configured UDP address of WebTransport, if served.
     const fn webtransport_listen(&self) -> Option<SocketAddr> {
         match self.webtransport.mode {
             WebTransportMode::Off => None,
@@ -463,17 +462,17 @@ impl Config {
         }
     }
 
-    /// The configuration as a table. Options that are not set are missing in it.
+    /// Returns the configuration as a table, without unset options.
     pub(super) fn to_table(&self) -> Table {
-        // All keys are texts, which is all that could fail.
+        // Only keys that are not strings could fail, and there are none.
         Table::try_from(self).unwrap_or_default()
     }
 }
 
-/// The most addresses of a game server beside its first.
+/// The maximum number of spare addresses of a game server.
 pub(crate) const SPARE_ADDRESSES_MAX: usize = 7;
 
-/// Reads the further addresses of a game server, of which there are a few.
+/// Parses the spare addresses of a game server, up to the maximum.
 fn spare_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPort>, D::Error> {
     let addresses = Vec::<HostPort>::deserialize(deserializer)?;
     if addresses.len() > SPARE_ADDRESSES_MAX {
@@ -495,16 +494,16 @@ impl From<TargetSource> for Source {
 }
 
 impl Limits {
-    /// The maximum number of TCP connections, including those of clients.
+    /// Returns the maximum number of TCP connections, including those of clients.
     ///
-    /// Twice the number of clients, so that a full relay can still reject others with a close code, and some more for the
-    /// static files of a small relay.
+    /// Twice the number of clients, so that a full relay can still reject others with a close code, and some more for
+    /// the static files of a small relay.
     #[must_use]
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)
     }
 
-    /// The limits of a flow to a target.
+    /// Returns the limits of a flow to a target.
     pub(crate) fn of_flow(&self, target: &Target) -> FlowLimits {
         FlowLimits {
             max_datagram: self.longest_datagram(target.kind),
@@ -518,8 +517,9 @@ impl Limits {
         }
     }
 
-    /// The longest datagram of a client whose target speaks this protocol. RakNets count the headers below their datagrams
-    /// differently, some not at all, so that of RakNet a datagram may be as long as the MTU that the relay lets both ends agree on.
+    /// Returns the longest datagram of a client whose target has this protocol. RakNet implementations count the
+    /// headers below their datagrams differently, and some not at all. A RakNet datagram may therefore be as long as
+    /// the MTU that the relay lets both ends negotiate.
     pub(crate) fn longest_datagram(&self, kind: ProtocolKind) -> usize {
         match kind {
             ProtocolKind::RakNet => {
@@ -529,12 +529,12 @@ impl Limits {
         }
     }
 
-    /// The longest datagram of RakNet's handshake, without IP and UDP headers.
+    /// Returns the longest datagram of RakNet's handshake, without IP and UDP headers.
     pub(crate) fn payload_max(&self) -> u16 {
         u16::try_from(self.max_datagram).unwrap_or(LARGEST_PAYLOAD).min(LARGEST_PAYLOAD)
     }
 
-    /// How much a client may send; `None` is no limit.
+    /// Returns the rate limit of a client; `None` is unlimited.
     pub(crate) fn rate(&self) -> Option<Rate> {
         let datagrams = NonZeroUsize::new(self.datagrams_per_second);
         let bytes = NonZeroUsize::new(self.bytes_per_second);
@@ -546,8 +546,8 @@ impl Limits {
 }
 
 impl AddressLimits {
-    /// The limits for TCP connections, those of clients included: four times as many, because a browser opens up to six
-    /// connections for the files of a page, and a rejected client needs one too.
+    /// Returns the limits for TCP connections, including those of clients. They are four times as high, because a
+    /// browser opens up to six connections for the files of a page, and a rejected client needs one too.
     #[must_use]
     pub const fn for_connections(&self) -> Self {
         const FACTOR: u32 = 4;
@@ -561,7 +561,8 @@ impl AddressLimits {
         }
     }
 
-    /// The limits for files: sixteen times those for connections, because a page has many, and others at the same address load it too.
+    /// Returns the limits for files. They are sixteen times those for connections, because a page has many files, and
+    /// others at the same address load it too.
     #[must_use]
     pub const fn for_files(&self) -> Self {
         self.for_connections().for_connections().for_connections()
@@ -569,21 +570,21 @@ impl AddressLimits {
 }
 
 impl UdpConfig {
-    /// Whether the front has the port of what listens on `address`, and they share it.
+    /// Returns true if the front shares the port of a listener on `address`.
     pub(crate) fn shares(&self, address: SocketAddr) -> bool {
         self.listen == Some(address) && address.port() != 0
     }
 
-    /// Whether the front listens where nothing else can listen on `address` then.
+    /// Returns true if the front prevents another listener on `address`.
     pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
         self.listen.is_some_and(|front| overlap(front, address) && !self.shares(address))
     }
 }
 
-/// Whether two sockets cannot be at these addresses at a time. Port 0 is a free one.
+/// Returns true if two sockets cannot use these addresses at the same time. Port 0 picks a free one.
 pub(crate) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
-    // `[::]` is every address of IPv4, too.
+    // `[::]` includes every IPv4 address.
     let has_all = |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
     let is_same = ip == other_ip || has_all(ip, other_ip) || has_all(other_ip, ip);
     is_same && one.port() == other.port() && one.port() != 0
@@ -600,16 +601,17 @@ impl fmt::Debug for DiscoveryConfig {
     }
 }
 
-/// A URL whose password, if it has one, is `***`.
+/// Replaces the password of a URL, if there is one, by `***`.
 pub(super) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "***".to_owned() };
-    // A password may have any sign that is not escaped: the last @ ends it, and whatever may be one is left out.
+    // A password may contain any unescaped character: the last @ ends it, and everything that may belong to it is left
+    // out.
     match rest.rfind('@') {
         Some(at) => {
             let user = rest[..at].split([':', '/']).next().unwrap_or_default();
             format!("{scheme}://{user}:***@{}", &rest[at + 1..])
         }
-        // In the query of a path to a socket.
+        // In the query of a socket path.
         None => match rest.split_once('?') {
             Some((path, _)) => format!("{scheme}://{path}?***"),
             None => url.to_owned(),

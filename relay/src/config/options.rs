@@ -1,4 +1,4 @@
-//! What an option is, and the macros that make a field, a default and a row of the table of each description.
+//! Descriptions of options, and the macros that turn each into a field, a default and a row of the table.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::syntax::duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionInfo {
-    /// Its key in the file, such as `limits.queue`. A `*` stands for the name of a target.
+    /// Its key in the file, such as `limits.queue`. A `*` represents the name of a target.
     pub key: &'static str,
-    /// Its name on the command line, without the dashes; empty for a setting of a target, which is given after the
-    /// address in `--target`.
+    /// Its name on the command line, without dashes; empty for a setting of a target, which follows the address in
+    /// `--target`.
     pub flag: &'static str,
-    /// What it takes.
+    /// The kind of its value.
     pub kind: OptionKind,
     /// When a change takes effect.
     pub change: Change,
@@ -21,39 +21,39 @@ pub struct OptionInfo {
     pub help: &'static str,
 }
 
-/// What an option takes.
+/// The kind of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionKind {
     /// `true` or `false`.
     Switch,
-    /// A text, with the name of the value.
+    /// A text, with the placeholder of the value.
     Text(&'static str),
-    /// Texts, with the name of one value.
+    /// Texts, with the placeholder of one value.
     Texts(&'static str),
     /// One of these.
     Choice(&'static [&'static str]),
     /// A whole number.
     Number {
-        /// The unit; empty if it has none.
+        /// The unit, or empty.
         unit: &'static str,
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The most.
+        /// The maximum.
         max: u64,
     },
     /// A duration: a number of seconds, or a text with units.
     Time {
-        /// The shortest.
+        /// The minimum.
         min: Duration,
-        /// The longest.
+        /// The maximum.
         max: Duration,
     },
     /// The targets.
     Targets,
 }
 
-/// When a change of an option takes effect after a reload.
+/// When a changed option takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -64,14 +64,14 @@ pub enum Change {
 }
 
 impl OptionInfo {
-    /// The variable of the environment; `None` for a setting of a target.
+    /// Returns the environment variable; `None` for a setting of a target.
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.flag.to_ascii_uppercase().replace('-', "_");
         (!name.is_empty()).then(|| format!("RAKWIRE_RELAY_{name}"))
     }
 
-    /// The name of its value in the help of the command line.
+    /// Returns the placeholder of its value in the command line help.
     #[must_use]
     pub const fn value_name(&self) -> &'static str {
         match self.kind {
@@ -87,7 +87,7 @@ impl OptionInfo {
         }
     }
 
-    /// The values that it takes, with their unit.
+    /// Returns the accepted values with their unit.
     #[must_use]
     pub fn values(&self) -> String {
         match self.kind {
@@ -129,7 +129,7 @@ pub(super) const fn millis(millis: u64) -> Duration {
 }
 
 impl OptionInfo {
-    /// A row of the table; `doc` is the documentation of its field, as the compiler passes it on.
+    /// Creates a row of the table; `doc` is the field's documentation as the compiler passes it.
     pub(super) const fn new(
         key: &'static str,
         kind: OptionKind,
@@ -148,8 +148,8 @@ impl OptionInfo {
 
 /// Declares the structs of the configuration, their defaults and [`OPTIONS`](super::OPTIONS).
 ///
-/// A struct has the beginning of its keys in brackets. A row is `key: TYPE = DEFAULT, KIND, "flag", CHANGE;` below its
-/// documentation. A row that `needs` a value has no default, and `tables` are structs themselves.
+/// A struct has the prefix of its keys in brackets. A row is `key: TYPE = DEFAULT, KIND, "flag", CHANGE;` below its
+/// documentation. A row under `needs` has no default, and `tables` are structs themselves.
 macro_rules! options {
     (@default $name:ident [] [$($field:ident: $type:ty = $default:expr,)*] [$($table:ident,)*]) => {
         impl Default for $name {
@@ -160,7 +160,7 @@ macro_rules! options {
     };
     (@default $name:ident [$($needed:ident: $needed_type:ty,)+] [$($field:ident: $type:ty = $default:expr,)*] []) => {
         impl $name {
-            /// The default settings with what has no default.
+            /// Creates the default settings with the required values.
             #[must_use]
             pub const fn new($($needed: $needed_type),+) -> Self {
                 Self { $($needed,)+ $($field: Self::$field(),)* }

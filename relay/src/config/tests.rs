@@ -1,4 +1,4 @@
-//! The model, its layers, and what they say of mistakes.
+//! The model, its layers, and their error messages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::protocol::ProtocolKind;
 
-/// A file for one test.
+/// Writes a file for one test.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("rakwire-relay-{}-{name}.toml", std::process::id()));
     fs::write(&path, text).unwrap();
@@ -29,7 +29,7 @@ fn variable(key: &str, value: &str) -> Override {
     Override { option, source: Source::Variable(option.variable().unwrap()), values: vec![value.to_owned()] }
 }
 
-/// The error of a file without its folder, or an empty text.
+/// Returns the error for a file without its directory, or an empty text.
 fn file_error(name: &str, text: &str) -> String {
     let path = file(name, text);
     let error = Loaded::load(Some(&path), &[]).err().map(|error| error.to_string()).unwrap_or_default();
@@ -37,7 +37,7 @@ fn file_error(name: &str, text: &str) -> String {
     error.replace(&path.display().to_string(), "FILE")
 }
 
-/// The fields that the model has at a place of the file, as it lists them itself when it finds another one.
+/// Returns the model's fields at a place of the file, as listed in its error about an unknown field.
 fn fields(text: &str) -> BTreeSet<String> {
     let error = toml::from_str::<Config>(text).unwrap_err();
     let (_, expected) = error.message().split_once("expected ").unwrap();
@@ -306,7 +306,7 @@ fn errors_of_a_configuration_are_found_before_anything_is_opened() {
     fs::remove_file(&path).unwrap();
 }
 
-/// The documentation has the table of options as the program prints it.
+/// The documentation contains the option table as printed by the program.
 #[test]
 fn the_documentation_has_the_table_of_options() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents/relay.md");
@@ -374,7 +374,8 @@ fn the_certificate_of_data_channels_is_made_once_and_kept() {
     fs::remove_file(&path).unwrap();
 }
 
-/// An MTU of 1,492 is one of 1,464 bytes for RakNets that count the headers of IPv4 and UDP, and of 1,492 for those that do not.
+/// An MTU of 1,492 means 1,464 bytes for RakNet implementations that count the IPv4 and UDP headers, and 1,492 for
+/// those that do not.
 #[test]
 fn datagrams_of_raknet_may_be_as_long_as_the_mtu() {
     let longest = |max_datagram| {
