@@ -1,4 +1,4 @@
-//! What a game server says of itself in the store.
+//! The announcement of a game server in the store.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -6,10 +6,10 @@ use thiserror::Error;
 use crate::addresses::{HostPort, TargetName};
 use crate::protocol::ProtocolKind;
 
-/// What the keys of announcements begin with.
+/// The key prefix of announcements.
 pub(super) const PREFIX: &str = "rakwire:server:";
 
-/// The longest value that is read, in bytes.
+/// The maximum length of a value in bytes.
 pub(super) const LONGEST: usize = 1_024;
 
 /// A game server that announces itself.
@@ -26,15 +26,15 @@ pub(super) const LONGEST: usize = 1_024;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
-    /// Its name for clients.
+    /// The name for clients.
     pub name: TargetName,
-    /// Its address, as relays reach it.
+    /// The address, as reachable from the relays.
     pub address: HostPort,
-    /// The protocol that it speaks.
+    /// The protocol of the server.
     pub kind: ProtocolKind,
 }
 
-/// The value of a key. Fields that are not known are left for later versions.
+/// The value of a key. Unknown fields are ignored, for later versions.
 #[derive(Serialize, Deserialize)]
 struct Value<'a> {
     address: &'a str,
@@ -43,7 +43,7 @@ struct Value<'a> {
 }
 
 impl Announcement {
-    /// Reads the value of the key of `name`.
+    /// Parses the value of the key for `name`.
     ///
     /// # Errors
     /// If it is not a JSON object with an address, or longer than 1,024 bytes.
@@ -56,34 +56,34 @@ impl Announcement {
         Ok(Self { name, address, kind })
     }
 
-    /// The key that it stands under.
+    /// Returns the key in the store.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{PREFIX}{}", self.name)
     }
 
-    /// The value of the key.
+    /// Returns the value of the key.
     #[must_use]
     pub fn value(&self) -> String {
         let value = Value { address: self.address.as_str(), kind: self.kind };
-        // Two texts are always JSON.
+        // Two strings always serialize.
         serde_json::to_string(&value).unwrap_or_default()
     }
 }
 
-/// The name in a key, if it is one of an announcement.
+/// Returns the name in a key, if the key is that of an announcement.
 pub(super) fn name_of(key: &[u8]) -> Option<TargetName> {
     str::from_utf8(key).ok()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// An announcement that cannot be used.
+/// Why an announcement is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnnouncementError {
-    /// It is no JSON object with an address.
+    /// It is not a JSON object with an address.
     #[error("it must be a JSON object such as {{\"address\":\"10.0.0.7:19132\",\"kind\":\"raknet\"}}")]
     Syntax,
-    /// Its address cannot be read.
+    /// Its address is malformed.
     #[error("its address must be HOST:PORT")]
     Address,
     /// It is too long.

@@ -1,5 +1,4 @@
-//! Connections to the store: by TCP, by TLS or by a socket of this machine, and never with more of an answer than may be; and
-//! why there is nothing from it.
+//! Connections to the store over TCP, TLS or a Unix socket, with bounded responses, and the reasons for their failures.
 
 use std::io;
 use std::path::Path;
@@ -24,13 +23,13 @@ use tokio_rustls::TlsConnector;
 use super::announcement::PREFIX;
 use crate::trust::client_config;
 
-/// How long the store has for one answer, and for a connection.
+/// The timeout of one response, and of connecting.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most characters of what a store has said that are repeated.
+/// The maximum number of characters of a store's error that are repeated.
 const SAID_MAX: usize = 200;
 
-/// Where a store is, and how it is reached.
+/// The location of a store, and the way to connect.
 #[derive(Debug)]
 pub(super) struct StoreAddress {
     client: Client,
@@ -38,11 +37,11 @@ pub(super) struct StoreAddress {
 }
 
 impl StoreAddress {
-    /// That of a URL; by TLS the authority of the certificate is in this file, or one that the machine trusts.
+    /// Parses a URL. With TLS, the certificate authority is in the given file, or one that the system trusts.
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, DiscoveryError> {
         let by_tls = ["rediss:", "valkeys:"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let tls = match (by_tls, ca) {
-            // After # the library could be asked to trust everything.
+            // The fragment could make the library trust any certificate.
             (Some(rest), _) if rest.contains('#') => return Err(DiscoveryError::Url),
             (Some(_), ca) => {
                 let config = client_config(ca).map_err(|error| DiscoveryError::Tls(error.to_string()))?;
@@ -56,7 +55,7 @@ impl StoreAddress {
         Ok(Self { client, tls })
     }
 
-    /// Connects in time.
+    /// Connects with a timeout.
     pub(super) async fn connect(&self) -> Result<Connection, DiscoveryError> {
         let timed_out = |_| DiscoveryError::Unreachable("it does not answer in time".to_owned());
         timeout(TIMEOUT, self.try_connect()).await.map_err(timed_out)?
@@ -81,7 +80,7 @@ impl StoreAddress {
         }
     }
 
-    /// Begins to speak with the store.
+    /// Starts the Redis protocol on a stream.
     async fn begin<S>(&self, stream: S) -> Result<Connection, DiscoveryError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -100,7 +99,7 @@ impl StoreAddress {
     }
 }
 
-/// How many bytes of the answer that is waited for may still come.
+/// The number of bytes that may still arrive for the expected response.
 #[derive(Debug, Default)]
 struct Allowance {
     left: AtomicUsize,
@@ -112,7 +111,7 @@ impl Allowance {
         self.left.store(ANSWER_MAX, Ordering::Relaxed);
     }
 
-    /// Why a command has failed.
+    /// Returns why a command has failed.
     fn reason(&self, error: &RedisError) -> DiscoveryError {
         if self.is_exceeded.load(Ordering::Relaxed) {
             DiscoveryError::TooLong
@@ -122,7 +121,7 @@ impl Allowance {
     }
 }
 
-/// A stream of which no more is read than its allowance.
+/// A stream that limits reading to its allowance.
 struct Bounded<S> {
     stream: S,
     allowance: Arc<Allowance>,
@@ -167,7 +166,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     }
 }
 
-/// A connection to the store, which ends when it is dropped.
+/// A connection to the store, closed on drop.
 #[derive(Debug)]
 pub(super) struct Connection {
     connection: MultiplexedConnection,
@@ -176,7 +175,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The answer to one command.
+    /// Returns the response to one command.
     pub(super) async fn query<T: FromRedisValue>(
         &mut self,
         command: &redis::Cmd,
@@ -186,7 +185,7 @@ impl Connection {
         answer.map_err(|error| self.allowance.reason(&error))
     }
 
-    /// The answers to several commands, which together are no longer than one may be.
+    /// Returns the responses to several commands, whose total length is limited like that of one.
     pub(super) async fn query_each<T: FromRedisValue>(
         &mut self,
         pipe: &redis::Pipeline,
@@ -199,18 +198,18 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // It would wait for answers that never come.
+        // The driver would wait for responses that never arrive.
         self.driver.abort();
     }
 }
 
-/// An error as one short line: the store may have written it.
+/// Formats an error as one short line: its text may come from the store.
 pub(super) fn said(error: &dyn core::error::Error) -> String {
     let text = error.to_string();
     printable(&text.chars().take(SAID_MAX).collect::<String>())
 }
 
-/// Why there is no TLS with the store.
+/// Returns why TLS with the store failed.
 fn tls_reason(error: &io::Error) -> String {
     const OTHER: &str = "it does not speak TLS; write redis:// or turn TLS on there";
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
@@ -224,7 +223,7 @@ fn tls_reason(error: &io::Error) -> String {
     }
 }
 
-/// What is wrong with the certificate of the store.
+/// Describes the problem with the store's certificate.
 const fn certificate_reason(error: &CertificateError) -> &'static str {
     if matches!(error, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
         "its certificate is of an authority that is not trusted here; give the authority's file"
@@ -242,33 +241,33 @@ const fn certificate_reason(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The most bytes of one answer. Whoever may write into the store can give keys any length, and a store may say anything.
+/// The maximum bytes of one response. Writers of the store can set keys of any length, and a store may send anything.
 pub(super) const ANSWER_MAX: usize = 512 * 1_024;
 
-/// Why servers cannot be found or announced.
+/// Why servers cannot be discovered or announced.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// The URL of the store cannot be used. It may have a password, so it is not repeated.
+    /// The URL of the store is unusable. It may contain a password, so that it is not repeated.
     #[error(
         "the URL of the store cannot be used; write it as redis://HOST:PORT/, rediss://HOST:PORT/ or unix:///PATH"
     )]
     Url,
-    /// There is an authority for certificates, but no TLS.
+    /// A certificate authority is configured without TLS.
     #[error(
         "the URL of the store asks for no TLS, so no authority is needed: write rediss://, or leave the file out"
     )]
     NoTls,
-    /// Certificates of the store could not be checked: the authority's file cannot be used, or the machine trusts none.
+    /// The store's certificate cannot be verified: the file of the authority is unusable, or the system trusts none.
     #[error("{0}")]
     Tls(String),
-    /// There is no connection to the store.
+    /// The connection to the store failed.
     #[error("the store of servers cannot be reached: {0}")]
     Unreachable(String),
-    /// The store refuses a command, or does not answer it.
+    /// The store rejects a command, or does not respond.
     #[error("the store of servers: {0}")]
     Store(String),
-    /// An answer of the store is too long: keys have been given great lengths, or it is no store of servers.
+    /// A response of the store is too long: its keys are too long, or it is not a server store.
     #[error(
         "the store of servers answers with more than {ANSWER_MAX} bytes at once: give announcements a database of their own, and \
          look who may write keys there that begin with {PREFIX}"
@@ -291,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// A certificate for `localhost` up to this year, and its key.
+    /// Creates a certificate for `localhost` that is valid until this year, and its key.
     fn certificate(last_year: i32) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -299,7 +298,7 @@ mod tests {
         (params.self_signed(&key).unwrap(), key)
     }
 
-    /// A store that speaks TLS with this certificate, or none, and answers everything with OK.
+    /// Runs a store with this certificate, or without TLS, that answers everything with OK.
     async fn store(certificate: Option<&(rcgen::Certificate, KeyPair)>) -> SocketAddr {
         let acceptor = certificate.map(|(certificate, key)| {
             let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -325,7 +324,7 @@ mod tests {
                         Some(acceptor) => {
                             let mut stream = acceptor.accept(stream).await?;
                             while stream.read(&mut buffer).await? > 0 {
-                                // Its greeting is two commands.
+                                // The client's greeting consists of two commands.
                                 stream.write_all(b"+OK\r\n+OK\r\n").await?;
                             }
                         }

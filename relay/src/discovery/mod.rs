@@ -1,8 +1,8 @@
-//! Game servers that announce themselves in Redis or Valkey, so that many relays find them. Relays look into the store again
-//! and again, and servers stay announced in it.
+//! Discovery of game servers that announce themselves in Redis or Valkey, so that many relays find them. Relays poll
+//! the store, and servers renew their announcements.
 //!
 //! An announcement is a key `rakwire:server:NAME` whose value is a JSON object, with a time to live: a server that ends
-//! without a word is forgotten soon.
+//! without withdrawing it is soon forgotten.
 //!
 //! ```text
 //! SET rakwire:server:arena-3 '{"address":"10.0.0.7:19132","kind":"raknet"}' EX 15
@@ -25,20 +25,19 @@ use connect::{ANSWER_MAX, Connection, StoreAddress, said};
 
 use crate::addresses::TargetName;
 
-/// How many keys the store looks at for one answer.
+/// The number of keys that the store examines for one response.
 const SCAN_COUNT: usize = 500;
-/// How many values are read at once: each is answered by up to 1,025 bytes, and all of them have one allowance.
+/// The number of values read at once. Each takes up to 1,025 bytes, and all of them share one allowance.
 const VALUES_MAX: usize = 200;
 const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
-/// How many servers a relay takes at the most; further ones are not read.
+/// The maximum number of servers of a relay; further ones are not read.
 const SERVERS_MAX: usize = 1_000;
-/// How long a key holds that does not expire.
+/// The assumed lifetime of a key that does not expire.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// How many answers one search takes at the most, so that a store full of other keys does not hold it for good.
+/// The maximum number of responses in one search, so that a store full of other keys does not block it forever.
 const SCANS_MAX: usize = 10_000;
 
-/// A place where game servers announce themselves. The connection is made when it is needed, and made anew when it was
-/// lost.
+/// A store in which game servers announce themselves. The connection is opened on demand, and reopened after a loss.
 #[derive(Debug)]
 pub struct Store {
     address: StoreAddress,
@@ -46,30 +45,32 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store of a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for its database 1 by TLS.
-    /// `ca` is a file in PEM form with the authority of its certificate, if the machine does not trust that anyway. Nothing
-    /// is sent yet.
+    /// Creates the store of a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for database 1
+    /// over TLS.
+    ///
+    /// `ca` is a PEM file with the authority of its certificate, if the system does not trust it anyway. Nothing is
+    /// sent yet.
     ///
     /// # Errors
-    /// If the URL or the file cannot be used.
+    /// If the URL or the file is unusable.
     pub fn new(url: &str, ca: Option<&Path>) -> Result<Self, DiscoveryError> {
         Ok(Self { address: StoreAddress::new(url, ca)?, connection: None })
     }
 
-    /// The servers that are announced now, and what cannot be used.
+    /// Returns the announced servers, and the unusable announcements.
     ///
     /// # Errors
-    /// If the store does not answer, or says more than may be.
+    /// If the store does not respond, or sends too much data.
     pub async fn servers(&mut self) -> Result<Announced, DiscoveryError> {
         let mut connection = self.connect().await?;
         let found = search(&mut connection).await;
         self.keep(connection, found)
     }
 
-    /// Announces a server for `lifetime`, at least a second. To stay announced it has to do so again before that ends.
+    /// Announces a server for `lifetime`, at least a second. The announcement must be renewed before it expires.
     ///
     /// # Errors
-    /// If the store does not answer or refuses it.
+    /// If the store does not respond or refuses it.
     pub async fn announce(
         &mut self,
         server: &Announcement,
@@ -82,10 +83,10 @@ impl Store {
         self.keep(connection, result)
     }
 
-    /// Takes the announcement of a server back.
+    /// Withdraws the announcement of a server.
     ///
     /// # Errors
-    /// If the store does not answer or refuses it.
+    /// If the store does not respond or refuses it.
     pub async fn withdraw(&mut self, server: &Announcement) -> Result<(), DiscoveryError> {
         let mut connection = self.connect().await?;
         let mut command = redis::cmd("DEL");
@@ -101,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Keeps a connection that works.
+    /// Keeps a working connection.
     fn keep<T>(
         &mut self,
         connection: Connection,
@@ -112,20 +113,20 @@ impl Store {
     }
 }
 
-/// What a store has at one time.
+/// The contents of a store at one time.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Announced {
-    /// The servers by their names, 1,000 at most.
+    /// The servers by name, 1,000 at most.
     pub servers: BTreeMap<TargetName, Announcement>,
-    /// Names whose announcements cannot be used, with the reason, 1,000 at most.
+    /// The names of unusable announcements, with the reason, 1,000 at most.
     pub unusable: BTreeMap<TargetName, String>,
-    /// For how long the announcements of servers hold, of those of which the store says it.
+    /// The remaining lifetimes of announcements, as far as the store provides them.
     left: BTreeMap<TargetName, Duration>,
 }
 
 impl Announced {
-    /// Whether there may be servers beyond those that are read.
+    /// Returns true if there may be more servers than were read.
     fn is_full(&self) -> bool {
         self.servers.len() >= SERVERS_MAX
     }
@@ -159,8 +160,8 @@ async fn read(
     if named.is_empty() {
         return Ok(());
     }
-    // A writer of the store can put anything there: a value is read only far enough to see that it is too long, and a key of
-    // another type costs its own announcement only.
+    // A writer of the store can put anything there. A value is read only far enough to detect that it is too long, and
+    // a key of another type invalidates only its own announcement.
     let mut pipe = redis::pipe();
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);
@@ -186,7 +187,7 @@ async fn read(
     Ok(())
 }
 
-/// For how long a key holds, of an answer in milliseconds; a negative one is that of a key which does not expire, or is gone.
+/// Parses the lifetime of a key in milliseconds; negative values mean that it does not expire or no longer exists.
 fn lifetime(answer: i64) -> Option<Duration> {
     match answer {
         -1 => Some(UNLIMITED),
@@ -194,7 +195,8 @@ fn lifetime(answer: i64) -> Option<Duration> {
     }
 }
 
-/// The announcement in a value, or why it cannot be used. A key that has ended since has an empty one.
+/// Parses the announcement in a value, or returns why it is unusable. A key that has expired meanwhile has an empty
+/// value.
 fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
     let text = str::from_utf8(value).map_err(|_| "it is no text".to_owned())?;
     if text.is_empty() {
@@ -203,10 +205,10 @@ fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, Strin
     Announcement::parse(name.clone(), text).map(Some).map_err(|error| error.to_string())
 }
 
-/// How often a server announces itself within the time that an announcement holds: one may be lost.
+/// The number of renewals within the lifetime of an announcement, because one may be lost.
 const ANNOUNCEMENTS: u32 = 3;
 
-/// Whether the store has answered the last time, so that only changes are logged.
+/// Tracks if the store has responded, so that only changes are logged.
 #[derive(Debug, Default)]
 struct Health {
     is_lost: bool,
@@ -223,32 +225,32 @@ impl Health {
     }
 }
 
-/// How many lines one look into the store may log. A store that many may write to changes as often as they like.
+/// The maximum number of log lines per read of the store, which many writers may change frequently.
 const LINES_MAX: usize = 20;
 
-/// What the store had the last time, so that only changes are logged.
+/// The previous contents of the store, so that only changes are logged.
 #[derive(Debug, Default)]
 struct Last {
-    /// The servers, with the time until which they were announced then, if the store says so.
+    /// The servers, with the expiry of their announcements if known.
     servers: BTreeMap<TargetName, Option<Instant>>,
     unusable: BTreeMap<TargetName, String>,
 }
 
-/// What one look into the store has shown to be different from the one before.
+/// The differences between two reads of the store.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Servers that are announced now.
+    /// Servers that are newly announced.
     pub(crate) arrived: usize,
-    /// Servers that are announced no more, or in a way that cannot be used.
+    /// Servers that are no longer announced, or whose announcement has become unusable.
     pub(crate) departed: usize,
-    /// Announcements that cannot be used now, or for another reason than before.
+    /// Announcements that have become unusable, or for another reason than before.
     pub(crate) unusable: usize,
 }
 
 impl Last {
-    /// Logs and returns what has changed, by a look that began and ended at these times.
+    /// Logs and returns the changes found by a read that began and ended at these times.
     fn note(&mut self, [begun, ended]: [Instant; 2], found: &Announced) -> Changes {
-        // The earliest time: the lifetimes were read since the look began.
+        // The earliest time: the lifetimes were read after the read began.
         let until = |name| found.left.get(name).and_then(|left| begun.checked_add(*left));
         let servers: BTreeMap<TargetName, Option<Instant>> =
             found.servers.keys().map(|name| (name.clone(), until(name))).collect();
@@ -278,7 +280,7 @@ impl Last {
     }
 }
 
-/// Why a server that was announced until then is not among those that are found.
+/// Returns why a server that was announced until then is missing.
 fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Option<Instant>) -> &'static str {
     match until {
         _ if found.unusable.contains_key(name) => "its announcement cannot be used any more",
@@ -289,7 +291,7 @@ fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Optio
     }
 }
 
-/// Looks into a store again and again.
+/// Polls a store.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     store: Store,
@@ -299,15 +301,15 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Looks at once and then every `period`.
+    /// Reads immediately, and then every `period`.
     pub(crate) fn new(store: Store, period: Duration) -> Self {
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { store, tick, health: Health::default(), last: Last::default() }
     }
 
-    /// The servers that are announced, when it has looked the next time, and what has changed; none if the store has not answered,
-    /// which is logged.
+    /// Returns the announced servers after the next read, and the changes. `None` if the store did not respond, which
+    /// is logged.
     pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, Changes)> {
         self.tick.tick().await;
         let begun = Instant::now();
@@ -320,11 +322,13 @@ impl Watcher {
 }
 
 impl Store {
-    /// Keeps a server announced until `stop`, and takes the announcement back then. An announcement holds for `lifetime`
-    /// and is repeated three times as often, so that relays forget a server that ends without a word.
+    /// Keeps a server announced until `stop`, then withdraws the announcement.
+    ///
+    /// An announcement is valid for `lifetime` and renewed three times as often, so that relays forget a server that
+    /// ends without withdrawing it.
     ///
     /// # Errors
-    /// If the store refuses the first announcement. A store that is away later is tried again.
+    /// If the store refuses the first announcement. Later failures are retried.
     pub async fn keep_announced(
         &mut self,
         server: &Announcement,
@@ -434,7 +438,7 @@ mod tests {
             let line = gone(&announced, seconds, after);
             assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
         }
-        // The store counts the lifetime from some moment of a look that takes a second.
+        // The store counts the lifetime from some moment of a read that takes a second.
         let at = |seconds: f32| start + Duration::from_secs_f32(seconds);
         let (mut last, lines) = (Last::default(), Lines::take());
         last.note([at(0.0), at(1.0)], &announced);
@@ -447,7 +451,7 @@ mod tests {
         assert!(line.contains("the store has more servers than are read"), "{line}");
     }
 
-    /// A command as clients of Redis send it.
+    /// Reads a command as Redis clients send it.
     async fn command(stream: &mut TcpStream) -> Option<Vec<Vec<u8>>> {
         async fn number(stream: &mut TcpStream) -> Option<usize> {
             let mut line = Vec::new();
@@ -470,7 +474,7 @@ mod tests {
         [format!("${}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
     }
 
-    /// A store with these keys, of which one without a value is of another type.
+    /// Runs a store with these keys; those without a value have another type.
     async fn store(entries: Vec<(&'static [u8], Option<&'static [u8]>)>) -> Store {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
@@ -521,7 +525,7 @@ mod tests {
         assert!(found.unusable.values().all(|reason| !reason.is_empty()), "{found:?}");
     }
 
-    /// A store that answers every command with this, again and again without an end if it is to.
+    /// Runs a store that answers every command with this, repeated endlessly if requested.
     async fn hostile(answer: &'static [u8], is_endless: bool) -> Store {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
@@ -540,7 +544,7 @@ mod tests {
         Store::new(&url, None).unwrap()
     }
 
-    /// However it is said, no more is read of an answer than fits.
+    /// No more of a response is read than fits, in any form.
     #[tokio::test]
     async fn a_store_that_says_too_much_is_left() {
         static ZEROS: [u8; 65_536] = [b'0'; 65_536];
