@@ -1,7 +1,8 @@
-//! The log: text or JSON on standard error, with a maximum of lines a second, with addresses of clients as they are, or hashed.
+//! The log: text or JSON on stderr, with a maximum number of lines per second, and client addresses in plain or hashed
+//! form.
 //!
-//! Of refused clients at most one line a minute is written for each reason and network, and few of all in a day; of datagrams that were
-//! dropped one a minute. So refusals neither fill the log nor hide in it.
+//! Refused clients have at most one line per minute for each reason and network, and a limited total per day. Dropped
+//! datagrams have at most one line per minute. Refusals thus neither fill the log nor stay invisible.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -27,43 +28,43 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{LogConfig, LogFormat, parse_levels};
 use crate::time::Bucket;
 
-/// The target of the lines about lines that are missing, which are neither left out nor counted among them.
+/// The target of lines about missing lines, which are themselves neither suppressed nor counted.
 const LIMITS: &str = "rakwire_relay::log_limit";
 
-/// How often missing lines are reported.
+/// The interval at which missing lines are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Lines that were left out, in the order of [`Class`].
+/// Suppressed lines, in the order of [`Class`].
 static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Lines that could not be written, as on a full disk.
+/// Lines that could not be written, for example to a full disk.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the last line was written.
+/// True if the last line was written.
 static IS_WRITABLE: AtomicBool = AtomicBool::new(true);
 
-/// The log cannot be started.
+/// Why the log cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The level cannot be read.
+    /// The level is malformed.
     #[error("'{0}' is not a log level: write it as info, or info,hyper=debug")]
     Level(String),
-    /// Something else in this process has started one.
+    /// The process already has a log.
     #[error("this process has a log already")]
     Started,
 }
 
-/// Starts the log of this process, on standard error.
+/// Starts the log of this process on stderr.
 ///
 /// # Errors
 ///
-/// If the level cannot be read, or this process has a log already.
+/// If the level is malformed, or this process already has a log.
 pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     let levels = parse_levels(&config.level).ok_or_else(|| LogError::Level(config.level.clone()))?;
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
-    // A line that cannot be written would be told on the same output, by a panic.
+    // An internal error would be printed to the same failing output, by a panic.
     let lines = fmt::layer().with_writer(Output(io::stderr)).log_internal_errors(false);
     let started = match config.format {
         LogFormat::Text => {
@@ -78,7 +79,7 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     started.map_err(|_| LogError::Started)
 }
 
-/// What lines are written to. Those that it does not take are counted.
+/// The output of lines. Failed writes are counted.
 struct Output<W>(fn() -> W);
 
 impl<'a, W: Write> MakeWriter<'a> for Output<W> {
@@ -93,7 +94,7 @@ impl<'a, W: Write> MakeWriter<'a> for Output<W> {
     }
 }
 
-/// A line on its way.
+/// A line being written.
 struct Line<W> {
     to: W,
     is_counted: bool,
@@ -119,7 +120,7 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Classes of lines, so that many of one kind do not hide the other.
+/// Classes of lines, limited separately so that many of one class do not hide the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Errors and warnings.
@@ -164,17 +165,17 @@ impl<S: Subscriber> Filter<S> for LineLimit {
     }
 }
 
-/// How many lines this process has left out.
+/// Returns how many lines this process has suppressed.
 pub(super) fn suppressed() -> u64 {
     SUPPRESSED.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
-/// How many lines of this process could not be written.
+/// Returns how many lines of this process could not be written.
 pub(super) fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Logs how many lines were left out, and how many could not be written once lines can be.
+/// Logs how many lines were suppressed, and how many could not be written once writing works again.
 pub(crate) async fn report_missing() {
     let mut reported = (suppressed(), lost());
     loop {
@@ -195,18 +196,19 @@ pub(crate) async fn report_missing() {
     }
 }
 
-/// How the addresses of clients are logged.
+/// The format of client addresses in the log.
 #[derive(Clone)]
 pub(crate) enum AddressLog {
     Plain,
     Hashed([u8; 16]),
-    /// Not at all: the system gave no key.
+    /// Left out: the system provided no random key.
     Hidden,
 }
 
 impl AddressLog {
-    /// With `hashed`, an address is logged as a number that is the same until the relay ends, so that the lines of one
-    /// client can be found. Without the key, which nobody gets to see, it cannot be found by trying all addresses.
+    /// With `hashed`, an address is logged as a number that stays the same until the relay ends, so that the lines of
+    /// one client can be found. Without the key, which is never shown, the address cannot be found by trying all of
+    /// them.
     pub(crate) fn new(hashed: bool) -> Self {
         if !hashed {
             return Self::Plain;
@@ -215,7 +217,7 @@ impl AddressLog {
         if getrandom::fill(&mut key).is_ok() { Self::Hashed(key) } else { Self::Hidden }
     }
 
-    /// A network for a line of the log.
+    /// Formats a network for the log.
     pub(crate) fn show_network(&self, network: IpNet) -> String {
         match self {
             Self::Plain => network.to_string(),
@@ -224,7 +226,7 @@ impl AddressLog {
         }
     }
 
-    /// The address for a line of the log.
+    /// Formats an address for the log.
     pub(crate) const fn show(&self, address: SocketAddr) -> Shown<'_> {
         Shown { address, log: self }
     }
@@ -241,7 +243,7 @@ impl std::fmt::Debug for AddressLog {
     }
 }
 
-/// An address in a log.
+/// An address formatted for the log.
 pub(crate) struct Shown<'l> {
     address: SocketAddr,
     log: &'l AddressLog,
@@ -263,41 +265,41 @@ impl std::fmt::Display for Shown<'_> {
     }
 }
 
-/// How long one line stands for all refusals of its reason and network.
+/// The time for which one line represents all refusals of its reason and network.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many lines all reasons and networks have at once, and how often one more in the long run.
+/// The burst of lines over all reasons and networks.
 const BURST: u32 = 100;
 const EACH: Duration = Duration::from_secs(20);
 
-/// How often a reason has a line that others cannot use up.
+/// The interval at which each reason may have a line that others cannot use up.
 const RESERVED: Duration = Duration::from_secs(30 * 60);
 
-/// How many lines are remembered before those that are over are forgotten.
+/// The number of remembered lines at which expired ones are forgotten.
 const KEPT: usize = 256;
 
-/// How many reasons the line about other refusals names.
+/// The number of reasons named in the line about other refusals.
 const NAMED_MAX: usize = 5;
 
-/// Lines about refused clients: at most one a minute for each reason and network, and few of all in a day, so that many refusals neither
-/// fill the log nor hide.
+/// Limits lines about refused clients: at most one per minute for each reason and network, and a limited total per day,
+/// so that many refusals neither fill the log nor stay invisible.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// When each had its last line.
+    /// The time of the last line for each reason and network.
     lines: BTreeMap<(&'static str, IpNet), Instant>,
-    /// When each reason had its last line that counts for it alone.
+    /// The time of the last reserved line for each reason.
     reserved: BTreeMap<&'static str, Instant>,
-    /// The lines of all reasons together.
+    /// The shared limit of lines for all reasons.
     lines_of_all: Bucket,
     /// Refusals without a line since the last report, by reason.
     left_out: BTreeMap<&'static str, u64>,
 }
 
 impl RefusalLog {
-    /// Notes a refusal, and returns whether it gets a line.
+    /// Records a refusal, and returns true if it gets a line.
     pub(crate) fn note(&self, now: Instant, reason: &'static str, client: IpAddr) -> bool {
         let mut seen = self.lock();
         let since = |at: &Instant| now.saturating_duration_since(*at);
@@ -315,8 +317,8 @@ impl RefusalLog {
         has_line
     }
 
-    /// Notes a refusal of a client whose address may be forged, and returns whether it gets a line: one that the reason has for itself, and
-    /// none of those of all reasons.
+    /// Records the refusal of a client whose address may be forged, and returns true if it gets a line. It uses only
+    /// the reserved lines of the reason, never those shared by all reasons.
     pub(crate) fn note_unproven(&self, now: Instant, reason: &'static str) -> bool {
         let mut seen = self.lock();
         let has_line = seen.takes_reserved(now, reason);
@@ -326,7 +328,7 @@ impl RefusalLog {
         has_line
     }
 
-    /// The refusals without a line since the last call, by reason.
+    /// Returns and resets the refusals without a line, by reason.
     fn take_left_out(&self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut self.lock().left_out)
     }
@@ -349,12 +351,12 @@ impl RefusalLog {
 }
 
 impl Seen {
-    /// Whether the lines of a day leave one for this reason, which it then has.
+    /// Takes a line from the limit for this reason; returns true if there is one left.
     fn takes_line(&mut self, now: Instant, reason: &'static str) -> bool {
         self.takes_reserved(now, reason) || self.lines_of_all.take(now, EACH, EACH * BURST)
     }
 
-    /// Whether this reason has had no line for itself lately, which it then has.
+    /// Takes the reserved line of this reason; returns true if it has not been used recently.
     fn takes_reserved(&mut self, now: Instant, reason: &'static str) -> bool {
         let last = self.reserved.get(reason);
         let is_free = last.is_none_or(|at| now.saturating_duration_since(*at) >= RESERVED);
@@ -365,7 +367,7 @@ impl Seen {
     }
 }
 
-/// How many refusals each reason had, those with most of them first.
+/// Formats the number of refusals by reason, the most frequent first.
 fn summary(left_out: &BTreeMap<&'static str, u64>) -> String {
     let mut reasons: Vec<_> = left_out.iter().map(|(reason, clients)| (*clients, *reason)).collect();
     reasons.sort_unstable_by(|one, other| other.cmp(one));
@@ -378,20 +380,20 @@ fn summary(left_out: &BTreeMap<&'static str, u64>) -> String {
     text
 }
 
-/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+/// Returns the network of an address: 24 bits of IPv4, 48 of IPv6.
 fn network(address: IpAddr) -> IpNet {
     let address = address.to_canonical();
     let bits = if address.is_ipv4() { 24 } else { 48 };
     IpNet::new(address, bits).map_or_else(|_| address.into(), |network| network.trunc())
 }
 
-/// How often the counts are looked at.
+/// The interval at which the counts are examined.
 pub(crate) const TOTAL_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least time between two lines.
+/// The minimum time between two lines.
 const TOTAL_LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A line about datagrams that were dropped as all clients together had more than they may: at most once a minute.
+/// Limits lines about datagrams dropped by the rate of all clients together: at most one per minute.
 #[derive(Debug, Default)]
 pub(crate) struct TotalLog {
     reported: u64,
@@ -399,7 +401,7 @@ pub(crate) struct TotalLog {
 }
 
 impl TotalLog {
-    /// The datagrams that a line is due about, of so many that were dropped since the start.
+    /// Returns the number of datagrams to report now, given the total dropped since the start.
     pub(crate) fn poll(&mut self, now: Instant, dropped: u64) -> Option<u64> {
         let is_due = self.last.is_none_or(|last| now.saturating_duration_since(last) >= TOTAL_LINE_INTERVAL);
         let more = dropped.saturating_sub(self.reported);
@@ -439,7 +441,7 @@ pub(crate) mod written {
         }
     }
 
-    /// Takes what this thread logs while it is kept.
+    /// Captures the log lines of this thread while it exists.
     pub(crate) struct Lines {
         written: Written,
         _log: DefaultGuard,
@@ -457,7 +459,7 @@ pub(crate) mod written {
             self.written.text()
         }
 
-        /// Those with this text, of which there is at least one.
+        /// Returns the lines with this text, at least one.
         pub(crate) fn with(&self, text: &str) -> Vec<String> {
             let all = self.written.text();
             let found: Vec<String> =
@@ -587,7 +589,7 @@ mod tests {
             assert!(log.take_left_out().is_empty());
         }
 
-        /// A client in a network of its own.
+        /// Returns a client in its own network.
         fn client(number: u32) -> IpAddr {
             Ipv4Addr::from(number << 8).into()
         }
@@ -619,7 +621,7 @@ mod tests {
             assert_eq!(proven, BURST as usize);
         }
 
-        /// The integration test of the log of a day computes its bytes from this number.
+        /// The integration test of a day's log derives its bytes from this number.
         #[test]
         fn a_day_of_floods_for_all_reasons_has_at_most_7_000_lines() {
             const REASONS: usize = 50;

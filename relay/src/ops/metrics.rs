@@ -1,6 +1,6 @@
 //! The counters as Prometheus metrics.
 //!
-//! Nothing is recorded while datagrams pass: the counters are read when somebody asks for them.
+//! Nothing is recorded while datagrams pass: the counters are read on request.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
-/// What is not counted but true at the moment.
+/// Current values that are not counters.
 #[derive(Debug, Clone)]
 pub(crate) struct Gauges {
     pub(crate) max_clients: usize,
@@ -26,28 +26,28 @@ pub(crate) struct Gauges {
     pub(crate) is_draining: bool,
     /// When the certificate in use expires.
     pub(crate) certificate_expires: Option<SystemTime>,
-    /// What is known of the targets.
+    /// The health of the targets.
     pub(crate) targets: Vec<TargetHealth>,
-    /// Bans that were made while the relay runs.
+    /// Bans imposed while the relay runs.
     pub(crate) operator_bans: usize,
-    /// What all clients together may send and be sent; zero is no limit.
+    /// The rate limit of all clients together; zero is unlimited.
     pub(crate) total_bytes_per_second: usize,
 }
 
-/// What a target says to pings.
+/// The health of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetHealth {
     pub(crate) name: TargetName,
-    /// Whether it has answered within three seconds, if it is asked.
+    /// True if it has answered within three seconds; none if it is not probed.
     pub(crate) is_up: Option<bool>,
-    /// How long its last answer took.
+    /// The latency of its last answer.
     pub(crate) latency: Option<Duration>,
-    /// Whether each of its addresses is up, if it has several.
+    /// The state of each address, if there are several.
     pub(crate) addresses: Vec<(SocketAddr, bool)>,
 }
 
-/// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
-/// told any more.
+/// Formats all metrics in the Prometheus text format. They are registered anew each time, so that removed targets
+/// disappear.
 pub(crate) fn render(
     snapshot: &Snapshot,
     front: &FrontSnapshot,
@@ -334,7 +334,7 @@ mod tests {
         total_bytes_per_second: 0,
     };
 
-    /// The counters of a relay with a target.
+    /// Returns the counters of a relay with a target.
     fn counters() -> Counters {
         let counters = Counters::default();
         counters.target(&"game".parse().unwrap());

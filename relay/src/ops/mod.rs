@@ -1,5 +1,5 @@
-//! What an operator needs beside the relay itself: metrics, logs, and the service manager; the admin address, with health and metrics, apart
-//! from what clients can reach; and the orders by the admin socket: to list, end and ban clients.
+//! Operation of a relay: metrics, logs, the service manager, and two separate interfaces. The admin address serves
+//! health and metrics; the admin socket accepts commands that list, end and ban clients.
 
 mod log;
 mod metrics;
@@ -27,32 +27,32 @@ pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
 use crate::clients::{BanList, ClientList, EndedFlows};
 use crate::syntax;
 
-/// What the admin address tells.
+/// The information that the admin address serves.
 pub(crate) trait Health: Send + Sync + 'static {
-    /// Why no new clients are accepted, if they are not.
+    /// Returns why the relay accepts no new clients, if it does not.
     fn unready(&self) -> Option<&'static str>;
 
-    /// All metrics in the text format of Prometheus.
+    /// Returns all metrics in the Prometheus text format.
     fn metrics(&self) -> String;
 
-    /// Reads the configuration again, if this relay can: a line about what changed, or what is wrong.
+    /// Reloads the configuration, if this relay supports it; returns a line about the changes or the error.
     fn reload(&self) -> Option<Reloading<'_>>;
 }
 
-/// A reload that is under way.
+/// A reload in progress.
 pub(crate) type Reloading<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
 
-/// The paths of the admin address.
+/// Builds the routes of the admin address.
 pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Router {
     let router = Router::new()
-        // As long as this process answers requests.
+        // Succeeds while this process answers requests.
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics));
     if !listen.ip().to_canonical().is_loopback() {
         return router.with_state(health);
     }
-    // There is no password, so that only this machine may ask for a reload.
+    // There is no password, so that only this machine may request a reload.
     router.route("/reload", post(reload)).layer(from_fn(only_local_names)).with_state(health)
 }
 
@@ -69,7 +69,7 @@ async fn metrics(State(health): State<Arc<dyn Health>>) -> Response {
 }
 
 async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Response {
-    // Every browser sends it with a POST, and a page has no business here.
+    // Every browser sends it with a POST, and pages must not use this interface.
     if headers.contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "not for pages\n").into_response();
     }
@@ -82,7 +82,8 @@ async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Re
     }
 }
 
-/// A page in a browser on this machine could otherwise read the answers, by a name of its own that resolves to loopback.
+/// Rejects other host names. Otherwise a page in a browser on this machine could read the responses, by a name of its
+/// own that resolves to loopback.
 async fn only_local_names(request: Request, next: Next) -> Response {
     if is_local_name(request.headers()) {
         return next.run(request).await;
@@ -100,31 +101,31 @@ fn is_local_name(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// The most bytes of an order.
+/// The maximum bytes of a command.
 const ORDER_MAX: usize = 1_024;
 
-/// What an operator can do with the clients of a relay.
+/// The commands of an operator.
 pub(crate) trait Control: Send + Sync + 'static {
-    /// The clients with a flow, in a network or everywhere.
+    /// Returns the clients with a flow, in a network or all.
     fn clients(&self, network: Option<IpNet>) -> ClientList;
 
-    /// Ends a flow, and returns how many there were.
+    /// Ends a flow, and returns the number of ended flows.
     fn kick_flow(&self, flow: u64) -> usize;
 
-    /// Ends the flows of a network, and returns how many there were.
+    /// Ends the flows of a network, and returns their number.
     fn kick_network(&self, network: IpNet) -> usize;
 
-    /// Bans a network, for a time or until the relay ends, and returns how many flows that ended.
+    /// Bans a network, for a time or until the relay stops, and returns how many flows that ended.
     fn ban(&self, network: IpNet, duration: Option<Duration>) -> Result<usize, String>;
 
-    /// Lifts a ban; false if there is none of this network.
+    /// Lifts a ban; returns false if there is none for this network.
     fn unban(&self, network: IpNet) -> bool;
 
-    /// The bans that were made while the relay runs.
+    /// Returns the bans imposed while the relay runs.
     fn bans(&self) -> BanList;
 }
 
-/// Which flows to end.
+/// Selects the flows to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum KickOrder {
@@ -138,7 +139,7 @@ enum KickOrder {
 struct BanOrder {
     #[serde(deserialize_with = "network")]
     network: IpNet,
-    /// Without it until the relay ends.
+    /// Until the relay stops if absent.
     #[serde(default)]
     seconds: Option<u64>,
 }
@@ -150,7 +151,7 @@ struct UnbanOrder {
     network: IpNet,
 }
 
-/// The paths of the admin socket.
+/// Builds the routes of the admin socket.
 pub(crate) fn control_router(control: Arc<dyn Control>) -> Router {
     Router::new()
         .route("/clients", get(clients))
@@ -226,7 +227,7 @@ fn network<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<IpNet, D
     syntax::network(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-/// The service manager: sockets that it opened, and what it wants to be told. Without one nothing here has an effect.
+/// The service manager: inherited sockets, and notifications. Without a service manager all functions do nothing.
 pub mod systemd {
     use std::io;
     use std::net::TcpListener;
@@ -235,27 +236,27 @@ pub mod systemd {
     use tokio::time::interval;
     use tracing::debug;
 
-    /// The listening socket that the service manager opened, if it did (`LISTEN_FDS`).
+    /// Returns the listening socket opened by the service manager, if any (`LISTEN_FDS`).
     ///
     /// # Errors
     ///
-    /// If what it passed is no TCP socket.
+    /// If the inherited descriptor is not a TCP socket.
     pub fn inherited_listener() -> io::Result<Option<TcpListener>> {
         ListenFd::from_env().take_tcp_listener(0)
     }
 
-    /// What the service manager is told.
+    /// A notification to the service manager.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Event {
         /// Clients can connect.
         Ready,
-        /// The configuration is read again; [`Event::Ready`] follows.
+        /// The configuration is being reloaded; [`Event::Ready`] follows.
         Reloading,
-        /// The relay ends.
+        /// The relay is stopping.
         Stopping,
     }
 
-    /// Tells the service manager (`NOTIFY_SOCKET`).
+    /// Notifies the service manager (`NOTIFY_SOCKET`).
     pub fn notify(event: Event) {
         if let Err(error) = send(event) {
             debug!(%error, ?event, "the service manager cannot be told");
@@ -280,7 +281,7 @@ pub mod systemd {
         Ok(())
     }
 
-    /// Tells the service manager again and again that the relay still runs, if it wants to know (`WATCHDOG_USEC`).
+    /// Notifies the service manager periodically that the relay still runs, if requested (`WATCHDOG_USEC`).
     #[cfg(unix)]
     pub(crate) async fn feed_watchdog() {
         let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
