@@ -1,8 +1,8 @@
-//! What the relay knows of the protocol that a target speaks, without IO: which datagrams may pass, what changes in them,
-//! and what is answered in the server's place.
+//! The relay's awareness of a target's protocol, without IO: which datagrams pass, how they are changed, and which are
+//! answered on behalf of the server.
 //!
-//! A flow of a target has one [`Awareness`]. Every datagram of the client goes through
-//! [`Awareness::handle_client`] and every datagram of the server through [`Awareness::handle_server`]:
+//! Each flow of a target has one [`Awareness`]. Every datagram of the client goes through [`Awareness::handle_client`]
+//! and every datagram of the server through [`Awareness::handle_server`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -49,7 +49,7 @@ enum Flow {
 }
 
 impl Awareness {
-    /// A flow whose server has not answered yet. `pongs` are those of its target.
+    /// Creates the state of a flow whose server has not answered yet. `pongs` are those of its target.
     #[must_use]
     pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
         Self(match kind {
@@ -59,7 +59,7 @@ impl Awareness {
         })
     }
 
-    /// What becomes of a datagram of the client.
+    /// Decides about a datagram of the client.
     pub fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_client(now, datagram),
@@ -68,7 +68,7 @@ impl Awareness {
         }
     }
 
-    /// What changes in a datagram of the server, which always passes.
+    /// Returns the change to a datagram of the server, which always passes.
     pub fn handle_server(&mut self, now: Instant, datagram: &[u8]) -> Change {
         match &mut self.0 {
             Flow::RakNet(flow) => flow.handle_server(now, datagram),
@@ -80,8 +80,8 @@ impl Awareness {
         }
     }
 
-    /// Whether a datagram of the client begins a connection. Of the Game Protocol it is not known: the words of its handshake
-    /// look alike.
+    /// Returns true if a datagram of the client begins a connection. Unknown in the Game Protocol, whose handshake
+    /// words look alike.
     #[must_use]
     pub fn begins_connection(&self, datagram: &[u8]) -> bool {
         match &self.0 {
@@ -90,7 +90,7 @@ impl Awareness {
         }
     }
 
-    /// The datagram that tells the server that the client has disconnected, if the server knows the client.
+    /// Returns the datagram that notifies the server of the client's departure, if the server knows the client.
     #[must_use]
     pub fn parting(&self) -> Option<Vec<u8>> {
         match &self.0 {
@@ -100,15 +100,15 @@ impl Awareness {
         }
     }
 
-    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
     pub const fn set_carried(&mut self, longest: Option<u16>) {
         if let Flow::RakNet(flow) = &mut self.0 {
             flow.set_carried(longest);
         }
     }
 
-    /// Whether the server has answered a handshake of this flow. Of [`ProtocolKind::Raw`] nothing is known, and it is true
-    /// from the start.
+    /// Returns true if the server has answered a handshake of this flow. Always true for [`ProtocolKind::Raw`], of
+    /// which nothing is known.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         match &self.0 {
@@ -119,10 +119,10 @@ impl Awareness {
     }
 }
 
-/// Bytes of a salt, a pepper and a seasoning, as many as of a header.
+/// Bytes of a salt, a pepper or a seasoning, as many as of a header.
 const HANDSHAKE_WORD: usize = HEADER;
 
-/// A flow of the Game Protocol: its handshake is datagrams of four bytes without a header.
+/// A flow of the Game Protocol, whose handshake consists of datagrams of four bytes without a header.
 #[derive(Debug)]
 struct GameProtocolFlow {
     budget: Budget,
@@ -138,7 +138,7 @@ impl GameProtocolFlow {
         self.is_open
     }
 
-    /// The packet that tells the server that the client has disconnected.
+    /// Returns the packet that notifies the server of the client's departure.
     fn parting(&self) -> Option<Vec<u8>> {
         let mut buffer = [0; HEADER];
         let mut writer = Writer::new(&mut buffer);
@@ -158,13 +158,14 @@ impl GameProtocolFlow {
         }
     }
 
-    /// The first answer of a server is the pepper, and the client sends its first packet right after its own answer to that.
+    /// Handles a datagram of the server. Its first answer is the pepper, and the client sends its first packet right
+    /// after its own response to that.
     fn handle_server(&mut self, datagram: &[u8]) {
         self.is_open |= datagram.len() >= HANDSHAKE_WORD;
     }
 }
 
-/// Why a datagram that is no salt goes nowhere: clients of RakNet begin with request 1.
+/// Returns why a datagram that is not a salt is dropped. RakNet clients begin with request 1.
 fn refusal(datagram: &[u8]) -> Refusal {
     match Offline::read(&mut Reader::new(datagram)) {
         Ok(Offline::Request1 { .. }) => Refusal::OtherProtocol(ProtocolKind::GameProtocol),

@@ -1,4 +1,4 @@
-//! A flow of RakNet, and the last pong of a server, which answers pings in its place for a short time.
+//! A flow of RakNet, and the cached pong of a server, which answers pings on its behalf for a short time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use rakwire::wire::{Reader, Wire, WireError, Writer, id};
 
 use super::verdict::{Budget, Change, Handshake, ProtocolKind, Refusal, Verdict, clamp};
 
-/// Set in the first byte of every datagram of a connection.
+/// Set in the first byte of every connection datagram.
 const VALID: u8 = 0x80;
 
 /// More bytes than a datagram with a disconnection notification has.
@@ -24,13 +24,13 @@ const PARTING_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct RakNetFlow {
     payload_max: u16,
-    /// What the transport of the client carries, if that is less.
+    /// The longest datagram that the client's transport carries, if limited.
     carried: Option<u16>,
     budget: Budget,
     pongs: Arc<PongCache>,
-    /// Whether the server has accepted a connection: reply 2 came.
+    /// True if the server has accepted a connection, by reply 2.
     is_open: bool,
-    /// The ping that was passed on last: what it carries and whom it asks.
+    /// The last forwarded ping: its time and its scope.
     pinged: Option<(u64, PingScope)>,
     /// The number of the client's newest datagram with messages, and its hints.
     last_data: Option<(U24, u8)>,
@@ -75,26 +75,27 @@ impl RakNetFlow {
                 self.follow(datagram);
                 Verdict::Pass(Change::None)
             }
-            // The salt of the Game Protocol, with which its clients begin; no message of RakNet's handshake is so short.
+            // A salt of the Game Protocol, with which its clients begin; no handshake message of RakNet is this short.
             None if datagram.len() == HEADER => Verdict::Drop(Refusal::OtherProtocol(ProtocolKind::RakNet)),
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
         }
     }
 
-    /// Notes how far the client has counted its datagrams.
+    /// Tracks the datagram numbers of the client.
     fn follow(&mut self, datagram: &[u8]) {
         let Ok(DatagramHeader::Data { number, hints }) = DatagramHeader::read(&mut Reader::new(datagram))
         else {
             return;
         };
-        // Datagrams overtake each other, and a server drops a number that it has had.
+        // Datagrams may be reordered, and a server drops a number that it has already received.
         if self.last_data.is_none_or(|(newest, _)| newest.is_older_than(number)) {
             self.last_data = Some((number, hints));
         }
     }
 
-    /// The datagram that tells the server that the client has disconnected: an unreliable disconnection notification in the next
-    /// datagram of the client. A secure connection does not take it, as it is not sealed.
+    /// Returns the datagram that notifies the server of the client's departure: an unreliable disconnection
+    /// notification with the client's next datagram number. A secure connection does not accept it, because it is not
+    /// sealed.
     pub(super) fn parting(&self) -> Option<Vec<u8>> {
         let (number, hints) = self.last_data.filter(|_| self.is_open)?;
         let mut buffer = [0; PARTING_MAX];
@@ -114,7 +115,7 @@ impl RakNetFlow {
         verdict
     }
 
-    /// Passes a part of a handshake, if the budget allows it or is not needed any more.
+    /// Passes a part of a handshake, if the budget allows it or no longer applies.
     fn pass(&mut self, now: Instant, length: usize, change: Change) -> Verdict {
         let length = if let Change::Cut(length) = change { length } else { length };
         if self.is_open || self.budget.take(now, length) {
@@ -137,7 +138,8 @@ impl RakNetFlow {
         self.clamp(&message, datagram)
     }
 
-    /// A pong with another time than that of the last ping answers an earlier one, or its server writes its own clock.
+    /// Caches a pong. If its time differs from that of the last ping, it answers an earlier ping, or its server writes
+    /// its own clock.
     fn learn(&mut self, now: Instant, time: u64, guid: u64, data: &[u8]) {
         let asked = self.pinged.take_if(|(sent, _)| *sent == time);
         let scope = asked.map_or(PingScope::Any, |(_, scope)| scope);
@@ -161,12 +163,12 @@ fn write_disconnection(writer: &mut Writer<'_>, header: DatagramHeader) -> Resul
     writer.u8(id::DISCONNECTION_NOTIFICATION)
 }
 
-/// Whether a datagram is request 1.
+/// Returns true if a datagram is request 1.
 pub(super) fn is_request_1(datagram: &[u8]) -> bool {
     matches!(offline(datagram), Some(Offline::Request1 { .. }))
 }
 
-/// The offline message that a datagram is, if it is one. The first byte tells most datagrams from it.
+/// Parses a datagram as an offline message, if it is one. The first byte already excludes most datagrams.
 fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     let is_connected = datagram.first().is_none_or(|first| first & VALID != 0);
     if is_connected { None } else { Offline::read(&mut Reader::new(datagram)).ok() }
@@ -178,16 +180,16 @@ pub const PONG_LIFETIME: Duration = Duration::from_secs(3);
 /// Bytes of a pong without its data.
 const PONG_HEAD: usize = 33;
 
-/// What a server said in a pong.
+/// The contents of a server's pong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pong {
     /// The GUID of the server.
     pub guid: u64,
-    /// What it says of itself, at most 399 bytes.
+    /// The server's description of itself, at most 399 bytes.
     pub data: Vec<u8>,
     /// When it arrived.
     pub at: Instant,
-    /// How long it took to come, if the ping was one of the relay's own.
+    /// The round-trip time, if the ping was the relay's own.
     pub latency: Option<Duration>,
 }
 
@@ -203,9 +205,9 @@ pub struct PongCache(Mutex<Pongs>);
 
 #[derive(Default)]
 struct Pongs {
-    /// The last one.
+    /// The last pong.
     any: Option<Pong>,
-    /// When one came that answers pings which ask for room.
+    /// The time of the last pong that answers pings which require a free place.
     open_at: Option<Instant>,
 }
 
@@ -216,8 +218,7 @@ impl fmt::Debug for Pongs {
 }
 
 impl PongCache {
-    /// Keeps a pong. `scope` is that of the ping which it answers: a server without room answers only
-    /// [`PingScope::Any`].
+    /// Caches a pong. `scope` is that of the ping it answers: a full server answers only [`PingScope::Any`].
     pub fn learn(&self, scope: PingScope, pong: Pong) {
         if pong.data.len() > MAX_PONG_DATA {
             return;
@@ -230,19 +231,19 @@ impl PongCache {
         pongs.any = Some(Pong { latency, ..pong });
     }
 
-    /// The last pong, while it is fresh.
+    /// Returns the last pong while it is fresh.
     #[must_use]
     pub fn last(&self, now: Instant) -> Option<Pong> {
         self.lock().any.as_ref().filter(|pong| pong.is_fresh(now)).cloned()
     }
 
-    /// The GUID of the server, if it ever said so.
+    /// Returns the GUID of the server, if it was ever received.
     #[must_use]
     pub fn guid(&self) -> Option<u64> {
         self.lock().any.as_ref().map(|pong| pong.guid)
     }
 
-    /// The datagram that answers a ping, if a fresh pong is there. `time` is what the ping carries.
+    /// Returns the response to a ping, if a fresh pong is cached. `time` is the time in the ping.
     #[must_use]
     pub fn answer(&self, now: Instant, scope: PingScope, time: u64) -> Option<Vec<u8>> {
         let pongs = self.lock();
@@ -259,7 +260,7 @@ impl PongCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pongs> {
-        // Nothing that holds the lock can leave a pong half written.
+        // No holder of the lock can leave a pong half written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -340,7 +341,7 @@ mod tests {
                     "{datagram:02x?}"
                 );
             }
-            // Nothing but reply 2 opens the flow.
+            // Only reply 2 opens the flow.
             let before = [
                 bytes(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1_400 }),
                 pong(1),
@@ -366,7 +367,7 @@ mod tests {
             assert_eq!(sent, [pass.clone(), pass.clone(), drop.clone(), drop.clone()]);
             let pings = (0..9).filter(|_| flow.handle_client(now, &ping(PingScope::Any, 1)) == pass).count();
             assert_eq!(pings, 3);
-            // A budget fills up again, and an open flow has none.
+            // A budget is refilled, and an open flow has none.
             assert_eq!(flow.handle_client(now + Duration::from_secs(8), &request_1(1_492)), pass);
             let _ = flow.handle_server(now, &reply_2());
             assert!((0..99).all(|_| flow.handle_client(now, &request_1(1_492)) == pass));
@@ -447,7 +448,7 @@ mod tests {
             assert_eq!(flow.parting(), None);
         }
 
-        /// Data channels and WebTransport reorder, and a server drops a number that it has had.
+        /// Data channels and WebTransport reorder, and a server drops a number that it has already received.
         #[test]
         fn the_disconnect_for_a_client_has_a_number_of_its_own_behind_reordered_datagrams() {
             let (mut flow, now) = flow(Handshake::default());
@@ -513,7 +514,7 @@ mod tests {
             assert_eq!(cache.answer(now, PingScope::OpenConnections, 5), None);
             cache.learn(PingScope::OpenConnections, pong(now));
             assert!(cache.answer(now, PingScope::OpenConnections, 5).is_some());
-            // It filled up since: only pings that any server answers keep the cache fresh.
+            // The server has become full since: only pings with any scope keep the cache fresh.
             let later = now + PONG_LIFETIME;
             cache.learn(PingScope::Any, pong(later));
             assert_eq!(cache.answer(later, PingScope::OpenConnections, 5), None);

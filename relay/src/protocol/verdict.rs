@@ -1,9 +1,11 @@
-//! What becomes of a datagram, and the protocols that the relay knows.
+//! Decisions about datagrams, and the protocols that the relay knows.
 //!
-//! The handshakes of a flow have bounds: how much a client may send before its server has answered, which two token buckets say, of
-//! datagrams and of bytes; and the MTU of RakNet's handshake, clamped to what a path carries. The length of request 1 names the MTU: the
-//! client pads the request, and what arrives is what the path carries. So a request that is longer than the way back to the client allows is
-//! cut, and the server proposes no more than that. The other three messages of the handshake name the MTU in a field.
+//! The handshakes of a flow are bounded in two ways. Two token buckets, of datagrams and of bytes, limit what a client
+//! may send before its server has answered. The MTU in RakNet's handshake is clamped to what a path carries.
+//!
+//! The length of request 1 names the MTU: the client pads the request, and the length that arrives is what the path
+//! carries. A request that is longer than the path to the client allows is therefore cut, and the server proposes no
+//! more than that. The other three messages of the handshake contain the MTU in a field.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,32 +21,32 @@ use crate::time::{Bucket, cost};
 /// The decision about a datagram of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes to the server, changed as this says.
+    /// It goes to the server with this change.
     Pass(Change),
-    /// It does not go to the server; this goes to the client.
+    /// It does not go to the server; this answer goes to the client.
     Answer(Vec<u8>),
-    /// It goes nowhere.
+    /// It is dropped.
     Drop(Refusal),
 }
 
-/// The change of a datagram that passes.
+/// The change to a datagram that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// No change.
     None,
-    /// Only this many bytes of it pass, fewer than it has.
+    /// Only this many bytes pass, fewer than it has.
     Cut(usize),
-    /// The MTU that stands at a position, as a big-endian `u16`, becomes this one.
+    /// The MTU at a position, a big-endian `u16`, is replaced.
     Mtu {
         /// The position of its first byte.
         at: usize,
-        /// The MTU.
+        /// The new MTU.
         mtu: u16,
     },
 }
 
 impl Change {
-    /// Applies the change to a copy of the datagram that it was made for, and returns what passes of it.
+    /// Applies the change to a copy of its datagram, and returns the part that passes.
     ///
     /// ```
     /// use rakwire_relay::protocol::Change;
@@ -79,14 +81,14 @@ impl Change {
     }
 }
 
-/// Why a datagram of a client goes nowhere.
+/// Why a datagram of a client is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is no part of a handshake, and the server has not answered one.
+    /// It is not part of a handshake, and the server has not answered one.
     NoHandshake,
-    /// The client has sent more of handshakes than its budget.
+    /// The client has exceeded its handshake budget.
     HandshakeBudget,
-    /// It begins a handshake of another protocol than the target's, which is this one.
+    /// It begins a handshake of another protocol than that of the target, given here.
     OtherProtocol(ProtocolKind),
 }
 
@@ -101,28 +103,28 @@ pub enum Refusal {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ProtocolKind {
-    /// RakNet: datagrams of a connection pass once the server has accepted one, pings are answered from a cache, and the
-    /// MTU is clamped.
+    /// RakNet: connection datagrams pass once the server has accepted a connection, pings are answered from a cache,
+    /// and the MTU is clamped.
     #[serde(rename = "raknet")]
     RakNet,
     /// The Game Protocol: packets pass once the server has answered the handshake.
     #[serde(rename = "game-protocol")]
     GameProtocol,
-    /// Any other: everything passes.
+    /// Any other protocol: everything passes.
     #[default]
     #[serde(rename = "raw")]
     Raw,
 }
 
 impl ProtocolKind {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 3] = [Self::RakNet, Self::GameProtocol, Self::Raw];
 
-    /// Their names in a configuration, that of the default first.
+    /// Their names in a configuration, the default first.
     pub(crate) const NAMES: &[&str] =
         &[Self::Raw.as_str(), Self::RakNet.as_str(), Self::GameProtocol.as_str()];
 
-    /// Its name in a configuration: `raknet`, `game-protocol` or `raw`.
+    /// Returns the name in a configuration: `raknet`, `game-protocol` or `raw`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -147,26 +149,27 @@ impl FromStr for ProtocolKind {
     }
 }
 
-/// The text names no protocol.
+/// The text is not the name of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("write raknet, game-protocol or raw")]
 pub struct ProtocolKindSyntaxError;
 
-/// What holds for the handshakes of a flow.
+/// The limits of a flow's handshakes.
 ///
-/// The budgets are for the time before the server has answered. Each is what may be sent at once, and it fills up evenly
+/// The budgets apply until the server has answered. Each is the amount that may be sent at once, and is refilled evenly
 /// within [`refill`](Self::refill).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handshake {
     /// The longest datagram that the path to the client carries, in bytes without IP and UDP headers. RakNet's first
-    /// requests are cut to it, and every MTU in a handshake is at most 28 more. Default: 1,464, which is RakNet's own limit.
+    /// requests are cut to it, and every MTU in a handshake is at most 28 more. Default: 1,464, which is RakNet's own
+    /// limit.
     pub payload_max: u16,
-    /// How many datagrams may be sent at once. Default: 64.
+    /// Datagrams that may be sent at once. Default: 64.
     pub datagrams: u32,
-    /// How many bytes may be sent at once. Default: 65,536, which are the requests of three attempts of the original RakNet.
+    /// Bytes that may be sent at once. Default: 65,536, the requests of three attempts of the original RakNet.
     pub bytes: u32,
-    /// How long an empty budget takes to be full again. Default: 8 s, a bit more than an attempt of the original RakNet.
+    /// The time in which an empty budget is refilled. Default: 8 s, a bit more than an attempt of the original RakNet.
     pub refill: Duration,
 }
 
@@ -189,12 +192,12 @@ impl Budget {
         Self { handshake: *handshake, datagrams: Bucket::full(now), bytes: Bucket::full(now) }
     }
 
-    /// Whether nothing of it is used.
+    /// Returns true if nothing of it is used.
     pub(crate) fn is_full(&self, now: Instant) -> bool {
         [self.datagrams, self.bytes].into_iter().all(|bucket| bucket.missing(now).is_zero())
     }
 
-    /// Whether a datagram of `length` bytes may be sent; if so it is taken off.
+    /// Returns true if a datagram of `length` bytes may be sent, and charges it.
     pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
         let Handshake { datagrams, bytes, refill, .. } = self.handshake;
         let of_datagram = cost(1, datagrams as usize, refill);
@@ -211,10 +214,10 @@ impl Budget {
     }
 }
 
-/// The longest datagram of RakNet in bytes, without IP and UDP headers: 1,464.
+/// The longest RakNet datagram in bytes, without IP and UDP headers: 1,464.
 pub const LARGEST_PAYLOAD: u16 = MAX_DATAGRAM as u16;
 
-/// The longest datagram of RakNet behind `header` bytes that go to the server before it: both together are no longer than
+/// Returns the longest RakNet datagram that may follow `header` bytes towards the server: both together are at most
 /// [`LARGEST_PAYLOAD`].
 pub(crate) fn largest_behind(header: usize) -> u16 {
     LARGEST_PAYLOAD.saturating_sub(u16::try_from(header).unwrap_or(u16::MAX))
@@ -228,7 +231,7 @@ const COOKIE: usize = 4;
 const ADDRESS_V4: usize = 7;
 const ADDRESS_V6: usize = 29;
 
-/// What must change in `datagram`, which is `message`, so that its MTU fits a path for `payload_max` bytes.
+/// Returns the change to `datagram`, which contains `message`, so that its MTU fits a path for `payload_max` bytes.
 pub(super) fn clamp(message: &Offline<'_>, datagram: &[u8], payload_max: u16) -> Change {
     let limit = payload_max.min(LARGEST_PAYLOAD).saturating_add(IP_UDP_OVERHEAD).max(MIN_MTU);
     match *message {
@@ -274,7 +277,7 @@ const fn client_security(security: ClientSecurity<'_>) -> usize {
     }
 }
 
-/// The length of the address that begins at a position; as in the original, any version but 4 is 6.
+/// Returns the length of the address at a position; as in the original, any version but 4 counts as 6.
 fn address_at(datagram: &[u8], at: usize) -> usize {
     if datagram.get(at) == Some(&4) { ADDRESS_V4 } else { ADDRESS_V6 }
 }
@@ -347,7 +350,7 @@ mod tests {
     const PAYLOAD: u16 = 1_200;
     const LIMIT: u16 = PAYLOAD + IP_UDP_OVERHEAD;
 
-    /// The message as the other end reads it after it was clamped.
+    /// Returns the clamped message as the receiver parses it.
     fn clamped(message: &Offline<'_>) -> Vec<u8> {
         let mut buffer = [0; 2_048];
         let mut writer = Writer::new(&mut buffer);
