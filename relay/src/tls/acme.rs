@@ -1,5 +1,5 @@
-//! A certificate from a certificate authority that speaks ACME, by `rustls-acme`, and its cache. The library does not report
-//! when certificates expire, so it is read from what passes here.
+//! A certificate from an ACME authority, by `rustls-acme`, and its cache. The library does not report when certificates
+//! expire, so the expiry is read from the cached data here.
 
 use std::fmt;
 use std::fs;
@@ -28,7 +28,7 @@ use super::certificate::expiry;
 use crate::config::TlsConfig;
 use crate::trust::client_config;
 
-/// A certificate from a certificate authority that speaks ACME, by `rustls-acme`.
+/// A certificate from an ACME authority, by `rustls-acme`.
 pub(super) struct Acme {
     state: Mutex<AcmeState<io::Error>>,
     resolver: Arc<dyn ResolvesServerCert>,
@@ -55,7 +55,7 @@ impl Acme {
         Ok(Self { state: Mutex::new(state), resolver, expiry, is_ready: AtomicBool::new(false) })
     }
 
-    /// What has the certificate in use, and the proof of a domain for the authority.
+    /// Returns the resolver of the certificate in use, which also answers the authority's domain validation.
     pub(super) fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
         Arc::clone(&self.resolver)
     }
@@ -64,12 +64,12 @@ impl Acme {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// When the certificate in use expires, once there is one.
+    /// Returns when the certificate in use expires, once there is one.
     pub(super) fn expires(&self) -> Option<SystemTime> {
         self.expiry.get().filter(|_| self.is_ready())
     }
 
-    /// Requests a certificate, and another one before it expires. Failures are tried again, later and later.
+    /// Requests a certificate, and renews it before it expires. Failures are retried with growing pauses.
     pub(super) async fn run(&self) {
         let mut state = self.state.lock().await;
         while let Some(event) = state.next().await {
@@ -88,7 +88,7 @@ impl Acme {
     }
 }
 
-/// What an error means to an operator. The library shows some of its errors as Rust holds them.
+/// Explains an error to the operator. The library formats some of its errors with Rust's `Debug`.
 fn explain(error: &EventError<io::Error, io::Error>) -> String {
     let said = |problem: Option<&Problem>| {
         let detail = problem.and_then(|problem| problem.detail.clone());
@@ -120,7 +120,7 @@ fn explain(error: &EventError<io::Error, io::Error>) -> String {
     format!("no certificate by ACME yet, and it is tried again: {reason}")
 }
 
-/// The text that an error has deep inside, of one that is shown as Rust holds it.
+/// Returns the innermost text of an error that is formatted with `Debug`.
 fn innermost(shown: &str) -> &str {
     [r#"\"detail\":\""#, r#"\"detail\": \""#, "error: \"", "message: \""]
         .iter()
@@ -134,7 +134,7 @@ impl fmt::Debug for Acme {
     }
 }
 
-/// When the certificate that passed last expires.
+/// The expiry of the last certificate seen.
 #[derive(Debug, Default)]
 struct Expiry(sync::Mutex<Option<SystemTime>>);
 
@@ -143,7 +143,7 @@ impl Expiry {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads it from a chain in PEM, with its key. What cannot be read is not used either.
+    /// Reads the expiry from a PEM chain with its key. Unreadable certificates are not used either.
     fn read(&self, pem: &[u8]) {
         let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(pem).flatten().collect();
         if let Ok(expires) = expiry(chain.iter().map(AsRef::as_ref)) {
@@ -152,7 +152,7 @@ impl Expiry {
     }
 }
 
-/// A folder, or nothing, in which certificates and the account are kept.
+/// The cache of the account and the certificates: a directory or nothing.
 struct WatchedCache {
     folder: Option<PathBuf>,
     expiry: Arc<Expiry>,
@@ -163,12 +163,13 @@ impl WatchedCache {
         Self { folder, expiry }
     }
 
-    /// What reads the folder.
+    /// Returns the reader of the directory.
     fn reader(&self) -> Option<DirCache<&PathBuf>> {
         self.folder.as_ref().map(DirCache::new)
     }
 
-    /// Writes what was found in a file anew if every user of this machine can read it, as other programs and older versions have made it.
+    /// Rewrites a cached file that every user of this machine can read, as created by other programs and older
+    /// versions.
     async fn keep_private(&self, kind: &str, names: &[String], directory: &str, found: Option<&Vec<u8>>) {
         let path = self.folder.as_ref().map(|folder| folder.join(file_name(kind, names, directory)));
         let Some((path, contents)) = path.filter(|path| private_file::is_exposed(path)).zip(found) else {
@@ -179,7 +180,7 @@ impl WatchedCache {
         }
     }
 
-    /// Writes a file that [`DirCache`] reads, which would make it for others to read, too.
+    /// Writes a file in the format of [`DirCache`], which would make it readable by others.
     async fn store(&self, kind: &str, names: &[String], directory: &str, contents: &[u8]) -> io::Result<()> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let (name, contents) = (file_name(kind, names, directory), contents.to_owned());
@@ -191,7 +192,7 @@ impl WatchedCache {
     }
 }
 
-/// The name that [`DirCache`] gives to a file.
+/// Returns the file name that [`DirCache`] uses.
 fn file_name(kind: &str, names: &[String], directory: &str) -> String {
     let mut digest = Sha256::new();
     for name in names {
@@ -291,7 +292,7 @@ mod tests {
         cache.store_account(&names[..1], directory, b"key").await.unwrap();
         #[cfg(unix)]
         for file in fs::read_dir(&folder).unwrap() {
-            // As older versions have made them.
+            // As created by older versions.
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             fs::set_permissions(file.unwrap().path(), mode).unwrap();
         }

@@ -1,5 +1,5 @@
-//! The certificate in use, which can be replaced while connections use it: one in files, which are read again when they change, or one that
-//! nobody has signed; and what can be wrong with it.
+//! The certificate in use, which can be replaced while connections use it: one from files, which are reloaded when they
+//! change, or a self-signed one; and the possible errors.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
@@ -22,7 +22,7 @@ use crate::config::{ConfigError, TlsConfig};
 #[cfg(feature = "acme")]
 use crate::trust::TrustError;
 
-/// A certificate with its key, and when it expires.
+/// A certificate with its key and its expiry.
 #[derive(Debug, Clone)]
 pub(super) struct Loaded {
     pub(super) key: Arc<CertifiedKey>,
@@ -38,12 +38,12 @@ impl Certificate {
         Self(RwLock::new(loaded))
     }
 
-    /// Gives all further connections this one.
+    /// Uses this certificate for further connections.
     pub(super) fn replace(&self, loaded: Loaded) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = loaded;
     }
 
-    /// The one for further connections.
+    /// Returns the certificate for further connections.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).key)
     }
@@ -54,13 +54,13 @@ impl Certificate {
 }
 
 impl ResolvesServerCert for Certificate {
-    /// The same certificate for every name: clients that know the relay by its address send none.
+    /// Returns the same certificate for every name: clients that connect by address send none.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.key())
     }
 }
 
-/// When the first of some certificates expires; an error if one cannot be read.
+/// Returns the earliest expiry of some certificates, or an error if one is malformed.
 pub(super) fn expiry<'c>(chain: impl IntoIterator<Item = &'c [u8]>) -> Result<SystemTime, String> {
     let ends = chain.into_iter().map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
@@ -70,25 +70,25 @@ pub(super) fn expiry<'c>(chain: impl IntoIterator<Item = &'c [u8]>) -> Result<Sy
     ends.collect::<Result<Vec<_>, String>>()?.into_iter().min().ok_or_else(|| "there is none".to_owned())
 }
 
-/// How long a certificate for development is valid. Clocks of other machines may be behind.
+/// The validity of a development certificate, which allows for slow clocks on other machines.
 const DEVELOPMENT: Validity =
     Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(13 * 24 * 60 * 60) };
 
-/// How long a certificate is valid, before and after it is made.
+/// The validity of a certificate before and after its creation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
     pub(super) before: Duration,
     pub(super) after: Duration,
 }
 
-/// A certificate for development with these names.
+/// Creates a development certificate for these names.
 pub(super) fn make_for_development(names: &[String]) -> Result<Certificate, TlsError> {
     let made = make(names, DEVELOPMENT)?;
     warn!(names = names.join(" "), "the certificate is made for development: browsers warn of it");
     Ok(Certificate::new(made))
 }
 
-/// A new certificate with a key for ECDSA, for these names, which is trusted by nobody.
+/// Creates a self-signed certificate with an ECDSA key for these names.
 pub(super) fn make(names: &[String], validity: Validity) -> Result<Loaded, TlsError> {
     let error = |error: rcgen::Error| TlsError::SelfSigned(error.to_string());
     let now = SystemTime::now();
@@ -106,7 +106,7 @@ pub(super) fn make(names: &[String], validity: Validity) -> Result<Loaded, TlsEr
     Ok(Loaded { key: Arc::new(key), expires })
 }
 
-/// What is wrong with a certificate; the text is one line that says what to change.
+/// A problem with a certificate; the text is one line that says what to change.
 #[derive(Debug, Error)]
 pub(crate) enum TlsError {
     /// A file cannot be read.
@@ -117,32 +117,32 @@ pub(crate) enum TlsError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A file has no certificate in PEM form.
+    /// The file contains no certificate in PEM form.
     #[error("'{}' has no certificate: give a file in PEM form, with the chain up to the authority", .0.display())]
     NoCertificate(PathBuf),
-    /// A file has no private key in PEM form.
+    /// The file contains no private key in PEM form.
     #[error("'{}' has no private key: give a file in PEM form, without a passphrase", .0.display())]
     NoKey(PathBuf),
-    /// A file is damaged.
+    /// The file is damaged.
     #[error("'{}' is not valid PEM ({reason}): write the file anew", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The description.
         reason: String,
     },
-    /// The certificate cannot be used.
+    /// The certificate is unusable.
     #[error("cannot use the certificate in '{}' ({reason}): check that the key belongs to it", .path.display())]
     Unusable {
         /// The file of the certificate.
         path: PathBuf,
-        /// What is wrong.
+        /// The description.
         reason: String,
     },
-    /// No certificate can be made for a name.
+    /// No certificate can be created for a name.
     #[error("cannot make a certificate ({0}): check the names")]
     SelfSigned(String),
-    /// The authority could not be checked.
+    /// The certificate authority cannot be verified.
     #[cfg(feature = "acme")]
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -150,13 +150,13 @@ pub(crate) enum TlsError {
     #[cfg(not(feature = "acme"))]
     #[error("this relay was built without ACME: build it with the feature `acme`, or give files")]
     NoAcme,
-    /// The TLS library refuses its configuration.
+    /// The TLS library rejects its configuration.
     #[error("cannot set up TLS ({0})")]
     Library(rustls::Error),
 }
 
 impl TlsError {
-    /// The file that it is about.
+    /// Returns the file that the error is about.
     fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Damaged { path, .. } | Self::Unusable { path, .. } => Some(path),
@@ -169,7 +169,7 @@ impl TlsError {
         }
     }
 
-    /// The same as an error of this configuration.
+    /// Converts this into an error of the configuration.
     pub(crate) fn of(&self, config: &TlsConfig) -> ConfigError {
         let path = self.path();
         let key = match () {
@@ -182,8 +182,8 @@ impl TlsError {
     }
 }
 
-/// How often the files are compared with what was read. Polling sees every way in which a file is replaced, the links of
-/// certbot and Kubernetes too.
+/// The interval at which the files are compared with the loaded ones. Polling detects every way of replacing a file,
+/// including the links of certbot and Kubernetes.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A certificate that follows its files.
@@ -193,19 +193,19 @@ pub(super) struct Watch {
     state: Mutex<State>,
 }
 
-/// What is known of the files.
+/// The known state of the files.
 #[derive(Debug)]
 struct State {
     certificate: PathBuf,
     key: PathBuf,
-    /// Those in use.
+    /// The files in use.
     used: Stamp,
-    /// Those that could not be used, so that each of them is logged once.
+    /// The files that could not be used, so that each failure is logged once.
     failed: Option<Stamp>,
     reported: Option<Stamp>,
 }
 
-/// What changes when files change: for each file its time of modification, length and number.
+/// Identifies a version of the files: for each the modification time, length and inode.
 type Stamp = [Option<(SystemTime, u64, u64)>; 2];
 
 impl Watch {
@@ -225,13 +225,13 @@ impl Watch {
 
     /// Reads these files now.
     pub(super) fn read(&self, certificate: &Path, key: &Path) -> Result<NewCertificate<'_>, TlsError> {
-        // Before the files are read: a change in between is seen by the next comparison.
+        // Before the files are read: the next comparison detects a change in between.
         let state = State::new(certificate, key);
         Ok(NewCertificate { watch: self, loaded: read(certificate, key)?, state })
     }
 
-    /// Reads the files if they have changed. What is wrong with them is returned once, and only if it is the same twice:
-    /// whoever replaces two files does so one after the other.
+    /// Reloads the files if they have changed. An error is returned once, and only if it occurs twice in a row, because
+    /// two files are replaced one after the other.
     fn poll(&self) -> Result<(), TlsError> {
         let (certificate, key, used) = {
             let state = self.state();
@@ -288,7 +288,7 @@ pub(crate) struct NewCertificate<'a> {
 }
 
 impl NewCertificate<'_> {
-    /// Uses it for new connections, and follows its files from now on.
+    /// Uses the certificate for new connections, and follows its files from now on.
     pub(crate) fn apply(self) {
         let Self { watch, loaded, state } = self;
         info!(certificate = %state.certificate.display(), "certificate read");
@@ -336,7 +336,7 @@ fn read(certificate: &Path, key: &Path) -> Result<Loaded, TlsError> {
     Ok(Loaded { key: Arc::new(key), expires })
 }
 
-/// The sections of a kind in a PEM file; those of other kinds are passed over.
+/// Reads the sections of one kind from a PEM file; others are skipped.
 fn read_pem<T: PemObject>(path: &Path) -> Result<Vec<T>, TlsError> {
     let unreadable = |source: io::Error| TlsError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;

@@ -1,8 +1,8 @@
-//! TLS on the relay's own listener, and as a client, by rustls; and TLS of QUIC, with the certificate of the relay, or one that pages know by
-//! its hash.
+//! TLS on the relay's own listener and as a client, by rustls; and TLS for QUIC, with the relay's certificate or one
+//! that pages pin by its hash.
 //!
-//! The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
-//! or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
+//! The certificate comes from files, which are reloaded when they change, from an ACME authority, or is generated at
+//! the start for development. New connections use a new certificate; open ones keep theirs.
 
 #[cfg(feature = "acme")]
 mod acme;
@@ -29,16 +29,16 @@ pub(crate) use self::certificate::TlsError;
 use self::certificate::{Certificate, NewCertificate, Validity, Watch};
 use crate::config::TlsConfig;
 
-/// What is served on a connection. HTTP/2 is not offered: a WebSocket over it needs an extension that axum lacks.
+/// The only protocol offered. HTTP/2 is left out: a WebSocket over it needs an extension that axum lacks.
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// RFC 8737: a certificate authority that looks for proof of a domain.
+/// Offered by a certificate authority that validates a domain (RFC 8737).
 const ACME_CHALLENGE: &[u8] = b"acme-tls/1";
 
-/// TLS on the relay's own listener, and as a client, by rustls.
+/// TLS on the relay's own listener and as a client, by rustls.
 ///
-/// The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
-/// or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
+/// The certificate comes from files, which are reloaded when they change, from an ACME authority, or is generated at
+/// the start for development. New connections use a new certificate; open ones keep theirs.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
@@ -46,7 +46,7 @@ pub(crate) struct Tls {
     source: Source,
 }
 
-/// Where certificates come from while the relay runs.
+/// The source of certificates while the relay runs.
 #[derive(Debug)]
 enum Source {
     Files(Watch),
@@ -56,8 +56,8 @@ enum Source {
 }
 
 impl Tls {
-    /// Reads or makes the certificate, if there is to be one; one by ACME is requested once [`Tls::renew`] runs. One for
-    /// development is for these names.
+    /// Reads or creates the certificate, if TLS is configured. An ACME certificate is requested once [`Tls::renew`]
+    /// runs. `names` are those of a development certificate.
     pub(crate) fn new(config: &TlsConfig, names: &[String]) -> Result<Option<Self>, TlsError> {
         if let (Some(certificate), Some(key)) = (&config.certificate, &config.key) {
             let watch = Watch::new(certificate, key)?;
@@ -75,7 +75,7 @@ impl Tls {
         Self::with_acme(config).map(Some)
     }
 
-    /// Reads the files of the certificate, if it comes from files, and whether this relay can obtain one otherwise.
+    /// Reads the files of the certificate, if it comes from files, and otherwise checks that this relay can obtain one.
     pub(crate) fn check(config: &TlsConfig) -> Result<(), TlsError> {
         match (&config.certificate, &config.key) {
             (Some(certificate), Some(key)) => Watch::new(certificate, key).map(drop),
@@ -108,12 +108,12 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&resolver));
         config.alpn_protocols = protocols;
-        // Without this a client that comes back costs a whole handshake once others have filled the small session cache.
+        // Otherwise a returning client needs a full handshake once others have filled the small session cache.
         config.ticketer = ring::Ticketer::new().map_err(TlsError::Library)?;
         Ok(Self { config: Arc::new(config), resolver, source })
     }
 
-    /// The certificate for QUIC, if it is one that browsers know how to check without a hash.
+    /// Returns the certificate for QUIC, if browsers can verify it without a hash.
     pub(crate) fn authorized(&self) -> Option<Arc<dyn ResolvesServerCert>> {
         match &self.source {
             Source::SelfSigned(_) => None,
@@ -123,7 +123,7 @@ impl Tls {
         }
     }
 
-    /// Whether clients can connect: a first certificate by ACME takes a while.
+    /// Returns true if clients can connect: obtaining the first ACME certificate takes a while.
     pub(crate) fn is_ready(&self) -> bool {
         match &self.source {
             Source::Files(_) | Source::SelfSigned(_) => true,
@@ -132,7 +132,7 @@ impl Tls {
         }
     }
 
-    /// When the certificate in use expires, if that is known.
+    /// Returns when the certificate in use expires, if known.
     pub(crate) fn expires(&self) -> Option<SystemTime> {
         match &self.source {
             Source::Files(watch) => Some(watch.certificate().expires()),
@@ -142,7 +142,7 @@ impl Tls {
         }
     }
 
-    /// Reads the files of the certificate again now, or other ones, if it comes from files. The old one stays in use until
+    /// Reads the files of the certificate again, or other files, if it comes from files. The old one stays in use until
     /// the new one is applied.
     pub(crate) fn read_again(&self, config: &TlsConfig) -> Result<Option<NewCertificate<'_>>, TlsError> {
         match (&self.source, &config.certificate, &config.key) {
@@ -151,7 +151,7 @@ impl Tls {
         }
     }
 
-    /// Keeps the certificate up to date, for as long as it is polled.
+    /// Keeps the certificate up to date while polled.
     pub(crate) async fn renew(&self) {
         match &self.source {
             Source::Files(watch) => watch.run().await,
@@ -161,7 +161,7 @@ impl Tls {
         }
     }
 
-    /// The handshake with a client; `None` if it was a certificate authority, which wants nothing more.
+    /// Performs the handshake with a client. Returns `None` for a certificate authority, which needs nothing more.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
         let mut stream = TlsAcceptor::from(Arc::clone(&self.config)).accept(stream).await?;
         if stream.get_ref().1.alpn_protocol() != Some(ACME_CHALLENGE) {
@@ -176,17 +176,17 @@ impl Tls {
 /// HTTP/3, which WebTransport is part of.
 const HTTP_3: &[u8] = b"h3";
 
-/// Where the certificate of QUIC comes from.
+/// The source of the QUIC certificate.
 #[derive(Debug, Clone)]
 pub(crate) enum QuicCertificate {
-    /// The one of the relay, which an authority has signed.
+    /// The certificate of the relay, signed by an authority.
     Authorized(Arc<dyn ResolvesServerCert>),
-    /// One that the relay makes, and whose hash it tells.
+    /// A certificate that the relay generates, and whose hash it announces.
     Pinned(Arc<Pinned>),
 }
 
 impl QuicCertificate {
-    /// One that browsers trust, or else a new one for these names.
+    /// Creates the certificate: one that browsers trust, or else a new one for these names.
     pub(crate) fn new(
         authorized: Option<Arc<dyn ResolvesServerCert>>,
         names: &[String],
@@ -197,7 +197,7 @@ impl QuicCertificate {
         }
     }
 
-    /// What a page has to be told of it: SHA-256 of certificates, none if it is signed by an authority.
+    /// Returns the SHA-256 hashes that pages must pin; none for a certificate signed by an authority.
     pub(crate) fn hashes(&self) -> Vec<[u8; 32]> {
         match self {
             Self::Authorized(_) => Vec::new(),
@@ -205,7 +205,7 @@ impl QuicCertificate {
         }
     }
 
-    /// Keeps it valid, for as long as it is polled.
+    /// Keeps the certificate valid while polled.
     pub(crate) async fn renew(&self) {
         match self {
             Self::Authorized(_) => std::future::pending().await,
@@ -214,7 +214,7 @@ impl QuicCertificate {
     }
 }
 
-/// The configuration of TLS for QUIC.
+/// Returns the TLS configuration for QUIC.
 pub(crate) fn quic_config(certificate: &QuicCertificate) -> Result<QuicServerConfig, TlsError> {
     let resolver = match certificate {
         QuicCertificate::Authorized(resolver) => Arc::clone(resolver),
@@ -229,18 +229,18 @@ pub(crate) fn quic_config(certificate: &QuicCertificate) -> Result<QuicServerCon
     config.try_into().map_err(|_| TlsError::Library(rustls::Error::General("no cipher for QUIC".to_owned())))
 }
 
-/// Less than the 14 days of browsers, whose clocks may be wrong.
+/// Less than the 14 days that browsers accept, because their clocks may be wrong.
 const VALIDITY: Validity =
     Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(12 * 24 * 60 * 60) };
 
-/// How long before its end a certificate is replaced: a relay that sleeps meanwhile has time to wake up.
+/// How long before its expiry a certificate is replaced. A relay that is suspended meanwhile has time to wake up.
 const RENEWED_BEFORE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
 
-/// How often it is looked whether it has to be. A machine that sleeps, or whose clock is set, is no exception.
+/// The interval at which the expiry is checked. Short, because the machine may be suspended or its clock may be set.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A certificate that a page knows by its hash, in place of an authority. Browsers take one that is ECDSA and valid for at
-/// most 14 days.
+/// A certificate that pages pin by its hash instead of trusting an authority. Browsers require ECDSA and a validity of
+/// at most 14 days.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     certificate: Arc<Certificate>,
@@ -248,7 +248,7 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// A new certificate for these names.
+    /// Creates a certificate for these names.
     fn new(names: &[String]) -> Result<Self, TlsError> {
         let made = certificate::make(names, VALIDITY)?;
         Ok(Self { certificate: Arc::new(Certificate::new(made)), names: names.to_vec() })
@@ -258,7 +258,7 @@ impl Pinned {
         Arc::clone(&self.certificate) as _
     }
 
-    /// SHA-256 of the certificate for new connections.
+    /// Returns the SHA-256 hash of the certificate for new connections.
     fn hash(&self) -> [u8; 32] {
         let key = self.certificate.key();
         key.cert.first().map_or([0; 32], |certificate| Sha256::digest(certificate.as_ref()).into())
@@ -271,7 +271,7 @@ impl Pinned {
         }
     }
 
-    /// Makes a new certificate if the present one is about to end.
+    /// Creates a new certificate if the current one is about to expire.
     fn renew_at(&self, now: SystemTime) {
         let left = self.certificate.expires().duration_since(now).unwrap_or_default();
         if left > RENEWED_BEFORE {
@@ -301,7 +301,7 @@ mod tests {
         let validity = certificate.validity();
         let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
         assert!(seconds <= 13 * 24 * 60 * 60, "{seconds}");
-        // id-ecPublicKey.
+        // The OID of id-ecPublicKey.
         assert_eq!(certificate.public_key().algorithm.algorithm.to_id_string(), "1.2.840.10045.2.1");
         assert_eq!(pinned.hash(), <[u8; 32]>::from(Sha256::digest(&key.cert[0])));
     }
