@@ -1,4 +1,4 @@
-//! A certificate by ACME, from an authority in this process that checks what a real one does.
+//! A certificate by ACME, from an authority in this process that performs the checks of a real one.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use crate::support::{Server, directory, get, within};
 use crate::tls::{Authority, TlsClient};
 use crate::verifier::Accept;
 
-/// RFC 8737 section 3.
+/// See RFC 8737 section 3.
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 const CHALLENGE_EXTENSION: &str = "1.3.6.1.5.5.7.1.31";
 
@@ -34,7 +34,7 @@ const CHALLENGE_EXTENSION: &str = "1.3.6.1.5.5.7.1.31";
 struct Acme {
     address: SocketAddr,
     authority: Authority,
-    /// Where the relay listens, once that is known: the port 443 of its domain.
+    /// The address of the relay, once known, which replaces port 443 of its domain.
     relay: OnceLock<SocketAddr>,
     orders: AtomicU32,
     is_proven: Mutex<bool>,
@@ -42,7 +42,7 @@ struct Acme {
 }
 
 impl Acme {
-    /// Starts it; the file of what to trust is beside.
+    /// Starts the authority; the path is that of its trust anchor.
     async fn start(trusted: &std::path::Path) -> Arc<Self> {
         let authority = Authority::new();
         fs::write(trusted, authority.pem()).unwrap();
@@ -73,7 +73,7 @@ impl Acme {
                 let (acceptor, served) = (acceptor.clone(), Arc::clone(&served));
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        // The client ends the connection as it likes.
+                        // The client may end the connection in any way.
                         let _ = served.serve(stream).await;
                     }
                 });
@@ -189,7 +189,7 @@ impl Acme {
         })
     }
 
-    /// RFC 8737 section 3: the relay proves the domain in a handshake.
+    /// Validates the domain in a TLS handshake (RFC 8737 section 3).
     async fn check_domain(&self) {
         let relay = within(async {
             loop {
@@ -219,7 +219,7 @@ impl Acme {
     }
 }
 
-/// The payload of a signed request (RFC 7515), unless it has none.
+/// Returns the payload of a signed request (RFC 7515), unless it is empty.
 fn payload(body: &[u8]) -> Value {
     let Ok(signed) = serde_json::from_slice::<Value>(body) else { return Value::Null };
     let payload = URL_SAFE_NO_PAD.decode(signed["payload"].as_str().unwrap()).unwrap();
@@ -230,7 +230,7 @@ fn payload(body: &[u8]) -> Value {
 async fn a_certificate_is_obtained_by_acme_and_kept() {
     let folder = directory("acme");
     let (trusted, cache) = (folder.join("trusted.pem"), folder.join("cache"));
-    // One of an earlier run.
+    // Left by an earlier run.
     let _ = fs::remove_dir_all(&cache);
     let acme = Acme::start(&trusted).await;
     let start_url = acme.url("/directory");
@@ -266,10 +266,10 @@ async fn a_certificate_is_obtained_by_acme_and_kept() {
     assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "the certificate is kept over a restart");
 }
 
-/// When the certificate expires, as the metrics tell it.
+/// Returns the expiry of the certificate, as shown by the metrics.
 async fn told_expiry(admin: SocketAddr) -> i64 {
     let name = "rakwire_relay_certificate_expiry_timestamp_seconds ";
-    // A new certificate is kept just after its first use.
+    // A new certificate is stored just after its first use.
     within(async {
         loop {
             let (_, metrics) = get(admin, "/metrics").await;
@@ -282,7 +282,7 @@ async fn told_expiry(admin: SocketAddr) -> i64 {
     .await
 }
 
-/// Waits until the relay has the certificate, uses it, and returns when it or the authority's own expires.
+/// Waits until the relay has the certificate, uses it, and returns the earlier expiry of it and the authority's own.
 async fn connects(acme: &Acme, relay: SocketAddr) -> i64 {
     let connector = acme.authority.connector();
     let stream = within(async {

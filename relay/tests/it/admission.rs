@@ -1,4 +1,4 @@
-//! Who gets in: tokens, proxies, limits of addresses, over real sockets.
+//! Admission over real sockets: tokens, proxies and limits by address.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::support::{Client, Running, Server, config, directory, within};
 
-/// Opens a WebSocket with more headers; `Err` has the HTTP status if the relay rejects it.
+/// Opens a WebSocket with additional headers; `Err` contains the HTTP status if the relay rejects it.
 async fn open(relay: SocketAddr, path: &str, headers: &[(&'static str, &str)]) -> Result<Client, u16> {
     let mut request = format!("ws://{relay}{path}").into_client_request().unwrap();
     for (name, value) in headers {
@@ -28,7 +28,7 @@ async fn open(relay: SocketAddr, path: &str, headers: &[(&'static str, &str)]) -
     }
 }
 
-/// Whether a client gets its datagram back.
+/// Returns true if a client's datagram is echoed.
 async fn echoes(mut client: Client) -> bool {
     client.send(b"hello").await;
     client.receive().await == b"hello"
@@ -73,7 +73,7 @@ async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
     assert_eq!(relay.snapshot().flows, 2);
 }
 
-/// Two connections with one token have together what one client may send.
+/// All connections with one token share the rate of one client.
 #[tokio::test]
 async fn the_flows_of_one_token_share_its_rate() {
     let key = SigningKey::ed25519().unwrap();
@@ -89,7 +89,7 @@ async fn the_flows_of_one_token_share_its_rate() {
             client.send(b"hello").await;
         }
     }
-    // Read by the relay after the others.
+    // The relay reads it after the others.
     for mut client in clients {
         client.message(Message::text("end")).await;
         assert_eq!(client.closed().await.0, 1003);
@@ -97,7 +97,7 @@ async fn the_flows_of_one_token_share_its_rate() {
     let snapshot = relay.snapshot();
     let passed = snapshot.to_server.datagrams;
     assert_eq!(passed + snapshot.drops(DropReason::RateLimited), 30, "{snapshot}");
-    // Each token has one at the beginning and another each second.
+    // Each token admits one at the beginning and another each second.
     let most = 2 * (1 + begin.elapsed().as_secs());
     assert!((2..=most).contains(&passed), "{snapshot}");
 }
@@ -130,7 +130,7 @@ async fn a_token_for_one_use_opens_once() {
     assert_eq!(closed, (4401, "the token has been used".to_owned()));
 }
 
-/// The secret of a flow stands for the token, which may have expired or be used up by then.
+/// The secret of a flow replaces the token, which may have expired or been used up by then.
 #[tokio::test]
 async fn a_client_comes_back_to_its_flow_without_another_token() {
     let key = SigningKey::ed25519().unwrap();
@@ -180,7 +180,7 @@ async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
     assert_eq!(relay.snapshot().bans_refused, 2);
 }
 
-/// Nobody becomes the proxy, whose address is exempt by default, by a header that cannot be read.
+/// A malformed header does not make a client pass as the proxy, whose address is exempt by default.
 #[tokio::test]
 async fn clients_that_a_proxy_does_not_name_have_limits() {
     let mut config = config(Server::echo().await);
@@ -205,12 +205,12 @@ async fn clients_that_a_proxy_does_not_name_have_limits() {
     for lines in [&[&b"\xff"[..]][..], &[], &[b"unknown"]] {
         assert_eq!(open(lines).await.closed().await.0, 4429, "{lines:?}");
     }
-    // What the proxy appends counts.
+    // The entry appended by the proxy counts.
     assert!(echoes(open(&[b"\xff, 203.0.113.9"]).await).await);
     assert!(echoes(open(&[b"\xff", b"203.0.113.9"]).await).await);
 }
 
-/// A proxy on this machine brings clients of others, so that a loopback address says nothing of them.
+/// A proxy on this machine forwards clients of other machines, so that its loopback address proves nothing about them.
 #[tokio::test]
 async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
     let mut config = config(Server::echo().await);
@@ -225,7 +225,7 @@ async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
     assert!(echoes(open(relay.address, "/ws?target=game", &origin).await.unwrap()).await);
 }
 
-/// The socket of a service manager may listen elsewhere than the file says.
+/// The socket of a service manager may have another address than the file.
 #[tokio::test]
 async fn a_socket_that_other_machines_can_reach_needs_a_decision_about_pages() {
     let config = config(Server::echo().await);
@@ -280,7 +280,7 @@ async fn an_address_that_opens_connections_too_fast_is_cut_off() {
     for _ in 0..200 {
         drop(tokio::net::TcpStream::connect(relay.address).await.unwrap());
     }
-    // Four times the burst come in, and four a minute after them.
+    // Four times the burst is admitted, and four per minute afterwards.
     crate::support::eventually("most of them are refused", || relay.snapshot().connections_refused > 100)
         .await;
 }
@@ -301,7 +301,7 @@ async fn addresses_that_are_no_targets_are_refused_after_resolution() {
         "[::]:80",
         "255.255.255.255:80",
         "100.100.100.200:80",
-        // Other forms of addresses, which the resolver of the system reads.
+        // Other notations of addresses, which the system's resolver accepts.
         "0x7f.1:80",
         "2852039166:80",
         "0:80",

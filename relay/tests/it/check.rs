@@ -1,4 +1,4 @@
-//! What `check`, a start and a reload say of a configuration that cannot start or work: the same, in one line.
+//! The messages of `check`, a start and a reload about an invalid configuration: the same, in one line.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -9,7 +9,7 @@ use crate::program::{refused, relay};
 use crate::reload::{FromFile, echoes};
 use crate::support::{Server, directory};
 
-/// What the parser and the types of Rust would say.
+/// Words that a parser or Rust's types would use.
 const FOREIGN_WORDS: [&str; 12] = [
     "`",
     "usize",
@@ -28,10 +28,10 @@ const FOREIGN_WORDS: [&str; 12] = [
 /// Three lines, to which cases add more.
 const BASE: &str = "listen = \"127.0.0.1:0\"\n[targets.game]\naddress = \"127.0.0.1:1\"\n";
 
-/// What a case means by `GAME`.
+/// The replacement of `GAME` in a case.
 const GAME: &str = "[targets.game]\naddress = \"127.0.0.1:19132\"\nkind = \"raknet\"\n";
 
-/// Files, and what is said of them. `FILE` is the path, and other words in capitals are what [`cases`] puts in their place.
+/// Files and the expected messages. `FILE` is the path; [`cases`] replaces other words in capitals.
 const CASES: &[(&str, &str)] = &[
     // Targets.
     (
@@ -111,7 +111,7 @@ const CASES: &[(&str, &str)] = &[
         "GAME[udp]\nlisten = \"127.0.0.1:0\"\ntarget = \"gane\"\n",
         "FILE:6: udp.target: there is no such target: give udp.target the name of one that there is",
     ),
-    // Who is let in.
+    // Admission.
     (
         "listen = \"0.0.0.0:8080\"\nGAME",
         "FILE:1: listen: 0.0.0.0:8080 can be reached by other machines: choose the pages that may connect with \
@@ -246,7 +246,7 @@ const CASES: &[(&str, &str)] = &[
         "targets = [\"game=127.0.0.1:1\"]\n",
         "FILE:1: targets: a list is no target: write tables as [targets.NAME]",
     ),
-    // Keys that there are not.
+    // Unknown keys.
     (
         "BASE\n[limits]\nmax_client = 5\nqueue = 0\n",
         "FILE:6: limits.max_client: there is no such key: did you mean max_clients?",
@@ -264,9 +264,9 @@ const CASES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The table with what depends on the system.
+/// Returns the table with system-dependent parts replaced.
 fn cases() -> impl Iterator<Item = (String, String)> {
-    // A label of 64 bytes cannot be queried.
+    // A label of 64 bytes is too long for a query.
     let unresolvable = format!("{}.invalid:1", "a".repeat(64));
     let lookup = unresolvable.to_socket_addrs().unwrap_err().to_string();
     let missing = fs::read("no/such").unwrap_err().to_string();
@@ -283,10 +283,10 @@ fn cases() -> impl Iterator<Item = (String, String)> {
     CASES.iter().map(move |(text, message)| (in_place(text), in_place(message)))
 }
 
-/// Arguments, variables without the beginning of their names, and what is said of them.
+/// Arguments, variables without their prefix, and the expected message.
 type Elsewhere = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
 
-/// The same of options that are given elsewhere.
+/// The same for options given elsewhere.
 const ELSEWHERE: &[Elsewhere] = &[
     (
         &["--clients-per-prefix", "2"],
@@ -387,7 +387,7 @@ async fn a_reload_says_the_same_and_the_old_configuration_stays() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// What cannot be told apart from what works stays allowed.
+/// Configurations that may work are accepted.
 #[test]
 fn what_works_is_not_refused() {
     let path = directory("check").join("works.toml");
@@ -400,7 +400,7 @@ fn what_works_is_not_refused() {
         "source = \"loopback-pool\"\n",
         "[admin]\nlisten = \"127.0.0.1:0\"\n",
         "[admin]\nlisten = \"127.0.0.1:9464\"\n",
-        // Zero is no limit.
+        // Zero is unlimited.
         "[clients]\nper_prefix = 0\nper_address = 300\n",
         "[clients]\nper_address = 0\nper_prefix = 3\n",
         "[clients]\nrate_per_address = 0\nburst_per_address = 300\n",
@@ -412,11 +412,11 @@ fn what_works_is_not_refused() {
     ] {
         accepts(&path, &format!("{BASE}{more}"));
     }
-    // Where a game server has the UDP port of the relay's number there is no WebTransport.
+    // If a game server has the UDP port with the relay's number, there is no WebTransport.
     for mode in ["", "[webtransport]\nmode = \"auto\"\n", "[webtransport]\nmode = \"off\"\n"] {
         accepts(&path, &format!("listen = \"127.0.0.1:19132\"\n{GAME}{mode}"));
     }
-    // What is printed is a configuration.
+    // The printed text is a valid configuration.
     let printed = relay().args(["config", "--explain", "--target", "game=127.0.0.1:1"]).output().unwrap();
     accepts(&path, &String::from_utf8(printed.stdout).unwrap());
 }

@@ -1,4 +1,4 @@
-//! The commands besides running, and the examples that hand out tokens.
+//! The commands other than running, and the examples that issue tokens.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::tls::Authority;
 
 pub(crate) fn path(name: &str) -> PathBuf {
     let path = directory("commands").join(name);
-    // One of an earlier run.
+    // Left by an earlier run.
     let _ = fs::remove_file(&path);
     path
 }
@@ -22,7 +22,7 @@ pub(crate) fn printed(command: &mut Command) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// The files of a new key: the one that signs, and the one for the relay.
+/// Returns the files of a new key: the signing key, and the key for the relay.
 pub(crate) fn keygen(name: &str, algorithm: &str) -> (PathBuf, PathBuf) {
     let key = path(name);
     let public = path(&format!("{name}.pub"));
@@ -144,7 +144,7 @@ fn keys_are_not_overwritten() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // The halves of a key are not mixed up.
+    // The halves of a key are not interchangeable.
     let target = ["--target", "game=127.0.0.1:1", "--token-key"];
     let line = refused(&[&["check"], &target[..], &[key.to_str().unwrap()]].concat());
     assert!(line.contains("give the relay the public one"), "{line}");
@@ -169,7 +169,7 @@ async fn a_made_token_admits() {
     }
 }
 
-/// A token from an endpoint, as a page would fetch it.
+/// Fetches a token from an endpoint, as a page does.
 async fn fetched(endpoint: SocketAddr) -> String {
     let (head, body) = get(endpoint, "/token").await;
     assert!(head.starts_with("http/1.1 200") && head.contains("cache-control: no-store"), "{head}");
@@ -211,7 +211,8 @@ async fn the_example_in_rust_hands_out_tokens() {
     hands_out_tokens(&for_relay, &mut command).await;
 }
 
-/// The program of an example. Cargo builds it together with all tests of the package, but not if it builds one of them.
+/// Returns the program of an example. Cargo builds it together with all tests of the package, but not for a single
+/// test.
 fn example(name: &str) -> PathBuf {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_rakwire-relay"));
     let example = program.parent().unwrap().join("examples").join(name);
@@ -233,7 +234,7 @@ fn completions_and_the_manual_know_the_commands() {
     assert!(page.starts_with(".ie") && page.contains("max\\-clients") && page.contains("keygen"), "{page}");
 }
 
-/// An output that cannot be written: of a full disk, and of a pipe that nothing reads any more.
+/// Returns an output that cannot be written: a full disk, or a pipe without a reader.
 #[cfg(target_os = "linux")]
 fn unwritable(is_full: bool) -> Stdio {
     if is_full {
@@ -244,7 +245,7 @@ fn unwritable(is_full: bool) -> Stdio {
     std::os::fd::OwnedFd::from(output).into()
 }
 
-/// A panic would have the status 101, and a signal none. A reader that wants no more is no failure.
+/// A panic would have status 101, and a signal none. A closed pipe is not a failure.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn commands_whose_output_cannot_be_written_do_not_panic() {

@@ -68,7 +68,7 @@ async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
     for _ in 0..100 {
         flood.push(TcpStream::connect(relay.address).await.unwrap());
     }
-    // The limit is 2 x 2 + 64, of which the WebSocket takes one.
+    // The limit is 2 x 2 + 64, including the WebSocket.
     eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
     assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
     assert_eq!(relay.snapshot().headers_timed_out, 0, "the others are still there");
@@ -121,7 +121,7 @@ async fn a_silent_connection_does_not_hold_up_a_shutdown() {
     // Longer than the test waits for the end.
     let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
-    // Connections are accepted in order: the silent one is served by now.
+    // Connections are accepted in order, so that the silent one is being served by now.
     echoes(&mut relay.client().await).await;
     relay.stop().await;
     assert_eq!(read_to_end(&mut silent).await, "");

@@ -1,4 +1,4 @@
-//! Clients that open several connections and go on with one of them.
+//! Clients that open several connections and continue with one of them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn of_several_connections_the_one_that_goes_on_counts_as_a_new_client() {
     config.clients.rate_per_address = 1;
     config.clients.burst_per_address = 2;
     let relay = Running::start(config).await;
-    // Each has a connection that does not go on.
+    // Each has a connection that it abandons.
     for winner in 0..3 {
         let mut racing = Vec::new();
         for _ in 0..2 {
@@ -72,7 +72,7 @@ async fn a_deferred_connection_takes_no_slot_and_moves_a_flow_when_it_asks() {
     assert_eq!(first.closed().await.0, 4409);
     second.send(b"second").await;
     assert_eq!(server.receive().await, (b"second".to_vec(), from));
-    // Asked again, the relay tells the same again.
+    // A repeated request gets the same message.
     second.message(Message::text(FLOW_REQUEST)).await;
     assert!(second.text().await.contains(&flow.resume));
 }

@@ -1,4 +1,4 @@
-//! Game servers with several addresses: where new clients go while one of them is down.
+//! Game servers with several addresses: the destination of new clients while one of them is down.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use crate::support::{Client, closed_port, config, directory, game, within};
 const FIRST: &[u8] = b"\xFEfirst";
 const SECOND: &[u8] = b"\xFEsecond";
 
-/// How long a client waits for an answer before it tries again.
+/// How long a client waits for an answer before it retries.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A game server of RakNet that sends its name to each client.
+/// A RakNet server that sends its name to each client.
 struct GameServer {
     endpoint: Arc<Endpoint<RakNet>>,
     address: SocketAddr,
@@ -50,7 +50,7 @@ impl GameServer {
     }
 }
 
-/// The name of the game server that a new client of the front reaches, if there is one.
+/// Returns the name of the game server that a new client of the front reaches, if any.
 async fn reached(front: SocketAddr) -> Option<Vec<u8>> {
     let endpoint = front::client().await;
     let connection = endpoint.connect(front).await.ok()?;
@@ -96,7 +96,7 @@ async fn new_clients_of_raknet_reach_the_server_that_is_up() {
     until(FIRST).await;
 }
 
-/// A game server that answers each datagram with its name.
+/// Starts a game server that answers each datagram with its name.
 async fn answering(name: &'static [u8]) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -125,7 +125,7 @@ async fn flows_show_which_server_is_up_and_the_log_names_the_move_once() {
     let reached = async || {
         let mut client = Client::connect(address, "/ws?target=game").await;
         client.send(b"hello").await;
-        // The report that nothing listens comes with the next datagram.
+        // The report that nothing listens arrives with the next datagram.
         client.send(b"hello").await;
         client.receive().await
     };

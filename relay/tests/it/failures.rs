@@ -1,4 +1,4 @@
-//! What an operator finds out from the program alone: each prepared failure is named by what it prints, logs and counts.
+//! Diagnosis from the program alone: each provoked failure is identified by its output, log and metrics.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ use crate::support::{
 };
 use crate::webtransport;
 
-/// A relay in its own process, whose log goes to a file.
+/// A relay in its own process that logs to a file.
 struct Watched {
     program: Program,
     admin: SocketAddr,
@@ -39,13 +39,13 @@ impl Watched {
         Self::start_with(log, target, more, to)
     }
 
-    /// Starts one whose log goes to `to`.
+    /// Starts a relay that logs to `to`.
     fn start_with(log: PathBuf, target: &str, more: &[&str], to: Stdio) -> Self {
         let mut command = relay();
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);
         command.args(more).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().unwrap();
-        // One reader for both lines, as it reads ahead.
+        // One reader for both lines, because it reads ahead.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut after =
             |begin: &str| lines.find_map(|line| line.strip_prefix(begin)?.split("://").nth(1)?.parse().ok());
@@ -57,7 +57,7 @@ impl Watched {
         self.program.address
     }
 
-    /// Waits for a series of the metrics that counts what has happened, of which the log tells nothing: a datagram like that comes from anywhere.
+    /// Waits for a metric of an event that is not logged, because such datagrams can come from anywhere.
     async fn counts(&self, series: &str) {
         within(async {
             let is_counted = |line: &str| line.starts_with(series) && !line.ends_with(" 0");
@@ -68,7 +68,7 @@ impl Watched {
         .await;
     }
 
-    /// Waits for a line of the log that says this in the operator's words, and for a series of the metrics that counts it. Returns the line.
+    /// Waits for a log line with this text and for the metric that counts the event. Returns the line.
     async fn tells(&self, said: &str, series: &str) -> String {
         let found = within(async {
             loop {
@@ -90,13 +90,13 @@ impl Watched {
     }
 }
 
-/// A connectivity check of ICE, made with the password of no relay (RFC 8489).
+/// Returns an ICE connectivity check with a password that belongs to no relay (RFC 8489).
 fn foreign_check() -> Vec<u8> {
     let username = b"rakwire/p4ssw0rdOfThePage/0123:Wx4z";
     let attributes = [
         &[0, 6, 0, 35][..],
         username,
-        // What fills it up, and the integrity.
+        // Padding, and the integrity.
         &[0, 0, 8, 0, 20],
         &[7; 20],
     ];
@@ -128,7 +128,7 @@ impl Drop for Watched {
     }
 }
 
-/// Failures that keep a relay from starting: one line that names the reason and what to change.
+/// Failures at the start: one line that names the reason and the remedy.
 #[test]
 fn a_relay_that_cannot_start_says_why() {
     let files = directory("failures");
@@ -186,7 +186,7 @@ async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
         .await;
     relay.tells("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
     let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
-    // The report comes with a later datagram, and those that leave in one call of the system have one report.
+    // The report arrives with a later datagram, and datagrams that leave in one system call share one report.
     let more = async {
         loop {
             client.send(b"hello").await;
@@ -291,7 +291,7 @@ async fn limits_that_are_reached_are_told_of() {
             "rakwire_relay_closes_total{reason=\"too_many_clients\"}",
         ),
     ] {
-        // This machine's clients count as any other's.
+        // Makes this machine's clients count like any others.
         let exempt = ["--exempt", "192.0.2.1"];
         let relay = Watched::start(name, &target, &[limits, &exempt].concat());
         let mut first = Client::connect(relay.address(), "/ws?target=game").await;
@@ -341,7 +341,7 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
 #[tokio::test]
 async fn webtransport_that_does_not_work_is_told_of() {
     let target = format!("game={}", Server::echo().await);
-    // As with any other program that has the UDP port.
+    // Simulates another program that has the UDP port.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let by_force = [
@@ -373,11 +373,11 @@ async fn webtransport_that_does_not_work_is_told_of() {
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
     relay.tells("did not end its handshake by WebTransport within limits.header_timeout", late).await;
     drop(open);
-    // A page that leaves has no line, and neither has one that has gone on by another transport.
+    // A page that leaves has no line, and neither has one that continues on another transport.
     for (code, is_told) in [(0_u32, false), (0x100, false), (0x109, true)] {
         let (endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
         if is_told {
-            // Its settings come once the handshake of QUIC is over at both ends.
+            // Its settings arrive once the QUIC handshake is complete on both sides.
             within(left.accept_uni()).await.unwrap();
         }
         left.close(code.into(), b"");
@@ -392,7 +392,7 @@ async fn webtransport_that_does_not_work_is_told_of() {
     assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
 }
 
-/// Initial packets of clients that get no answer, as those that somebody sends in the name of others.
+/// Initial packets of clients that get no answer, like those sent with forged sources.
 #[tokio::test]
 async fn no_line_names_an_address_that_is_not_proven() {
     let target = format!("game={}", Server::echo().await);
@@ -402,7 +402,7 @@ async fn no_line_names_an_address_that_is_not_proven() {
     let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
     relay.tells("did not end its handshake by WebTransport", late).await;
-    // Behind all lines that there are.
+    // After all other lines.
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
     relay.tells("unknown target 'lobby'", "").await;
     let log = fs::read_to_string(&relay.log).unwrap();
@@ -411,7 +411,7 @@ async fn no_line_names_an_address_that_is_not_proven() {
     assert!(!log.contains(&forged.address().to_string()), "{log}");
 }
 
-/// An address has 32 places once it is proven, and 32 more are for clients that need not prove theirs.
+/// An address has 32 places once it is validated, and 32 more are for clients that need not validate theirs.
 #[tokio::test]
 async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
     let target = format!("game={}", Server::echo().await);
@@ -424,7 +424,7 @@ async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
     assert!(line.contains("client=127.0.0.1:") && line.contains("transport=webtransport"), "{line}");
 }
 
-/// The line of a client that is refused by its address has its transport.
+/// The line about a client refused for its address names the transport.
 #[tokio::test]
 async fn connections_of_an_address_with_too_many_of_them_are_told_of_with_the_transport() {
     let target = format!("game={}", Server::echo().await);
@@ -459,7 +459,7 @@ async fn data_channels_that_do_not_work_are_told_of() {
     let target = format!("game={}", Server::echo().await);
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    // They have the UDP port of WebTransport.
+    // They use the UDP port of WebTransport.
     let on = ["--webrtc-allow-without-origin", "--webtransport-listen"];
     let relay = Watched::start("no-webrtc", &target, &[&on[..], &[&taken]].concat());
     relay.tells("no data channels: their UDP port cannot be used", "").await;
@@ -472,7 +472,7 @@ async fn data_channels_that_do_not_work_are_told_of() {
     // A check of a page that knows the fingerprint of another certificate.
     page.send(&foreign_check()).unwrap();
     relay.counts(&dropped("wrong_password")).await;
-    // A handshake of a client that does not answer the relay's check, as one behind a firewall that lets nothing in.
+    // A handshake of a client that does not answer the relay's check, for example behind a restrictive firewall.
     page.send(&[&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()).unwrap();
     relay.counts(&dropped("unvalidated_source")).await;
 }
@@ -491,7 +491,7 @@ async fn a_front_that_does_not_work_is_told_of() {
     let front: SocketAddr = line.split("udp=").nth(1).unwrap().trim().parse().unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(front).unwrap();
-    // Request 2 of RakNet, with a cookie that this relay has not given.
+    // Request 2 of RakNet, with a cookie that this relay has not issued.
     let security = ClientSecurity::Cookie(7);
     let request = Offline::Request2 { security, server: front, mtu: 1_400, guid: Guid(1) };
     client.send(&written(&request)).unwrap();
@@ -521,7 +521,7 @@ async fn an_authority_that_cannot_be_asked_is_told_of() {
     relay.tells("no --acme-cache: every start requests a new certificate", "").await;
 }
 
-/// The lines that it does not take are lost and counted, and nothing else. A line says how many once the log can be written again.
+/// Lines that cannot be written are lost and counted, without other effects. A later line reports their number.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_log_on_a_full_disk_ends_no_game() {

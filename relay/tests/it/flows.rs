@@ -1,4 +1,4 @@
-//! Flows without IO, under seeds.
+//! Flows without IO, with seeded random input.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn survive<P: Game>() {
         delivered += outcome.delivered;
         longest_return = longest_return.max(outcome.longest_return);
     }
-    // Each return took one round trip and at most 50 ms more, or the run had failed.
+    // Each return took one round trip and at most 50 ms more; otherwise the run would have failed.
     assert!(longest_return > Duration::ZERO, "no return was timed");
     assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
     assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
@@ -53,7 +53,7 @@ fn flows_keep_their_promises_whatever_happens_to_them() {
     assert!(sum.resumed > 500 && sum.ended > 500, "{sum:?}");
 }
 
-/// A day in which a client connects every second; some close, some vanish, some of those come back.
+/// A day in which a client connects every second. Some close, some vanish, and some of those return.
 #[test]
 fn a_day_of_clients_leaves_nothing_behind() {
     let (start, counters) = (Instant::now(), Arc::new(TargetCounters::default()));

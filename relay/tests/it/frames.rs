@@ -1,4 +1,4 @@
-//! WebSocket frames as a hostile or unusual client sends them.
+//! WebSocket frames of hostile or unusual clients.
 
 use rakwire_relay::CloseKind;
 use tokio::io::AsyncWriteExt;
@@ -39,7 +39,7 @@ async fn fragments_are_limited_together() {
     let (code, text) = client.closed().await;
     assert_eq!((code, text.as_str()), (1009, "message of 2000 bytes; a datagram carries at most 1472"));
 
-    // One that never ends is refused as soon as it is longer than any message can be.
+    // An endless message is refused as soon as it exceeds the maximum length.
     let mut client = relay.client().await;
     send_part(&mut client, BINARY, &[0; 1000], false).await;
     for _ in 0..70 {
@@ -69,14 +69,14 @@ async fn frames_that_are_not_masked_are_refused() {
     assert_eq!(client.closed().await.0, 1002);
 }
 
-/// A few compressed bytes can be megabytes, and compressing secrets beside what an attacker chooses tells them.
+/// A few compressed bytes can expand to megabytes, and compressing secrets together with chosen text leaks them.
 #[tokio::test]
 async fn compression_is_off() {
     let relay = Running::start(config(Server::echo().await)).await;
     let offer = ("sec-websocket-extensions", "permessage-deflate; client_max_window_bits");
     let (mut client, response) = open_with_header(relay.address, "/ws?target=game", offer).await;
     assert!(response.headers().get("sec-websocket-extensions").is_none());
-    // A binary frame with the bit of a compressed one.
+    // A binary frame with the compression bit.
     client.tcp().write_all(&[0xC2, 0x81, 0, 0, 0, 0, 7]).await.unwrap();
     assert_eq!(client.closed().await.0, 1002);
 }

@@ -1,4 +1,4 @@
-//! Clients with UDP of their own, and the relay around them.
+//! Native UDP clients of a front, and the relay around it.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::program::{Program, relay};
 use crate::support::{Client, Server, config, eventually, game, get, within};
 
-/// A game server that sends every message back.
+/// Starts a game server that echoes every message.
 pub(crate) async fn echo() -> SocketAddr {
     let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
     let address = server.local_addr();
@@ -33,7 +33,7 @@ pub(crate) async fn echo() -> SocketAddr {
     address
 }
 
-/// The first byte of what begins a connection, and that of a header before it.
+/// The first byte of a connection request, and of a PROXY header before it.
 const REQUEST_1: u8 = 5;
 const PROXY_HEADER: u8 = b'\r';
 
@@ -46,7 +46,7 @@ fn with_front_before(server: SocketAddr) -> Config {
     game(&mut config).kind = ProtocolKind::RakNet;
     config.udp.listen = Some("127.0.0.1:0".parse().unwrap());
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
-    // A client that leaves is noticed by its silence.
+    // The departure of a client is detected by its silence.
     config.limits.idle_timeout = Duration::from_secs(5);
     config.limits.ping_interval = config.limits.idle_timeout;
     config
@@ -145,7 +145,7 @@ async fn a_flow_that_waits_for_its_client_makes_room_for_one_of_the_front() {
     assert_eq!(counters.snapshot().all().detached, 0);
 }
 
-/// A server that shows what it receives first: the datagram, and where it came from.
+/// Returns the first datagram that the server receives, and its source.
 async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>, SocketAddr) {
     let bound = Relay::bind(config).await.unwrap();
     let front = bound.udp_addr().unwrap();
@@ -156,7 +156,7 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
     let connecting = tokio::spawn(async move { endpoint.connect(front).await.map(drop) });
     let first = loop {
         let (datagram, from) = server.receive().await;
-        // The relay itself asks for pongs.
+        // The relay itself sends pings.
         if matches!(datagram.first(), Some(&(REQUEST_1 | PROXY_HEADER))) {
             break (datagram, from);
         }

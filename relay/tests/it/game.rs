@@ -19,7 +19,7 @@ use crate::support::{Client, Flow, Running, Server, config, within};
 
 /// Messages in each direction.
 const MESSAGES: u32 = 300;
-/// How often the connection is cut.
+/// The number of cuts of the connection.
 const CUTS: u32 = 5;
 
 /// One end of the game.
@@ -86,7 +86,7 @@ impl<P: Game> Player<P> {
     }
 }
 
-/// The server tells when it has all messages, and plays until it is told to stop.
+/// Runs the server, which reports when it has all messages, and plays until it is stopped.
 async fn serve<P: Game>(
     socket: UdpSocket,
     complete: oneshot::Sender<()>,
@@ -138,8 +138,8 @@ async fn reliable_messages_survive<P: Game>() {
                 client.0.send(Message::binary(datagram)).await.unwrap();
             }
             if player.sent > (cuts + 1) * MESSAGES / (CUTS + 1) && cuts < CUTS {
-                // The connection ends without a close, with data under way in both directions; or the client leaves it for
-                // another.
+                // The connection ends without a close, with data in flight in both directions; or the client replaces
+                // it by another.
                 cuts += 1;
                 if cuts % 2 == 0 {
                     client.tcp().shutdown().await.unwrap();

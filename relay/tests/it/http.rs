@@ -1,4 +1,4 @@
-//! What is not a session: origins, health, files.
+//! HTTP besides sessions: origins, health, files.
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ async fn any_origin_can_be_allowed() {
     assert_eq!(open_with_origin(relay.address, None).await, Ok(()));
 }
 
-/// The resolver of the machine decides how many addresses `localhost` has.
+/// The system's resolver decides how many addresses `localhost` has.
 #[tokio::test]
 async fn a_relay_listens_on_each_address_of_a_name() {
     let mut config = config(Server::echo().await);
@@ -101,7 +101,7 @@ async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_
     for _ in 0..8 {
         assert_eq!(status("203.0.113.1").await, "200");
     }
-    // The limit leaves more while the test is slow.
+    // The limit admits more while the test is slow.
     let mut left = 100;
     while status("203.0.113.1").await != "429" {
         left -= 1;
@@ -119,7 +119,7 @@ async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often
     let relay = Running::start(config).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let mut buffer = vec![0; 4_096];
-    // On one connection, as there is a limit of those, too.
+    // On one connection, because connections are limited, too.
     for (request, admitted) in [
         ("GET /healthz", "200"),
         ("GET /ws", "400"),
@@ -132,7 +132,7 @@ async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often
             stream.write_all(format!("{request} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).await.unwrap();
             let length = within(stream.read(&mut buffer)).await.unwrap();
             let status = String::from_utf8(buffer[9..length.min(12)].to_vec()).unwrap();
-            // The limit leaves more while the test is slow.
+            // The limit admits more while the test is slow.
             if status != admitted || count == 2_000 {
                 break status;
             }
@@ -191,7 +191,7 @@ async fn files_are_served_with_their_types() {
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
 }
 
-/// What lies in a directory of pages by accident is not served.
+/// Files that are in a directory of pages by accident are not served.
 #[cfg(unix)]
 #[tokio::test]
 async fn files_that_are_hidden_or_elsewhere_are_not_served() {
@@ -199,14 +199,14 @@ async fn files_that_are_hidden_or_elsewhere_are_not_served() {
     use std::os::unix::net::UnixListener;
 
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hidden-{}", std::process::id()));
-    // One of an earlier run.
+    // Left by an earlier run.
     let _ = fs::remove_dir_all(&root);
     let directory = root.join("served");
     for name in [".git", ".well-known/.git", ".well-known/acme", "maps", "elsewhere"] {
         fs::create_dir_all(directory.join(name)).unwrap();
     }
     fs::write(root.join("secret"), "secret").unwrap();
-    // Windows takes the last ones for a device, another file, and a stream of one.
+    // Windows treats these as a device, another file, and a stream of one.
     let of_windows = ["aux.txt", "secret.", "maps/secret:stream"];
     for name in [".env", ".git/config", ".well-known/.git/config"].into_iter().chain(of_windows) {
         fs::write(directory.join(name), "secret").unwrap();

@@ -86,7 +86,7 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
     eventually("the port is free again", is_free).await;
     let mut next = within(async {
         loop {
-            // The slot is freed a moment after the session, and until then the relay closes the next connection.
+            // The slot is freed a moment after the session; until then the relay closes the next connection.
             let mut client = relay.client().await;
             let _ = client.0.send(Message::binary(&b"again"[..])).await;
             tokio::select! {
@@ -127,7 +127,7 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     reader.abort();
 }
 
-/// Sends numbered datagrams until the relay drops some, and returns how many it sent.
+/// Sends numbered datagrams until the relay drops some, and returns how many were sent.
 async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::SocketAddr) -> u32 {
     let mut datagram = [0; 1400];
     let mut count = 0u32;
@@ -179,7 +179,7 @@ async fn a_client_that_does_not_read_loses_the_oldest() {
     assert!(gap >= 1000, "the newest follow a gap, not {gap}");
 }
 
-/// Its flow waits for it as for any client that was lost, and nobody else waits for it.
+/// Its flow waits for it as for any lost client, without holding up others.
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_given_up_while_its_server_floods() {
     let server = Server::bind().await;
@@ -206,7 +206,7 @@ async fn a_client_that_reads_nothing_is_given_up_while_its_server_floods() {
     .await;
     eventually("its flow waits", || relay.snapshot().all().detached == 1).await;
 
-    // What the system still has, and no close frame behind it.
+    // Data left in the system's buffers, without a close frame after it.
     while let Some(Ok(message)) = within(stalled.0.next()).await {
         assert!(matches!(message, Message::Binary(_) | Message::Text(_) | Message::Ping(_)), "{message:?}");
     }
@@ -279,17 +279,17 @@ async fn a_client_cannot_make_the_relay_flood_the_server() {
     for _ in 0..SENT {
         client.send(&[9; 1400]).await;
     }
-    // Read by the relay after the others.
+    // The relay reads it after the others.
     client.message(Message::text("end")).await;
     assert_eq!(client.closed().await.0, 1003);
     let snapshot = relay.snapshot();
     let (passed, dropped) = (snapshot.to_server.datagrams, snapshot.drops(DropReason::RateLimited));
     assert_eq!(passed + dropped, SENT, "{snapshot}");
-    // One a second, however long it takes to send them all.
+    // One per second, however long sending takes.
     assert!(passed < SENT / 2, "{snapshot}");
 }
 
-/// A game server that answers each datagram with one of another length.
+/// Starts a game server that answers each datagram with one of another length.
 async fn answering(length: usize) -> std::net::SocketAddr {
     let server = Server::bind().await;
     let address = server.address();
@@ -304,7 +304,7 @@ async fn answering(length: usize) -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn all_clients_together_have_a_limit_in_each_direction() {
-    // A bucket of a second, which the test is over before it has filled again much.
+    // The bucket holds one second, and the test ends before it is refilled much.
     let dropped = async |server, length: usize, reason| {
         let mut config = config(server);
         config.limits.total_bytes_per_second = 10_000;

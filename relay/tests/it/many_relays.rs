@@ -1,4 +1,4 @@
-//! Two relays behind HAProxy, of which one dies or is taken out, and what they do not share.
+//! Two relays behind HAProxy, one of which dies or is taken out, and the state that they do not share.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -22,10 +22,10 @@ use crate::tls::connect_over;
 
 const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy-relays.cfg");
 
-/// Clients, each with an address of its own.
+/// The number of clients, each with its own address.
 const CLIENTS: u8 = 6;
 
-/// The example for these two relays.
+/// Returns HAProxy with the example for these two relays.
 fn haproxy(setup: &Setup, address: SocketAddr, relays: [SocketAddr; 2]) -> Command {
     let text = replaced(
         HAPROXY,
@@ -41,20 +41,20 @@ fn haproxy(setup: &Setup, address: SocketAddr, relays: [SocketAddr; 2]) -> Comma
     command
 }
 
-/// One client, which knows its flow.
+/// A client that knows its flow.
 struct Player {
     address: Ipv4Addr,
     socket: WebSocketStream<TlsStream<TcpStream>>,
     flow: Flow,
 }
 
-/// What a client finds.
+/// The outcome of a client's request.
 enum Answer {
     Flow(Box<Player>),
     Closed(u16),
 }
 
-/// Opens a WebSocket with this query. As a page does, it tries again while the proxy has no relay for it.
+/// Opens a WebSocket with this query. Like a page, it retries while the proxy has no relay for it.
 async fn open(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Answer {
     let connector = proxy.authority.connector();
     let mut socket = within(async {
@@ -93,7 +93,7 @@ async fn join(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Player {
 }
 
 impl Player {
-    /// Whether the game server answers. A client whose relay is gone loses its connection.
+    /// Returns true if the game server answers. A client loses its connection if its relay is gone.
     async fn plays(&mut self) -> bool {
         let number = [self.address.octets()[3]];
         if within(self.socket.send(Message::binary(number.to_vec()))).await.is_err() {
@@ -109,7 +109,7 @@ impl Player {
     }
 }
 
-/// Two relays behind HAProxy, with clients at both of them.
+/// Two relays behind HAProxy, both with clients.
 struct Relays {
     first: Program,
     _second: Program,
@@ -118,7 +118,7 @@ struct Relays {
     players: Vec<Player>,
 }
 
-/// A new token, since each is valid for a short time only.
+/// Returns a query with a new token, because each is valid only briefly.
 fn with_token(key: &SigningKey) -> String {
     format!("&token={}", token(key, |_| {}))
 }
@@ -173,7 +173,7 @@ async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
     }
 }
 
-/// An update: clients stay for as long as they play, and new ones go elsewhere.
+/// An update: clients stay as long as they play, and new ones are sent elsewhere.
 #[tokio::test]
 async fn clients_play_on_at_a_relay_that_is_taken_out() {
     let Relays { mut first, _second, proxy, key, mut players } = Relays::start("relay-out").await;
@@ -198,7 +198,7 @@ async fn clients_play_on_at_a_relay_that_is_taken_out() {
     assert!(status.success(), "{status}");
 }
 
-/// Relays share nothing: each counts the uses of a token by itself.
+/// Relays share no state: each counts the uses of a token separately.
 #[tokio::test]
 async fn a_token_for_one_use_opens_once_at_each_relay() {
     let key = SigningKey::ed25519().unwrap();

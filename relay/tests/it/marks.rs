@@ -1,4 +1,4 @@
-//! The table of marks by WebSocket and by WebTransport. Unit tests read it for data channels and for the front.
+//! The table of marks with WebSocket and WebTransport. Unit tests use it for data channels and for the front.
 
 use std::net::SocketAddr;
 
@@ -40,12 +40,13 @@ impl Player {
     }
 }
 
-/// The datagrams that were dropped as forged headers, and for bytes that are reserved.
+/// Returns the datagrams dropped as forged headers, and for reserved bytes.
 fn drops(relay: &Running) -> [u64; 2] {
     [DropReason::ForgedHeader, DropReason::Reserved].map(|reason| relay.snapshot().drops(reason))
 }
 
-/// Whether a client's mark comes to the game server before what the client sends afterwards, and the address of its flow.
+/// Returns true if a client's mark reaches the game server before the client's next datagram, and the address of its
+/// flow.
 async fn reaches_server(player: &mut Player, server: &Server, mark: &Mark, end: &[u8]) -> (bool, SocketAddr) {
     let mut arrived = Vec::new();
     let sent = async || {
@@ -62,13 +63,13 @@ async fn reaches_server(player: &mut Player, server: &Server, mark: &Mark, end: 
         }
     };
     let flow = repeated(sent, ended).await;
-    // A header of the relay may stand before it. What others have sent before may still arrive.
+    // A header of the relay may precede it. Datagrams sent earlier by others may still arrive.
     let is_it =
         |(datagram, from): &(Vec<u8>, SocketAddr)| *from == flow && datagram.ends_with(&mark.datagram);
     (arrived.iter().any(is_it), flow)
 }
 
-/// Whether a mark of the game server comes to the client.
+/// Returns true if a mark of the game server reaches the client.
 async fn reaches_client(
     player: &mut Player,
     server: &Server,

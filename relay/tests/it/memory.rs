@@ -1,4 +1,4 @@
-//! The memory of the program.
+//! The memory usage of the program.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use tokio::net::TcpStream;
 use crate::program::Program;
 use crate::support::{Client, Server, within};
 
-/// What an idle client may take, without TLS.
+/// The maximum memory of an idle client, without TLS.
 const IDLE_BYTES: u64 = 8 * 1024;
 
-/// A line of the memory of a process, in kilobytes.
+/// Returns a memory value of a process, in kilobytes.
 fn kilobytes(child: &Child, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// All memory that it has in use.
+/// Returns the resident memory.
 fn resident(child: &Child) -> u64 {
     kilobytes(child, "VmRSS")
 }
@@ -48,7 +48,7 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
     assert!(after < before + 16 * 1024, "{before} kB before, {after} kB after");
 }
 
-/// Clients that come and go, each in its own way.
+/// Connects clients that leave in different ways.
 async fn churn(relay: SocketAddr, clients: usize) {
     for number in 0..clients {
         let mut client = if number % 2 == 0 {
@@ -76,7 +76,7 @@ async fn clients_that_come_and_go_leave_the_memory_where_it_was() {
     assert!(after < before + 6 * 1024, "{before} kB before, {after} kB after");
 }
 
-/// Opens a WebSocket by hand, whose buffers would be larger than what is measured here.
+/// Opens a WebSocket by hand, because a library's buffers would exceed the measured memory.
 async fn open_and_echo(relay: SocketAddr) -> TcpStream {
     const ECHOED: usize = 2 + 100;
 

@@ -1,4 +1,4 @@
-//! What an operator sees and does: the admin address, metrics, logs, a shutdown that waits, the service manager.
+//! The operator's view: the admin address, metrics, logs, draining, and the service manager.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -30,7 +30,7 @@ use crate::webtransport::Session;
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
 const ALERTS: &str = include_str!("../../packaging/alerts.yml");
 
-/// A relay with an admin address, and a client that has sent and received.
+/// Starts a relay with an admin address, and a client that has sent and received.
 async fn used() -> (Running, SocketAddr, Client) {
     let mut config = config(Server::echo().await);
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
@@ -42,7 +42,7 @@ async fn used() -> (Running, SocketAddr, Client) {
     (relay, admin, client)
 }
 
-/// The value of a line of metrics.
+/// Returns the value of a metric.
 fn value(metrics: &str, series: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
@@ -71,7 +71,7 @@ async fn the_admin_address_tells_of_health_and_counts() {
     assert!(head.starts_with("http/1.1 404"), "{head}");
 }
 
-/// The metrics, once they have this line.
+/// Returns the metrics once they contain this line.
 pub(crate) async fn eventually_in(admin: SocketAddr, line: &str) -> String {
     within(async {
         loop {
@@ -85,7 +85,7 @@ pub(crate) async fn eventually_in(admin: SocketAddr, line: &str) -> String {
     .await
 }
 
-/// An operator learns from the log and the metrics alone that a game server has gone.
+/// The log and the metrics alone show that a game server has gone.
 #[tokio::test]
 async fn a_game_server_that_is_gone_is_seen() {
     let server = Server::bind().await;
@@ -108,7 +108,7 @@ async fn a_game_server_that_is_gone_is_seen() {
     assert_eq!((&told[0]["target_name"], &told[0]["level"]), (&"arena".into(), &"WARN".into()));
 }
 
-/// The names of metrics in a text.
+/// Returns the metric names in a text.
 fn names(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut names: Vec<&str> = words.filter(|word| word.starts_with("rakwire_relay_")).collect();
@@ -167,7 +167,7 @@ impl Operated {
         Self::run(command.args(arguments).args(["--log-format", "json"]).args(more).stderr(Stdio::piped()))
     }
 
-    /// Starts a program with an admin address and a JSON log, which it writes to a pipe.
+    /// Starts a program with an admin address and a JSON log, which is written to a pipe.
     pub(crate) fn run(command: &mut Command) -> Self {
         let mut program = Program::run(command);
         let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -196,7 +196,7 @@ impl Operated {
         Client::connect(self.program.address, "/ws?target=game").await
     }
 
-    /// Waits for its end, and returns its log.
+    /// Waits for the end of the process, and returns its log.
     pub(crate) async fn ended(mut self) -> Vec<Value> {
         within(tokio::task::spawn_blocking(move || {
             let status = self.program.child.wait().unwrap();
@@ -262,7 +262,7 @@ async fn the_end_of_a_drain_closes_clients_and_so_does_a_second_signal() {
     relay.ended().await;
 }
 
-/// Uses a relay and ends it; its log.
+/// Uses a relay, ends it, and returns its log.
 async fn log_of_a_session(more: &[&str]) -> Vec<Value> {
     let relay = Operated::start(Server::echo().await, &[more, &["--drain-timeout", "0"]].concat());
     let mut client = relay.client().await;
@@ -328,8 +328,8 @@ async fn the_end_of_a_client_is_logged_with_what_it_was() {
     assert_ne!(begun[0]["flow"], begun[1]["flow"]);
 }
 
-/// Opens connections from three networks of this machine: one that closes without a byte, one that stays silent, and one that sends
-/// nonsense. Returns which of them the log has among the refusals, and the reasons.
+/// Opens connections from three networks of this machine: one closes without a byte, one stays silent, and one sends
+/// malformed data. Returns the networks among the logged refusals, with the reasons.
 async fn refused_connections(more: &[&str]) -> Vec<(String, String)> {
     let relay = Operated::start(Server::echo().await, &[more, &["--header-timeout", "1"]].concat());
     let from = async |network: u8| connect_from([127, 0, network, 1].into(), relay.program.address).await;
@@ -378,7 +378,7 @@ async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
         let relay = Operated::start(Server::echo().await, &keys);
         relay.signal("-TERM");
         let warnings = relay.ended().await.into_iter().filter(|line| line["level"] == "WARN");
-        // On a busy machine there are warnings of other things.
+        // On a busy machine there may be other warnings.
         warnings.filter_map(|line| Some(line["file"].as_str()?.to_owned())).collect::<Vec<_>>()
     };
     assert_eq!(warned(0o644).await, [secret.to_str().unwrap()]);
@@ -413,7 +413,7 @@ fn check_warns_of_files_with_secrets_that_every_user_can_read() {
     assert_eq!(warned(0o640, closed), [""; 0]);
 }
 
-/// The bytes that the log of a relay has for a session and for a refusal, each with the longest address of a client.
+/// Returns the log bytes of a session and of a refusal, each with the longest client address.
 async fn bytes_of_lines(format: &str) -> (u64, u64) {
     const SESSIONS: usize = 50;
     const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
@@ -435,18 +435,18 @@ async fn bytes_of_lines(format: &str) -> (u64, u64) {
     eventually("all clients have closed", || lines("client closed") == SESSIONS).await;
     let session = (size() - begin) / SESSIONS as u64 + 2 * longer;
     let begin = size();
-    // The longest reason there is tells the operator what to change: a proxy that sends no header.
+    // The longest reason contains the remedy: a proxy that sends no header.
     let _silent = connect_from(PROXY.into(), program.address).await;
     eventually("the refusal has its line", || lines("client refused") == 1).await;
     (session, size() - begin + longer)
 }
 
-/// With `--nocapture` the bytes are printed.
+/// Prints the bytes with `--nocapture`.
 #[tokio::test]
 async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb_also_in_a_flood_of_refusals() {
-    // `a_day_of_floods_for_all_reasons_has_at_most_7_000_lines` shows how many there are.
+    // The number is verified by `a_day_of_floods_for_all_reasons_has_at_most_7_000_lines`.
     const REFUSALS: u64 = 7_000;
-    // One each minute that names five reasons, of up to 139 bytes.
+    // One per minute that names five reasons, each of up to 139 bytes.
     const SUMMARIES: u64 = 24 * 60 * 900;
     for format in ["text", "json"] {
         let (session, refusal) = bytes_of_lines(format).await;
@@ -458,7 +458,7 @@ async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb_also_in_a_flood_of
     }
 }
 
-/// Those of banned clients have a line too, on connections of their own and of a proxy.
+/// Requests of banned clients are logged too, on their own connections and through a proxy.
 #[tokio::test]
 async fn requests_of_banned_clients_are_logged() {
     let bans = directory("banned-requests").join("bans");
@@ -485,7 +485,7 @@ async fn requests_of_banned_clients_are_logged() {
     }
 }
 
-/// The second refusal of a reason has no line; other reasons do, in words that say what to change.
+/// The second refusal for a reason is not logged; those for other reasons are, with the remedy.
 #[tokio::test]
 async fn refusals_are_logged_at_the_usual_level_once_a_minute_for_each_reason() {
     let relay = Operated::start(Server::echo().await, &["--max-clients", "1"]);
@@ -526,10 +526,10 @@ async fn addresses_can_be_hashed() {
     }
 }
 
-/// What the relay tells a service manager. The path of a socket has to be short.
+/// Returns a socket for notifications to the service manager. The path of a socket has to be short.
 fn notifications() -> (UnixDatagram, PathBuf) {
     let path = std::env::temp_dir().join(format!("rakwire-relay-{}", std::process::id()));
-    // One of an earlier run.
+    // Left by an earlier run.
     let _ = fs::remove_file(&path);
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -546,9 +546,9 @@ fn wait_for(socket: &UnixDatagram, state: &str) {
     }
 }
 
-/// A relay that a service manager starts, with a socket that it opened.
+/// Starts a relay as a service manager does, with an inherited socket.
 fn start_by_manager(server: SocketAddr, listener: std::net::TcpListener, notify: &Path) -> Child {
-    // The socket becomes the third file descriptor of the process that the shell turns into.
+    // The socket becomes the third file descriptor of the process that replaces the shell.
     let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
     let program = relay();
     let mut command = Command::new("sh");
@@ -585,7 +585,7 @@ async fn a_service_manager_passes_the_socket_and_is_told() {
 #[tokio::test]
 async fn clients_come_back_after_a_crash() {
     let server = Server::echo().await;
-    // Nobody else gets the port in between.
+    // Prevents other programs from taking the port in between.
     let (_port, address) = reserve_port();
     let start = || {
         let mut command = relay();
@@ -600,14 +600,14 @@ async fn clients_come_back_after_a_crash() {
     first.child.wait().unwrap();
     let second = start();
     assert_eq!(second.address, first.address);
-    // Its secret fits no flow any more, and it gets a new one.
+    // Its secret no longer matches a flow, so that it gets a new one.
     let path = format!("/ws?target=game&resume={}", flow.resume);
     let (mut again, new) = Client::with_control(second.address, &path).await;
     assert!(!new.resumed && new.resume != flow.resume);
     echoes(&mut again).await;
 }
 
-/// Kilobytes of memory that a process has in use.
+/// Returns the resident memory of a process in kilobytes.
 fn resident(child: &Child) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -657,7 +657,7 @@ async fn a_header_without_end_is_refused() {
     for header in [many, long] {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         let request = format!("GET /healthz HTTP/1.1\r\nHost: relay\r\n{header}\r\n");
-        // The relay may end the connection before it has all.
+        // The relay may end the connection before it has received everything.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = within(stream.read_to_end(&mut answer)).await;
@@ -677,7 +677,7 @@ async fn a_reader_that_stops_in_a_file_loses_its_connection() {
     config.limits.write_stall_timeout = Duration::from_millis(300);
     let relay = Running::start(config).await;
     let mut stopped = Vec::new();
-    // As many as there can be connections.
+    // The maximum number of connections.
     for _ in 0..2 + 64 {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         stream.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
@@ -688,7 +688,7 @@ async fn a_reader_that_stops_in_a_file_loses_its_connection() {
     drop(stopped);
 }
 
-/// As on a full disk.
+/// Simulates a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_log_that_cannot_be_written_ends_nothing() {
@@ -700,14 +700,15 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
         assert_eq!(client.receive().await, b"hello");
     }
     assert!(program.child.try_wait().unwrap().is_none());
-    // Errors of the command line are told on the same output.
+    // Errors of the command line are written to the same output.
     for wrong in [&["--listen", "nowhere"][..], &["check", "--config", "/nowhere/relay.toml"]] {
         let status = relay().args(wrong).stderr(full()).stdout(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(2), "{wrong:?}");
     }
 }
 
-/// Pages learn that their relay is about to end while they can still go elsewhere, by each transport that has control messages.
+/// Pages are notified that their relay is about to end while they can still move, on each transport with control
+/// messages.
 #[tokio::test]
 async fn clients_are_told_how_long_a_relay_that_drains_keeps_them() {
     let mut config = config(Server::echo().await);
@@ -737,7 +738,7 @@ async fn clients_are_told_how_long_a_relay_that_drains_keeps_them() {
     for left in [by_websocket, by_webtransport] {
         assert!((1..=3_600_000).contains(&left), "{left}");
     }
-    // One without control messages plays on.
+    // A client without control messages continues to play.
     plain.send(b"hello").await;
     assert_eq!(plain.datagram().await, b"hello");
     stopper.stop();

@@ -1,4 +1,4 @@
-//! Orders of the operator by the admin socket: lists, kicks and bans, on every transport and route.
+//! Commands of the operator through the admin socket: lists, kicks and bans, on every transport and route.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::support::{
 };
 use crate::webtransport::Session;
 
-/// The place of an admin socket of a test.
+/// Returns the path of a test's admin socket.
 fn socket(name: &str) -> PathBuf {
-    // A path of a socket has 108 bytes at most, fewer than that of a target directory may have.
+    // The path of a socket has at most 108 bytes, less than that of a target directory may have.
     let directory = std::env::temp_dir().join(format!("rakwire-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     directory.join("admin.sock")
@@ -40,14 +40,14 @@ async fn run(socket: &Path, arguments: &[&str]) -> Output {
     within(tokio::task::spawn_blocking(move || command.output().unwrap())).await.unwrap()
 }
 
-/// What a command prints.
+/// Runs a command and returns its output.
 async fn order(socket: &Path, arguments: &[&str]) -> String {
     let output = run(socket, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The clients as JSON.
+/// Returns the clients as JSON.
 async fn clients(socket: &Path, more: &[&str]) -> Vec<Value> {
     let text = order(socket, &[&["clients", "--json"], more].concat()).await;
     let list: Value = serde_json::from_str(&text).unwrap();
@@ -197,7 +197,7 @@ async fn orders_are_bounded_and_read_strictly() {
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // The relay may have answered before all of it.
+        // The relay may have answered before it has received everything.
         let _ = stream.write_all(body.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = within(stream.read_to_end(&mut answer)).await;

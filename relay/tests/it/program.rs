@@ -1,4 +1,4 @@
-//! The program: its first line, its exit codes, its signals, its memory.
+//! The program: its first line, exit codes, signals and memory.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -49,7 +49,7 @@ impl Program {
         assert!(sent.success());
     }
 
-    /// Has it shut down, and waits until it has.
+    /// Sends a shutdown signal, and waits for the end of the process.
     #[cfg(unix)]
     pub(crate) fn shut_down(mut self) {
         self.signal("-TERM");
@@ -79,7 +79,7 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 fn mistakes_are_told_in_one_line() {
     let local = ["--listen", "127.0.0.1:0"];
     let game = ["--target", "game=127.0.0.1:19132"];
-    // A label of 64 bytes cannot be queried.
+    // A label of 64 bytes is too long for a query.
     let unresolvable = format!("game={}.invalid:19132", "a".repeat(64));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -106,7 +106,7 @@ fn mistakes_are_told_in_one_line() {
     }
 }
 
-/// The loopback interface is the first one everywhere.
+/// The loopback interface has index 1 on every system.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
@@ -114,7 +114,7 @@ fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
         let output = relay().args(["reload", "--admin-listen", address]).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    // No interface has this address, but it is one.
+    // No interface has this address, but its syntax is valid.
     let (code, line) = reload("[fe80::1%lo]:9464");
     assert!(code == Some(1) && line.contains("no answer from [fe80::1%1]:9464"), "{line}");
     let (code, line) = reload("[fe80::1%nothing0]:9464");
@@ -168,7 +168,7 @@ async fn signals_close_clients_and_end_it_in_order() {
     }
 }
 
-/// A terminal that closes, or an administrator who wants the configuration read again, ends no game.
+/// A closing terminal, or an administrator who reloads the configuration, ends no game.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_hangup_is_survived_and_logged() {
@@ -204,7 +204,7 @@ fn directories_without_a_page_are_refused() {
     };
     let name = directory.to_str().unwrap();
     fs::create_dir_all(&directory).unwrap();
-    // One of an earlier run.
+    // Left by an earlier run.
     let _ = fs::remove_file(directory.join("index.html"));
     let line = arguments(name);
     assert!(line.contains(name) && line.contains("has no index.html"), "{line}");

@@ -1,4 +1,4 @@
-//! Targets whose protocol the relay knows: handshakes come first, and pings are answered from the cache.
+//! Targets with a known protocol: handshakes are required, and pings are answered from the cache.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,14 +13,14 @@ use tokio::time::sleep;
 
 use crate::support::{Client, Running, Server, config, game, within};
 
-/// A datagram of a connection, as of RakNet.
+/// A connection datagram of RakNet.
 const CONNECTED: [u8; 8] = [0x84, 0, 0, 0, 0, 0, 8, 0xFE];
 const MTU: u16 = 1_200;
 const CLIENT: Guid = Guid(7);
 const SERVER: Guid = Guid(9);
 const ADVERTISEMENT: &[u8] = b"MCPE;Snow world";
 
-/// A relay whose target is of this kind.
+/// Starts a relay whose target has this protocol.
 async fn relay(kind: ProtocolKind, server: &Server) -> Running {
     let mut config = config(server.address());
     game(&mut config).kind = kind;
@@ -38,17 +38,17 @@ fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     Offline::read(&mut Reader::new(datagram)).ok()
 }
 
-/// A server and a client that it knows, with the relay between them.
+/// A server and a client that it knows, with the relay in between.
 struct Flow {
     relay: Running,
     server: Server,
     client: Client,
-    /// Where the server sees the client.
+    /// The client's address as the server sees it.
     from: SocketAddr,
 }
 
 impl Flow {
-    /// The client sends this datagram, and it is the first one that arrives.
+    /// Sends this datagram from the client, which must be the first one to arrive.
     async fn begin(relay: Running, server: Server, mut client: Client, datagram: &[u8]) -> Self {
         client.send(datagram).await;
         let (first, from) = next(&server).await;
@@ -56,13 +56,13 @@ impl Flow {
         Self { relay, server, client, from }
     }
 
-    /// A datagram of the server, which arrives as it is.
+    /// Sends a datagram of the server, which must arrive unchanged.
     async fn answer(&mut self, datagram: &[u8]) {
         self.server.send(datagram, self.from).await;
         assert_eq!(self.client.receive().await, datagram);
     }
 
-    /// A datagram of the client, before which nothing else arrives.
+    /// Sends a datagram of the client, which must arrive next.
     async fn ask(&mut self, datagram: &[u8]) {
         self.client.send(datagram).await;
         assert_eq!(next(&self.server).await, (datagram.to_vec(), self.from));
@@ -73,7 +73,7 @@ impl Flow {
     }
 }
 
-/// The next datagram that is not a ping of the relay itself.
+/// Returns the next datagram that is not a ping of the relay itself.
 async fn next(server: &Server) -> (Vec<u8>, SocketAddr) {
     loop {
         let (datagram, from) = server.receive().await;
@@ -108,7 +108,7 @@ async fn datagrams_of_a_raknet_connection_pass_once_the_server_has_accepted_it()
     assert_eq!(flow.drops(), 2);
 }
 
-/// RakNets that count no headers send as many bytes as the MTU has.
+/// RakNet implementations that count no headers send as many bytes as the MTU.
 #[tokio::test]
 async fn a_client_may_send_datagrams_as_long_as_the_mtu() {
     let server = Server::bind().await;
@@ -162,7 +162,7 @@ async fn a_client_of_the_front_may_send_datagrams_as_long_as_the_mtu() {
     assert_eq!(next(&server).await.0, CONNECTED, "what is longer goes nowhere");
 }
 
-/// Whom the server has accepted says nothing of another client.
+/// Accepting one client implies nothing about another one.
 #[tokio::test]
 async fn each_client_of_a_raknet_server_is_accepted_by_itself() {
     let server = Server::bind().await;
@@ -201,7 +201,7 @@ async fn packets_of_the_game_protocol_pass_once_the_server_has_answered() {
     assert_eq!(flow.drops(), 2);
 }
 
-/// A server that answers every ping, and the times that pings of clients carried to it.
+/// Runs a server that answers every ping; returns the times in the pings of clients that reached it.
 fn answer_pings(server: Server) -> Arc<Mutex<Vec<u64>>> {
     let seen = Arc::<Mutex<Vec<u64>>>::default();
     let asked = Arc::clone(&seen);
@@ -220,14 +220,14 @@ fn answer_pings(server: Server) -> Arc<Mutex<Vec<u64>>> {
     seen
 }
 
-/// The pong for a ping with this time.
+/// Returns the pong for a ping with this time.
 async fn ping(client: &mut Client, time: u64) {
     client.send(&bytes(&Offline::Ping { scope: PingScope::Any, time, guid: Some(CLIENT) })).await;
     let pong = client.receive().await;
     assert_eq!(offline(&pong), Some(Offline::Pong { time, guid: SERVER, data: ADVERTISEMENT }));
 }
 
-/// The server is asked by the relay alone, and clients get its pong with the time of their own pings.
+/// Only the relay pings the server, and clients get its pong with the time of their own pings.
 #[tokio::test]
 async fn pings_are_answered_from_the_cache() {
     let server = Server::bind().await;
@@ -236,7 +236,7 @@ async fn pings_are_answered_from_the_cache() {
     for number in 1..=5 {
         let mut client = relay.client().await;
         within(async {
-            // Before the relay has a pong itself, the server is asked.
+            // Before the relay has a pong itself, pings are forwarded to the server.
             for time in (number * 1_000_000..).step_by(1_000) {
                 ping(&mut client, time).await;
                 if !seen.lock().unwrap().contains(&time) {
@@ -249,7 +249,7 @@ async fn pings_are_answered_from_the_cache() {
     }
 }
 
-/// A client of the other protocol would wait in vain otherwise.
+/// Otherwise a client of another protocol would wait in vain.
 #[tokio::test]
 async fn a_client_of_another_protocol_than_its_target_is_told_which_one_it_is() {
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: MTU });

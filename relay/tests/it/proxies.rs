@@ -1,4 +1,4 @@
-//! The relay behind nginx, HAProxy and Caddy, with the files that its package has as examples.
+//! The relay behind nginx, HAProxy and Caddy, with the example files of its package.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ use crate::support::{
 };
 use crate::tls::{Authority, TlsClient, connect, connect_over};
 
-/// The name that the examples have for the page.
+/// The name of the page in the examples.
 pub(crate) const NAME: &str = "play.example.org";
 
 const NGINX: &str = include_str!("../../packaging/proxies/nginx.conf");
@@ -31,7 +31,7 @@ pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) authority: Authority,
-    /// Of its address.
+    /// Reserves its port.
     _port: TcpSocket,
 }
 
@@ -43,10 +43,10 @@ impl Drop for Proxy {
     }
 }
 
-/// What a test knows before it starts a proxy.
+/// The inputs for starting a proxy.
 pub(crate) struct Setup {
     directory: PathBuf,
-    /// The certificate of the proxy and its key, as three files: one of both.
+    /// The certificate of the proxy and its key, as three files: separate and combined.
     chain: PathBuf,
     key: PathBuf,
     pub(crate) combined: PathBuf,
@@ -72,7 +72,7 @@ impl Setup {
         path
     }
 
-    /// Starts a proxy on a free port, with what `command` makes for that port.
+    /// Starts a proxy on a free port, with the command that `command` creates for that port.
     pub(crate) async fn start(self, command: impl Fn(&Self, SocketAddr) -> Command) -> Proxy {
         let (port, address) = reserve_port();
         let log = fs::File::create(self.directory.join("log")).unwrap();
@@ -89,7 +89,7 @@ impl Setup {
 }
 
 impl Proxy {
-    /// Whether it accepts connections, in the end.
+    /// Returns true if it eventually accepts connections.
     async fn listens(&mut self) -> bool {
         within(async {
             loop {
@@ -106,13 +106,13 @@ impl Proxy {
     }
 }
 
-/// A daemon's program, which is not on the path of everybody.
+/// Returns the program of a daemon, which may be outside of the user's path.
 pub(crate) fn daemon(name: &str) -> Command {
     let in_sbin = Path::new("/usr/sbin").join(name);
     if in_sbin.is_file() { Command::new(in_sbin) } else { Command::new(name) }
 }
 
-/// An example in which each of these texts occurs and is replaced.
+/// Returns an example in which each of these texts occurs and is replaced.
 pub(crate) fn replaced(example: &str, replacements: &[(&str, &str)]) -> String {
     replacements.iter().fold(example.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "the example has no {from:?}");
@@ -179,25 +179,25 @@ fn caddy(setup: &Setup, address: SocketAddr) -> Command {
         replaced(CADDY, &[("play.example.org {\n", &site), ("127.0.0.1:8080", &setup.relay.to_string())]);
     let mut command = daemon("caddy");
     command.args(["run", "--adapter", "caddyfile", "--config"]).arg(setup.write("Caddyfile", &text));
-    // It keeps certificates and its state below these.
+    // It stores certificates and its state below these.
     for variable in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
         command.env(variable, &setup.directory);
     }
     command
 }
 
-/// A relay for a proxy on this machine, with pings so often that a session has several.
+/// Configures a relay for a proxy on this machine, with a ping interval so short that a session sees several.
 async fn relay_behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.limits.ping_interval = Duration::from_secs(2);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
-    // So that the game server, which echoes, tells the address of the client.
+    // Makes the echoing game server reveal the address of the client.
     game(&mut config).proxy_protocol = true;
     config
 }
 
-/// Requests one after the other on one connection, then a session that is idle for many pings and ends with the relay.
+/// Sends requests one after the other on one connection, then keeps a session idle for many pings until the relay ends.
 async fn serves(proxy: &Proxy, relay: Running) {
     let connector = proxy.authority.connector();
     let mut stream = connect(&connector, proxy.address, NAME).await;
@@ -262,7 +262,7 @@ async fn sessions_pass_through_caddy() {
     serves(&proxy, relay).await;
 }
 
-/// The seconds behind a word of a file.
+/// Returns the seconds after a word of a file.
 fn seconds(text: &str, word: &str) -> Duration {
     let mut values =
         text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
@@ -270,8 +270,8 @@ fn seconds(text: &str, word: &str) -> Duration {
     Duration::from_secs(value.parse().unwrap())
 }
 
-/// A proxy must not send a request on a connection that the relay is about to close, and not close one of a client that
-/// the relay still waits for.
+/// A proxy must neither send a request on a connection that the relay is about to close, nor close one for which the
+/// relay still waits.
 #[test]
 fn the_timeouts_of_the_examples_fit_the_limits_of_the_relay() {
     let limits = Limits::default();

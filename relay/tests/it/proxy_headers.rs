@@ -17,7 +17,7 @@ use crate::support::{Running, Server, config, connect_from, directory, eventuall
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
-/// The header of a connection of [`CLIENT`] by TCP over IPv4.
+/// Returns the header of a TCP connection of [`CLIENT`] over IPv4.
 pub(crate) fn header() -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     header.extend(CLIENT.octets());
@@ -25,7 +25,7 @@ pub(crate) fn header() -> Vec<u8> {
     header
 }
 
-/// A relay whose proxies are at 127.0.0.1, and whose game server echoes the address of the client.
+/// Configures a relay whose proxies are at 127.0.0.1, and whose game server echoes the address of the client.
 async fn behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -114,14 +114,14 @@ async fn a_client_that_is_banned_is_so_behind_a_proxy() {
     assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4403, "this address is banned"));
     assert_eq!(relay.snapshot().bans_refused, 1);
 
-    // Everything else is not for it, and ends its connection.
+    // Any other input is rejected and ends the connection.
     let mut stream = connect().await;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     within(stream.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("this address is banned"), "{answer}");
 
-    // Of a flood most are closed before they have said anything.
+    // During a flood, most connections are closed before they have sent anything.
     let mut flood = Vec::new();
     while relay.snapshot().bans_refused < 10 {
         flood.push(connect().await);

@@ -1,4 +1,4 @@
-//! A running relay reads its configuration again.
+//! Reloads of a running relay's configuration.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ fn targets(targets: &[(&str, SocketAddr)]) -> String {
     targets.iter().map(table).collect()
 }
 
-/// A relay in this process that reads its configuration from a file.
+/// A relay in this process with a configuration file.
 pub(crate) struct FromFile {
     address: SocketAddr,
     admin: Option<SocketAddr>,
@@ -85,7 +85,7 @@ async fn targets_come_and_go_and_flows_stay() {
     assert_eq!(relay.code("/ws?target=a").await, 4404);
     echoes(&mut early).await;
 
-    // The same name with another address: a flow keeps the one that it began with.
+    // The same name with another address: a flow keeps the address that it began with.
     fs::write(&path, format!("{LISTEN}{}", targets(&[("b", one)]))).unwrap();
     relay.reloader.reload().await.unwrap();
     late.send(b"still here").await;
@@ -95,7 +95,7 @@ async fn targets_come_and_go_and_flows_stay() {
 
 #[tokio::test]
 async fn a_reload_does_not_depend_on_the_name_that_is_listened_on_already() {
-    // A label of 64 bytes cannot be queried: the socket is there already, as that of a service manager.
+    // A label of 64 bytes is too long for a query: the socket exists already, like that of a service manager.
     let listen = format!("listen = \"{}.invalid:1\"\n", "a".repeat(64));
     let (one, two) = (Server::echo().await, Server::echo().await);
     let path = file("listen-name", &format!("{listen}{}", targets(&[("a", one)])));
@@ -107,7 +107,7 @@ async fn a_reload_does_not_depend_on_the_name_that_is_listened_on_already() {
     fs::write(&path, format!("{listen}{}", targets(&[("b", two)]))).unwrap();
     let changes = reloader.reload().await.unwrap().to_string();
     assert_eq!(changes.matches("targets.a.address").count(), 1, "{changes}");
-    // Another name is one that a start would have to resolve.
+    // Another name would have to be resolved at a start.
     let other = listen.replace(".invalid", ".test");
     fs::write(&path, format!("{other}{}", targets(&[("b", two)]))).unwrap();
     assert!(reloader.reload().await.unwrap_err().to_string().contains("cannot resolve"));
@@ -164,7 +164,7 @@ async fn a_bad_file_is_refused_and_the_old_one_stays() {
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
 }
 
-/// The public socket stays when a configuration wants another one, and so do the rules for it.
+/// The public socket stays when a configuration asks for another one, and so do its rules.
 #[tokio::test]
 async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     let target = targets(&[("game", Server::echo().await)]);
@@ -182,7 +182,7 @@ async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     assert_eq!(open_with_origin(address, Some("http://localhost")).await, Err(4403));
 }
 
-/// A reload can take as long as its files and names do.
+/// A reload takes as long as its files and names do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_does_not_wait_for_a_reload() {
     let relay = Relay::bind(config(Server::echo().await)).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_front_answers_pings_after_a_reload_that_gives_its_target_another_kind
     let more = format!("{}kind = \"raknet\"\n", targets(&[("other", other.address())]));
     fs::write(&path, format!("{LISTEN}{game}kind = \"game-protocol\"\n{more}{rest}")).unwrap();
     relay.reloader.reload().await.unwrap();
-    // Whoever asks this one has looked at all targets.
+    // A ping to this one implies that all targets have been examined.
     other.receive().await;
     within(async { while ping().await.is_err() {} }).await;
 }
@@ -284,7 +284,7 @@ async fn limits_of_connections_hold_for_those_that_come_after_a_reload() {
     assert!(metrics.lines().any(|line| line == "rakwire_relay_clients_max 5"), "{metrics}");
 }
 
-/// The command tells a relay by its admin address, and tells what became of it.
+/// The command requests a reload through the admin address, and reports the result.
 #[tokio::test]
 async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
     let server = Server::echo().await;
@@ -317,7 +317,7 @@ async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
     );
     echoes(&mut relay.client("b").await).await;
 
-    // Neither a page nor a GET does it.
+    // Neither a page nor a GET request triggers it.
     fs::write(&path, with("c")).unwrap();
     let (head, _) = get(relay.admin.unwrap(), "/reload").await;
     assert!(head.starts_with("http/1.1 405"), "{head}");
@@ -339,7 +339,7 @@ async fn post_as_page(admin: SocketAddr) -> String {
     answer
 }
 
-/// By signals, which only Unix has.
+/// Reloads by signals, which exist only on Unix.
 #[cfg(unix)]
 mod signals {
     use std::io::{BufRead, BufReader, Lines};
@@ -367,7 +367,7 @@ mod signals {
             format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
         };
         let path = file("program", &with("a"));
-        // A file that was there is replaced, and one that a link leads to stays.
+        // An existing file is replaced, and the target of a link stays.
         let other = directory("reload").join("other");
         fs::write(&other, "other").unwrap();
         let _ = fs::remove_file(&pid_file);

@@ -1,4 +1,4 @@
-//! Clients that come back to their flow, and what they are told.
+//! Clients that resume their flow, and the control messages that they receive.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
-/// A relay, its game server, and a client of it that is known there.
+/// A relay, its game server, and a client that is known there.
 pub(crate) struct Game {
     pub(crate) relay: Running,
     pub(crate) server: Server,
     pub(crate) client: Client,
     pub(crate) flow: Flow,
-    /// Where the server sees the client.
+    /// The client's address as the server sees it.
     pub(crate) from: std::net::SocketAddr,
 }
 
@@ -39,7 +39,7 @@ impl Game {
         Self { relay, server, client, flow, from }
     }
 
-    /// The client comes with its secret.
+    /// Returns the client on a new connection with its secret.
     async fn come_back(&self) -> (Client, Flow) {
         let path = format!("/ws?target=game&resume={}", self.flow.resume);
         Client::with_control(self.relay.address, &path).await
@@ -73,7 +73,7 @@ async fn a_client_that_comes_back_has_its_flow() {
     assert_eq!((snapshot.flows, snapshot.all().resumed, snapshot.all().detached), (2, 1, 0));
 }
 
-/// What the client sends next passes although it has read nothing but the answer to its upgrade.
+/// The next datagram passes although the client has read only the answer to its upgrade.
 #[tokio::test]
 async fn a_return_takes_one_round_trip_after_that_of_tcp() {
     let mut game = Game::start().await;
@@ -88,19 +88,19 @@ async fn a_return_takes_one_round_trip_after_that_of_tcp() {
         game.flow.resume
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    // Up to the end of the answer, and not to what follows it.
+    // Up to the end of the answer, and not beyond.
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         answer.push(within(stream.read_u8()).await.unwrap());
     }
     assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
-    // A binary message, whose mask is zero.
+    // A binary message with a zero mask.
     let message = [&[0x82, 0x80 | 10, 0, 0, 0, 0][..], b"here again"].concat();
     stream.write_all(&message).await.unwrap();
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// Players behind one address that lose their way together come back together.
+/// Players behind one address who lose their connections together return together.
 #[tokio::test]
 async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
     let game = Game::start_with(|config| {
@@ -119,7 +119,7 @@ async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
         Client::connect_with_control(game.relay.address, &path(&game.flow.resume, "&defer=1")).await;
     deferred.message(Message::text(FLOW_REQUEST)).await;
     assert!(deferred.text().await.contains(r#""resumed":true"#));
-    // A secret that fits nothing helps nobody.
+    // A secret that matches no flow grants nothing.
     for more in ["", "&defer=1"] {
         let mut foreign =
             Client::connect_with_control(game.relay.address, &path("AAAAAAAAAAAAAAAAAAAAAA", more)).await;
@@ -130,7 +130,7 @@ async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
     }
 }
 
-/// A secret is worth a ration of attempts, and no more: each could take the flow over, or have a signature verified.
+/// A secret grants a limited number of attempts: each could take the flow over, or have a signature verified.
 #[tokio::test]
 async fn returns_to_one_flow_are_rationed() {
     let game = Game::start_with(|config| {
@@ -156,7 +156,7 @@ async fn returns_to_one_flow_are_rationed() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A proxy that restarts or has lost its way closes both of its connections with such a code.
+/// A proxy that restarts or has lost its path closes both of its connections with such a code.
 #[tokio::test]
 async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     let mut game = Game::start().await;
@@ -172,7 +172,7 @@ async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// "Going away" is what a browser sends whose page is closed, and a proxy that restarts.
+/// "Going away" is sent by a browser whose page is closed, and by a proxy that restarts.
 #[tokio::test]
 async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     for is_proxy_trusted in [false, true] {
@@ -221,7 +221,7 @@ async fn a_secret_fits_one_flow_and_one_target() {
         let (_, flow) = Client::with_control(game.relay.address, &path).await;
         assert!(!flow.resumed && flow.resume != secret, "{path}");
     }
-    // Without control messages nobody comes back.
+    // A flow without control messages cannot be resumed.
     let mut plain = Client::connect(game.relay.address, &format!("/ws?target=game&resume={secret}")).await;
     plain.send(b"plain").await;
     assert_ne!(game.server.receive().await.1, game.from);
@@ -312,7 +312,7 @@ async fn clients_are_told_what_was_dropped() {
     let expected = r#"{"type":"drops","to_client":{"too_big":1},"to_server":{"empty_message":1}}"#;
     while game.client.text().await != expected {}
 
-    // After a resumption everything is told again, although nothing has changed.
+    // After a resumption everything is sent again, although nothing has changed.
     let (mut client, _) = game.come_back().await;
     assert_eq!(client.text().await, expected);
 }
@@ -339,7 +339,7 @@ async fn a_slow_client_is_told_how_much_it_misses() {
             let report: serde_json::Value = serde_json::from_str(&text).unwrap();
             let counts = report["to_client"].as_object().unwrap();
             let sum: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
-            // What still waits may be dropped too, which another message tells.
+            // Queued datagrams may be dropped too, which another message reports.
             if sum == dropped() {
                 return;
             }

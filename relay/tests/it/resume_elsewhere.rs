@@ -1,4 +1,4 @@
-//! Clients that come back from another address, and others who would like to be taken for them.
+//! Clients that resume from another address, and impostors.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,10 +12,10 @@ use crate::admission::{key_file, token};
 use crate::resume::Game;
 use crate::support::{Client, Flow, Running, Server, config, connect_from, game, within};
 
-/// Not where the first connection came from.
+/// Differs from the address of the first connection.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// A client at [`ELSEWHERE`] that takes control messages.
+/// Opens a client at [`ELSEWHERE`] that accepts control messages.
 async fn open(relay: SocketAddr, query: &str) -> Client {
     let mut request = format!("ws://{relay}/ws?target=game{query}").into_client_request().unwrap();
     request.headers_mut().insert("sec-websocket-protocol", FLOW_PROTOCOL.parse().unwrap());
@@ -23,7 +23,7 @@ async fn open(relay: SocketAddr, query: &str) -> Client {
     Client(within(client_async(request, stream)).await.unwrap().0)
 }
 
-/// A network that has changed: the game server notices nothing, whatever it is told of the addresses of clients.
+/// A changed network: the game server notices nothing, with or without PROXY headers.
 #[tokio::test]
 async fn a_client_has_its_flow_at_another_address() {
     for source in [TargetSource::Shared, TargetSource::LoopbackPool] {
@@ -38,7 +38,7 @@ async fn a_client_has_its_flow_at_another_address() {
     }
 }
 
-/// Nobody else takes the flow, and its client keeps it.
+/// An impostor does not take the flow, and its client keeps it.
 #[tokio::test]
 async fn another_address_without_the_secret_has_a_flow_of_its_own() {
     let mut game = Game::start_with(|config| game(config).source = TargetSource::LoopbackPool).await;
@@ -55,7 +55,7 @@ async fn another_address_without_the_secret_has_a_flow_of_its_own() {
     assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
 }
 
-/// A token that names the first address is worth nothing at the second, where the secret of the flow is enough.
+/// A token that names the first address is invalid at the second, where the secret of the flow suffices.
 #[tokio::test]
 async fn where_tokens_are_needed_the_secret_alone_opens_at_another_address() {
     let key = SigningKey::ed25519().unwrap();

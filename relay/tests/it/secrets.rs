@@ -1,4 +1,4 @@
-//! What no log of a relay may tell, even one that tells everything.
+//! Secrets that a log must not contain, even at the most verbose level.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::commands::{keygen, path, printed};
 use crate::program::{Program, relay};
 use crate::support::{Client, Flow, Server, get, open_with_header};
 
-/// A relay that needs tokens, and logs everything that it can.
+/// A relay that requires tokens, and logs everything.
 struct Logged {
     program: Program,
     log: PathBuf,
@@ -40,7 +40,7 @@ impl Logged {
         open_with_header(self.program.address, path, ("sec-websocket-protocol", protocols)).await.0
     }
 
-    /// Shuts the relay down, whose log tells of clients up to its end, but nothing of this.
+    /// Shuts the relay down. Its log must contain lines about clients, but not this secret.
     fn assert_silent_on(self, secret: &str) {
         self.program.shut_down();
         let text = fs::read_to_string(&self.log).unwrap();
@@ -49,7 +49,7 @@ impl Logged {
     }
 }
 
-/// A token never shows in a log, whatever the level and whatever becomes of it, in the query or as a subprotocol.
+/// A token never appears in the log, at any level and with any outcome, in the query or as a subprotocol.
 #[tokio::test]
 async fn tokens_are_not_logged() {
     for format in ["text", "json"] {
@@ -78,7 +78,7 @@ async fn tokens_are_not_logged() {
     }
 }
 
-/// Neither does the secret of a flow, which is as good as a token.
+/// Nor does the secret of a flow, which grants as much as a token.
 #[tokio::test]
 async fn secrets_of_flows_are_not_logged() {
     for format in ["text", "json"] {

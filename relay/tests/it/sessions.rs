@@ -1,4 +1,4 @@
-//! The traffic of a client, and how it ends.
+//! The traffic and the end of a client's session.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -146,7 +146,7 @@ async fn a_close_of_the_client_is_answered() {
     assert_eq!(relay.snapshot().closes(CloseKind::ClientClosed), 1);
 }
 
-/// A game server whose address nobody else takes while it is away.
+/// Starts a game server whose address no other program takes while it is down.
 async fn bind_apart() -> Server {
     Server::bind_to(SocketAddr::from(([127, 0, 0, 77], 0))).await
 }
@@ -215,7 +215,7 @@ async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() 
     assert_eq!(seen[1], seen[0], "the same client has the same address");
 }
 
-/// The addresses in a PROXY header, as a reader that others wrote finds them, and the length of the header.
+/// Returns the addresses in a PROXY header according to an independent parser, and the length of the header.
 fn read_header(datagram: &[u8]) -> (ProxiedAddress, usize) {
     let (header, length) = proxy_header::ProxyHeader::parse(datagram, ParseConfig::default()).unwrap();
     (header.proxied_address().unwrap().clone(), length)
@@ -262,7 +262,7 @@ fn addresses_of_every_family_are_read_from_a_header() {
     }
 }
 
-/// A request names the MTU by its length, which is that of the path with what goes before it.
+/// A request names the MTU by its length, which is that of the path including the preceding header.
 #[tokio::test]
 async fn the_mtu_of_raknet_leaves_room_for_the_header_with_the_address_of_the_client() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
@@ -278,7 +278,7 @@ async fn the_mtu_of_raknet_leaves_room_for_the_header_with_the_address_of_the_cl
     client.send(&request).await;
     let first = loop {
         let (datagram, _) = server.receive().await;
-        // The relay itself asks for pongs.
+        // The relay itself sends pings.
         if datagram.first() == Some(&b'\r') {
             break datagram;
         }
@@ -315,7 +315,7 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
     }
 }
 
-/// A game server that has never been there.
+/// A game server that never existed.
 #[tokio::test]
 async fn a_client_waits_for_a_game_server_that_is_absent() {
     let server = bind_apart().await;
@@ -335,7 +335,7 @@ async fn a_client_waits_for_a_game_server_that_is_absent() {
     while server.receive().await.0 != b"now" {}
 }
 
-/// The address of a game server that is not there.
+/// Returns the address of an absent game server.
 async fn absent() -> SocketAddr {
     bind_apart().await.address()
 }

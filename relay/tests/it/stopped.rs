@@ -1,4 +1,5 @@
-//! Relays that were stopped, as with a lid, a paused machine or a debugger: what has arrived is read before time passes.
+//! Relays that were suspended, for example by a closed lid, a paused machine or a debugger: queued input is read before
+//! timers fire.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use crate::webtransport::Session;
 /// Longer than a client may be silent: three pings of a second each, and the idle time of a session.
 const STOP: Duration = Duration::from_secs(5);
 
-/// A relay for UDP, WebSocket and WebTransport, and where its front is.
+/// Starts a relay for UDP, WebSocket and WebTransport, and returns the address of its front.
 async fn start(ping_interval: &str) -> (Program, SocketAddr) {
     let game = format!("udp={},kind=raknet", front::echo().await);
     let limits = ["--ping-interval", ping_interval, "--idle-timeout", "4s"];
@@ -32,13 +33,13 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
         let is_front = line["message"].as_str().unwrap().contains("UDP of their own");
         line["udp"].as_str().filter(|_| is_front).map(|address| address.parse().unwrap())
     });
-    // The relay goes on to write.
+    // The relay continues to write.
     std::thread::spawn(move || lines.for_each(drop));
     (relay, udp.unwrap())
 }
 
-/// The page of WebTransport is at a relay of its own, since QUIC ends at both ends after the same time of silence, and what a relay reads
-/// late helps only its own end.
+/// The WebTransport page uses a relay of its own: both ends of QUIC time out after the same silence, and input that a
+/// relay reads late helps only its own end.
 #[tokio::test]
 async fn players_go_on_after_a_relay_was_stopped_for_longer_than_they_may_be_silent() {
     let (relay, udp) = start("1s").await;
@@ -62,7 +63,7 @@ async fn players_go_on_after_a_relay_was_stopped_for_longer_than_they_may_be_sil
     while stopped.elapsed() < STOP {
         page.send(b"hello").await;
         session.send(b"hello");
-        // It may have room no more.
+        // It may have no room.
         let _ = player.try_send(b"\xFEhello", Delivery::UNRELIABLE);
         sleep(STOP / 20).await;
     }

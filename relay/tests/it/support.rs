@@ -1,4 +1,4 @@
-//! A relay, clients and game servers for tests. Nothing waits longer than [`TIMEOUT`].
+//! A relay, clients and game servers for tests. No wait exceeds [`TIMEOUT`].
 
 use std::fs;
 use std::io;
@@ -26,14 +26,14 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Long enough for the slowest machine; only a failing test takes that long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After what time a datagram counts as lost.
+/// The time after which a datagram counts as lost.
 const RESEND_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("timed out")
 }
 
-/// A folder for files of tests.
+/// Returns a directory for files of tests.
 pub(crate) fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&path).unwrap();
@@ -50,7 +50,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
     assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
 }
 
-/// Sends until there is an answer: what UDP carries may be lost.
+/// Sends until there is an answer, because UDP may lose datagrams.
 pub(crate) async fn repeated<T>(mut send: impl AsyncFnMut(), answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     within(async {
@@ -64,8 +64,8 @@ pub(crate) async fn repeated<T>(mut send: impl AsyncFnMut(), answer: impl Future
     .await
 }
 
-/// A port of this machine that nobody else is given while the socket is kept. It does not listen, so that a server that
-/// allows the reuse of its address can.
+/// Reserves a port of this machine while the socket is kept. The socket does not listen, so that a server that reuses
+/// addresses can bind it.
 pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -74,8 +74,8 @@ pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// A closed UDP port of this machine, which ICMP reports to senders. The socket keeps it from other programs: it is connected to a
-/// peer that sends nothing.
+/// Returns a closed UDP port of this machine, which ICMP reports to senders. The socket is connected to a silent peer,
+/// which keeps the port from other programs.
 pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
     let socket = StdUdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect("127.0.0.1:9").unwrap();
@@ -83,7 +83,7 @@ pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// A configuration on a free port, with one target.
+/// Returns a configuration on a free port with one target.
 pub(crate) fn config(server: SocketAddr) -> Config {
     let config = Config::new("127.0.0.1:0".parse().unwrap());
     let mut config = config.with_target(format!("game={server}").parse().unwrap());
@@ -91,7 +91,7 @@ pub(crate) fn config(server: SocketAddr) -> Config {
     config
 }
 
-/// The settings of the target `game`.
+/// Returns the settings of the target `game`.
 pub(crate) fn game(config: &mut Config) -> &mut Target {
     config.targets.values_mut().next().unwrap()
 }
@@ -118,7 +118,7 @@ impl Running {
         self.counters.snapshot()
     }
 
-    /// A client of the target `game`.
+    /// Connects a client to the target `game`.
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.address, "/ws?target=game").await
     }
@@ -129,7 +129,7 @@ impl Running {
     }
 }
 
-/// A connection to `address` from another address of this machine.
+/// Connects to `address` from another address of this machine.
 pub(crate) async fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((source, 0).into()).unwrap();
@@ -144,14 +144,14 @@ impl Client {
         Self(within(connect_async(format!("ws://{relay}{path}"))).await.unwrap().0)
     }
 
-    /// A client that takes control messages, and the first of them.
+    /// Connects a client that accepts control messages; returns the first of them.
     pub(crate) async fn with_control(relay: SocketAddr, path: &str) -> (Self, Flow) {
         let mut client = Self::connect_with_control(relay, path).await;
         let flow = client.flow().await;
         (client, flow)
     }
 
-    /// The first control message.
+    /// Returns the first control message.
     pub(crate) async fn flow(&mut self) -> Flow {
         let text = self.text().await;
         let flow: Flow = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -174,7 +174,7 @@ impl Client {
         within(self.0.send(message)).await.unwrap();
     }
 
-    /// The next message, which has to be binary.
+    /// Returns the next message, which has to be binary.
     pub(crate) async fn receive(&mut self) -> Vec<u8> {
         loop {
             match within(self.0.next()).await {
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// The next datagram; control messages before it are skipped.
+    /// Returns the next datagram; control messages before it are skipped.
     pub(crate) async fn datagram(&mut self) -> Vec<u8> {
         loop {
             match within(self.0.next()).await {
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    /// The next control message; datagrams before it are skipped.
+    /// Returns the next control message; datagrams before it are skipped.
     pub(crate) async fn text(&mut self) -> String {
         loop {
             match within(self.0.next()).await {
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    /// The code and the text of the close frame.
+    /// Returns the code and the text of the close frame.
     pub(crate) async fn closed(mut self) -> (u16, String) {
         loop {
             match within(self.0.next()).await {
@@ -220,7 +220,7 @@ impl Client {
         }
     }
 
-    /// The connection below the WebSocket.
+    /// Returns the connection below the WebSocket.
     pub(crate) fn tcp(&mut self) -> &mut TcpStream {
         match self.0.get_mut() {
             MaybeTlsStream::Plain(stream) => stream,
@@ -264,7 +264,7 @@ impl Server {
         (buffer, from)
     }
 
-    /// Receives up to this datagram, and returns where it came from.
+    /// Receives up to this datagram, and returns its source.
     pub(crate) async fn receive_until(&self, datagram: &[u8]) -> SocketAddr {
         loop {
             let (received, from) = self.receive().await;
@@ -293,7 +293,7 @@ impl Server {
     }
 }
 
-/// Opens a WebSocket with another header.
+/// Opens a WebSocket with an additional header.
 pub(crate) async fn open_with_header(
     relay: SocketAddr,
     path: &str,
@@ -305,7 +305,7 @@ pub(crate) async fn open_with_header(
     (Client(socket), response)
 }
 
-/// Opens a WebSocket to a server that echoes; `Err` has the close code if the relay refuses it.
+/// Opens a WebSocket to an echo server; `Err` contains the close code if the relay refuses it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
     let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
@@ -314,7 +314,7 @@ pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) ->
     match within(connect_async(request)).await {
         Ok((socket, _)) => {
             let mut client = Client(socket);
-            // One that is refused may be gone by now.
+            // A refused connection may be gone by now.
             let _ = within(client.0.send(Message::binary(&b"x"[..]))).await;
             match within(client.0.next()).await {
                 Some(Ok(Message::Close(Some(frame)))) => Err(frame.code.into()),
@@ -326,12 +326,12 @@ pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) ->
     }
 }
 
-/// Header and body of the response to a GET request.
+/// Returns the header and body of the response to a GET request.
 pub(crate) async fn get(relay: SocketAddr, path: &str) -> (String, String) {
     get_with(relay, path, &[]).await
 }
 
-/// The same with more headers.
+/// Like `get`, with additional headers.
 pub(crate) async fn get_with(relay: SocketAddr, path: &str, headers: &[(&str, &str)]) -> (String, String) {
     let mut stream = TcpStream::connect(relay).await.unwrap();
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -1,4 +1,5 @@
-//! TLS: certificates from files, their replacement, a certificate for development, handshakes that are never finished.
+//! TLS: certificates from files and their replacement, a development certificate, and handshakes that are never
+//! finished.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -53,7 +54,7 @@ impl Authority {
         fs::write(key, pair.serialize_pem()).unwrap();
     }
 
-    /// Issues a certificate for the names and the key of a signing request in DER, whose key is of P-256.
+    /// Issues a certificate for the names and the P-256 key of a signing request in DER.
     pub(crate) fn sign(&self, request: &[u8]) -> String {
         let (_, request) = X509CertificationRequest::from_der(request).unwrap();
         let extensions = request.requested_extensions().into_iter().flatten();
@@ -74,7 +75,7 @@ impl Authority {
         self.certificate.pem()
     }
 
-    /// What trusts this authority and no other.
+    /// Returns a connector that trusts only this authority.
     pub(crate) fn connector(&self) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.der().clone()).unwrap();
@@ -97,7 +98,7 @@ impl PublicKeyData for RequestedKey<'_> {
     }
 }
 
-/// A connection by TLS.
+/// Opens a TLS connection.
 pub(crate) async fn connect(
     connector: &TlsConnector,
     address: SocketAddr,
@@ -107,7 +108,7 @@ pub(crate) async fn connect(
     connect_over(connector, stream, name).await
 }
 
-/// A connection by TLS over one by TCP.
+/// Opens a TLS connection over a TCP connection.
 pub(crate) async fn connect_over(
     connector: &TlsConnector,
     stream: TcpStream,
@@ -117,7 +118,7 @@ pub(crate) async fn connect_over(
     within(connector.connect(name, stream)).await.unwrap()
 }
 
-/// A client of the target `game` by TLS.
+/// A TLS client of the target `game`.
 pub(crate) struct TlsClient(pub(crate) WebSocketStream<TlsStream<TcpStream>>);
 
 impl TlsClient {
@@ -135,7 +136,7 @@ impl TlsClient {
         assert_eq!(self.receive().await, Message::binary(text.to_vec()));
     }
 
-    /// The next message that is no ping.
+    /// Returns the next message that is not a ping.
     pub(crate) async fn receive(&mut self) -> Message {
         loop {
             let message = within(self.0.next()).await.unwrap().unwrap();
@@ -145,20 +146,20 @@ impl TlsClient {
         }
     }
 
-    /// Waits for a ping, which reading answers, with nothing before it.
+    /// Waits for a ping, which must be the next message; reading answers it.
     pub(crate) async fn answer_ping(&mut self) {
         let message = within(self.0.next()).await.unwrap().unwrap();
         assert!(matches!(message, Message::Ping(_)), "{message:?}");
         within(self.0.flush()).await.unwrap();
     }
 
-    /// The certificate that the relay showed.
+    /// Returns the certificate that the relay presented.
     fn certificate(&self) -> Vec<u8> {
         self.0.get_ref().get_ref().1.peer_certificates().unwrap()[0].to_vec()
     }
 }
 
-/// A relay with a certificate in files.
+/// A relay with a certificate from files.
 struct WithFiles {
     authority: Authority,
     certificate: PathBuf,
@@ -199,7 +200,7 @@ async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
 
     files.replace();
     let mut late = loop {
-        // Without a session of before, with which the certificate is not shown again.
+        // Without an earlier session, whose resumption would skip the certificate.
         let late = TlsClient::open(&files.authority.connector(), relay.address, "localhost").await;
         if late.certificate() != first {
             break late;
@@ -211,7 +212,7 @@ async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
     relay.stop().await;
 }
 
-/// A configuration that is refused changes nothing, and so not the certificate either.
+/// A refused configuration changes nothing, including the certificate.
 #[tokio::test]
 async fn a_refused_configuration_leaves_the_certificate() {
     let directory = directory("tls-refused");

@@ -1,4 +1,4 @@
-//! Clients that know no authority.
+//! Certificate verification of clients that know no authority.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
@@ -6,12 +6,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use sha2::{Digest, Sha256};
 
-/// Whose certificate is taken.
+/// The accepted certificates.
 #[derive(Debug)]
 pub(crate) enum Accept {
-    /// Signatures are not looked at either: webpki refuses the critical extension of RFC 8737's certificates.
+    /// Any certificate. Signatures are not verified either: webpki rejects the critical extension of RFC 8737's
+    /// certificates.
     Anyone,
-    /// As a browser does that was told the hash.
+    /// The certificate with this hash, as pinned by a browser.
     Sha256(Vec<u8>),
 }
 

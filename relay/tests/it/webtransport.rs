@@ -1,4 +1,4 @@
-//! Clients that come by WebTransport.
+//! Clients on WebTransport.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -38,7 +38,7 @@ use crate::support::{
 };
 use crate::verifier::Accept;
 
-/// What a relay says of its transports.
+/// The transports announced by a relay.
 #[derive(Debug, Clone, Deserialize)]
 struct Transports {
     webtransport: Option<Announced>,
@@ -51,7 +51,7 @@ pub(crate) struct Announced {
     pub(crate) certificate_hashes: Vec<String>,
 }
 
-/// A UDP port of its own: a socket of another test may have that of the relay's number.
+/// A configuration with a separate UDP port: the socket of another test may use the UDP port with the relay's number.
 pub(crate) fn config(server: SocketAddr) -> Config {
     let mut config = support::config(server);
     config.webtransport.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -63,7 +63,7 @@ pub(crate) async fn announced(relay: SocketAddr) -> Option<Announced> {
     serde_json::from_str::<Transports>(&body).unwrap().webtransport
 }
 
-/// A socket of a client that expects the certificate which is announced.
+/// Creates a client endpoint that expects the announced certificate.
 fn client_endpoint(announced: &Announced, transport: TransportConfig, to: SocketAddr) -> Endpoint {
     let hash = STANDARD.decode(&announced.certificate_hashes[0]).unwrap();
     let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -81,7 +81,7 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig, to: Socket
     endpoint
 }
 
-/// A connection of a client that expects what is announced and has sent nothing yet.
+/// Connects a client that expects the announced certificate and has sent nothing yet.
 pub(crate) async fn dial(
     announced: &Announced,
     relay: SocketAddr,
@@ -92,7 +92,8 @@ pub(crate) async fn dial(
     Ok((endpoint, connection))
 }
 
-/// Handshakes that the relay does not see the end of: it is asked to prove the address, and what else it sends does not arrive.
+/// Handshakes that the relay cannot complete: the client is asked to validate its address, and its further packets do
+/// not arrive.
 pub(crate) struct Unfinished {
     address: SocketAddr,
     _endpoint: Endpoint,
@@ -130,7 +131,7 @@ impl Unfinished {
         Self { address, _endpoint: endpoint, _connecting: connecting, carrying }
     }
 
-    /// The address from which the relay gets them.
+    /// Returns the source address of the handshakes.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -142,7 +143,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// A connection of a client that has sent nothing yet, and where it leads.
+/// Connects a client that has sent nothing yet; returns the relay's UDP address as well.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     let announced = announced(relay).await.expect("there is WebTransport");
     let to = SocketAddr::new(relay.ip(), announced.port);
@@ -150,7 +151,8 @@ async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     (endpoint, connection, to)
 }
 
-/// How the relay ends a connection of a client with these settings, which does not wait for those of the relay.
+/// Returns how the relay ends the connection of a client with these settings, which does not wait for those of the
+/// relay.
 pub(crate) async fn end_of(relay: SocketAddr, settings: &Settings) -> quinn::ConnectionError {
     let (_endpoint, connection, _) = connected(relay).await;
     let mut sent = within(connection.open_uni()).await.unwrap();
@@ -164,7 +166,7 @@ pub(crate) struct Session {
     request: SendStream,
     answers: RecvStream,
     _settings: (SendStream, RecvStream),
-    /// Other streams that it has opened.
+    /// Other streams that the client has opened.
     _behind: Vec<SendStream>,
     _endpoint: Endpoint,
 }
@@ -192,7 +194,7 @@ impl Session {
         Self::request_in(endpoint, connection, &settings, &request).await
     }
 
-    /// Opens a session at `/wt` with these settings and the encoded request that `encode` makes for a host and port.
+    /// Opens a session at `/wt` with these settings and the request that `encode` creates for a host and port.
     pub(crate) async fn open_with(
         relay: SocketAddr,
         settings: &Settings,
@@ -202,7 +204,8 @@ impl Session {
         within(Self::request_in(endpoint, connection, settings, &encode(&to.to_string()))).await
     }
 
-    /// Opens a session of a client that has opened streams with these bytes before its settings; the error is the HTTP status.
+    /// Opens a session of a client that has opened streams with these bytes before its settings; the error is the HTTP
+    /// status.
     pub(crate) async fn open_behind(relay: SocketAddr, streams: &[&[u8]]) -> Result<Self, u16> {
         let (endpoint, connection, to) = connected(relay).await;
         let mut behind = Vec::new();
@@ -265,18 +268,18 @@ impl Session {
         datagram
     }
 
-    /// Sends until the game server has it, and returns where that sees the client.
+    /// Sends until the game server receives the datagram, and returns the client's address as the server sees it.
     async fn reach(&self, server: &Server, datagram: &[u8]) -> SocketAddr {
         repeated(async || self.send(datagram), server.receive_until(datagram)).await
     }
 
-    /// Has a datagram sent back.
+    /// Sends a datagram and waits for its echo.
     pub(crate) async fn echoes(&self) {
         let echo = repeated(async || self.send(b"hello"), self.receive()).await;
         assert_eq!(*echo, *b"hello");
     }
 
-    /// The next control message; datagrams before it are skipped.
+    /// Returns the next control message; datagrams before it are skipped.
     pub(crate) async fn control(&self) -> String {
         loop {
             let datagram = self.receive().await;
@@ -286,7 +289,7 @@ impl Session {
         }
     }
 
-    /// Asks for the first control message until it is there.
+    /// Requests the first control message until it arrives.
     pub(crate) async fn request_flow(&self) -> Flow {
         let request = [CONTROL_PREFIX, FLOW_REQUEST.as_bytes()].concat();
         repeated(async || self.send(&request), self.flow()).await
@@ -296,7 +299,7 @@ impl Session {
         serde_json::from_str(&self.control().await).unwrap()
     }
 
-    /// The code and the text with which the relay closes the session.
+    /// Returns the code and the text with which the relay closes the session.
     pub(crate) async fn closed(self) -> (u32, String) {
         let mut capsules = Http3CapsuleReader::new(self.answers);
         match within(capsules.read()).await.unwrap() {
@@ -305,7 +308,7 @@ impl Session {
         }
     }
 
-    /// Why the connection has ended.
+    /// Returns why the connection has ended.
     #[cfg(unix)]
     pub(crate) async fn lost(self) -> quinn::ConnectionError {
         within(self.connection.closed()).await
@@ -320,7 +323,7 @@ impl Session {
     }
 }
 
-/// A frame of HTTP/3 with bytes of capsules.
+/// Returns an HTTP/3 frame that contains bytes of capsules.
 fn data_frame(contents: &[u8]) -> Bytes {
     let mut frame = BytesMut::new();
     Frame::DATA.encode(&mut frame);
@@ -361,7 +364,7 @@ async fn a_flow_moves_between_transports() {
     assert_eq!(session.request_flow().await, Flow { resumed: true, ..flow.clone() });
     assert_eq!(socket.closed().await.0, 4409);
     assert_eq!(session.reach(&server, b"by WebTransport").await, from);
-    // A message that was lost is told again.
+    // A lost message is sent again.
     assert_eq!(session.request_flow().await.resume, flow.resume);
 
     let path = format!("/ws?target=game&resume={}", flow.resume);
@@ -431,11 +434,11 @@ async fn what_a_session_does_not_carry_is_counted() {
     assert_eq!(*carried, [2; 1_024]);
     assert_eq!(relay.snapshot().drops(DropReason::Reserved), 1);
     assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 1);
-    // What begins like a control message and is none belongs to the game.
+    // A datagram that only begins like a control message belongs to the game.
     session.reach(&server, &[CONTROL_PREFIX, b"hello"].concat()).await;
 }
 
-/// A server that offers the largest MTU: the client is told of what the session carries.
+/// The server offers the largest MTU, and the client sees the one that the session carries.
 #[tokio::test]
 async fn the_mtu_of_raknet_is_what_a_session_carries() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
@@ -453,7 +456,7 @@ async fn the_mtu_of_raknet_is_what_a_session_carries() {
     let (head, mtu) = answered.split_at(reply.len() - 2);
     assert_eq!(head, &reply[..reply.len() - 2]);
     let mtu = usize::from(u16::from_be_bytes(mtu.try_into().unwrap()));
-    // Behind the number of the session, which has one byte.
+    // Minus the session id, which takes one byte.
     let carried = session.connection.max_datagram_size().unwrap() - 1;
     assert!(mtu < 1_492 && mtu - IP_UDP <= carried, "an MTU of {mtu} where {carried} bytes pass");
     let datagram = [&[0x84], &vec![9; mtu - IP_UDP - 1][..]].concat();
@@ -478,12 +481,12 @@ async fn the_interval_of_pings_changes_with_a_reload() {
     write("1s");
     reloader.reload().await.unwrap();
     let session = Session::game(address).await;
-    // The search for the MTU of the path takes a few itself.
+    // The MTU discovery of the path takes a few itself.
     eventually("the relay pings", || session.connection.stats().frame_rx.ping > 12).await;
     running.abort();
 }
 
-/// What is read of a capsule is kept until it is complete, and a close has four bytes at least.
+/// An incomplete capsule is buffered, and a close has four bytes at least.
 #[tokio::test]
 async fn a_close_that_never_becomes_complete_ends_the_session() {
     const SHORT_CLOSE: &[u8] = b"\x68\x43\x03abc";
@@ -529,7 +532,7 @@ async fn a_client_that_is_gone_can_come_back() {
     let session = Session::with_control(relay.address, "").await;
     session.reach(&server, b"hello").await;
     let flow = session.request_flow().await;
-    // As a browser that gives the connection up with an error.
+    // Like a browser that abandons the connection with an error.
     session.connection.close(7_u32.into(), b"");
     eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
     let session = Session::with_control(relay.address, &format!("&resume={}", flow.resume)).await;
@@ -571,14 +574,14 @@ async fn a_relay_may_be_without_webtransport() {
 
 const PONG: u8 = 0x1C;
 
-/// An unconnected ping of RakNet: its id, a time, the magic and a GUID.
+/// Returns an unconnected ping of RakNet: its id, a time, the magic and a GUID.
 fn ping() -> Vec<u8> {
     let magic = [0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78];
     [&[1][..], &[7; 8], &magic, &[9; 8]].concat()
 }
 
-/// A relay with WebTransport, and with a front if it has one, at one UDP port of this address, which was free before: another one if a
-/// program has taken that meanwhile.
+/// Starts a relay with WebTransport, and with a front if configured, on one free UDP port of this address. If another
+/// program takes the port meanwhile, it retries with another one.
 async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay, SocketAddr) {
     loop {
         let address = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();
@@ -593,8 +596,8 @@ async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay,
     }
 }
 
-/// Sockets for all addresses, reached at one of either family, by each transport; with data channels and a front at the port of QUIC, and
-/// without.
+/// Wildcard sockets, reached at one address of either family by each transport; with and without data channels and a
+/// front on the port of QUIC.
 #[tokio::test]
 async fn every_transport_works_at_sockets_of_ipv6() {
     let server = front::echo().await;
@@ -627,7 +630,7 @@ async fn every_transport_works_at_sockets_of_ipv6() {
     }
 }
 
-/// Clients with UDP of their own and pages reach the game server by one port, with and without data channels there.
+/// Native UDP clients and pages reach the game server through one port, with and without data channels.
 #[tokio::test]
 async fn a_front_shares_the_port_of_webtransport() {
     let server = front::echo().await;
@@ -646,7 +649,7 @@ async fn a_front_shares_the_port_of_webtransport() {
         let connection = within(client.connect(port)).await.unwrap();
         let session = Session::game(address).await;
         front::echoes(&connection).await;
-        // Many that carry much: several of them arrive by one call, and acknowledgements begin as packets of QUIC do.
+        // Many large ones: several arrive in one call, and acknowledgements begin like QUIC packets.
         for _ in 0..50 {
             connection.send(&[0xFE; 50_000], Delivery::RELIABLE_ORDERED).await.unwrap();
         }
@@ -667,7 +670,7 @@ async fn pages_that_may_connect_can_read_the_list_of_transports() {
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
 }
 
-/// A page that has WebTransport alone learns here why it gets no session, and nothing else.
+/// A page with only WebTransport sees here why it gets no session.
 #[tokio::test]
 async fn pages_that_may_not_connect_can_read_why() {
     const FOREIGN: [(&str, &str); 1] = [("origin", "https://example.com")];
@@ -695,7 +698,7 @@ async fn pages_that_may_not_connect_can_read_why() {
     assert_eq!(relay.snapshot().bans_refused, 1);
 }
 
-/// What a relay whose proxy is at 127.0.0.1 says of its transports by UDP, with this public port.
+/// Returns the UDP transports announced by a relay whose proxy is at 127.0.0.1, with this public port.
 async fn announced_behind_proxy(public_port: Option<u16>, has_header: bool) -> (Option<u16>, Option<u16>) {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -750,7 +753,7 @@ async fn no_line_of_the_log_has_a_token_or_a_secret() {
     let again = Session::with_control(program.address, &format!("&resume={}", flow.resume)).await;
     assert!(again.request_flow().await.resumed);
     let text = || fs::read_to_string(&log).unwrap();
-    // The client hears of it before the log does.
+    // The client is notified before the log line is written.
     eventually("the return is logged", || text().contains("came back to its flow")).await;
     drop(program);
     let text = text();
@@ -767,7 +770,7 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
     settings.enable_webtransport(1);
     let mut room = BytesMut::new();
     settings.encode(&mut room);
-    // What the relay sends first fills it, so that there is none for the answer.
+    // The relay's first data fills it, which leaves no room for the answer.
     let mut transport = TransportConfig::default();
     transport.receive_window(u32::try_from(room.len()).unwrap().into());
     let to = SocketAddr::new(relay.address.ip(), announced.port);
@@ -782,7 +785,7 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
     within(connection.closed()).await;
 }
 
-/// An address has 32 places of handshakes at a time.
+/// An address has 32 handshake places at a time.
 #[tokio::test]
 async fn a_client_that_asks_for_nothing_has_no_place_of_a_handshake_once_quic_is_connected() {
     let relay = Running::start(config(Server::echo().await)).await;
@@ -799,7 +802,7 @@ async fn a_client_that_asks_for_nothing_has_no_place_of_a_handshake_once_quic_is
     drop(silent);
 }
 
-/// Whoever has not proved its address, and does not go on, costs little and is forgotten.
+/// A client that neither validates its address nor continues costs little and is forgotten.
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_given_up() {
     let mut config = config(Server::echo().await);
@@ -808,7 +811,7 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
     let announced = within(announced(relay.address)).await.unwrap();
     let to = SocketAddr::from(([127, 0, 0, 1], announced.port));
     let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // No packet of QUIC, and one of a version that there is not.
+    // A packet that is not QUIC, and one with an unknown version.
     for packet in [vec![0; 1_200], [&[0xc0, 0x0a, 0x0a, 0x0a, 0x0a, 8][..], &[7; 1_300]].concat()] {
         forger.send_to(&packet, to).unwrap();
     }
@@ -827,7 +830,7 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
 
 #[tokio::test]
 async fn a_session_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
-    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    // Connected to itself, so that its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").unwrap();
     let absent = reserved.local_addr().unwrap();
     reserved.connect(absent).unwrap();

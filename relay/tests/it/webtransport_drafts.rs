@@ -6,7 +6,7 @@ use web_transport_proto::{Setting, Settings, VarInt};
 use crate::support::{Running, Server, eventually};
 use crate::webtransport::{Session, config, end_of};
 
-/// Settings of a client, by their numbers, and the token of its request.
+/// The numeric settings of a client, and the token of its request.
 struct Dialect {
     name: &'static str,
     settings: &'static [(u32, u32)],
@@ -46,7 +46,8 @@ fn settings(pairs: &[(u32, u32)]) -> Settings {
     settings
 }
 
-/// A request for a session with the game, without Huffman's code: method and scheme are in QPACK's static table (RFC 9204).
+/// Encodes a request for a session with the game, without Huffman coding. Method and scheme are in QPACK's static table
+/// (RFC 9204).
 fn request(host: &str, token: &str) -> Vec<u8> {
     fn string(text: &str) -> Vec<u8> {
         [&[u8::try_from(text.len()).expect("a short one")], text.as_bytes()].concat()
@@ -58,7 +59,7 @@ fn request(host: &str, token: &str) -> Vec<u8> {
         [b"\x27\x02:protocol", &string(token)[..]].concat(),
     ]
     .concat();
-    // Headers, and a length of two bytes.
+    // A HEADERS frame with a two-byte length.
     let [high, low] = u16::try_from(fields.len()).expect("a short one").to_be_bytes();
     [&[0x01, 0x40 | high, low], &fields[..]].concat()
 }
@@ -74,7 +75,7 @@ async fn clients_of_every_draft_play() {
     assert_eq!(relay.snapshot().handshakes_failed, 0);
 }
 
-/// RFC 9297: datagrams may only be sent to those that have announced that they take them.
+/// Datagrams may be sent only to peers that have announced support (RFC 9297).
 #[tokio::test]
 async fn clients_that_take_no_datagrams_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
@@ -85,7 +86,7 @@ async fn clients_that_take_no_datagrams_are_refused() {
     eventually("it is counted", || relay.snapshot().handshakes_failed == 1).await;
 }
 
-/// RFC 9114, section 6.2: streams come in any order, with and without bytes, of kinds that are known and that are not.
+/// Streams may arrive in any order, with and without bytes, of known and unknown kinds (RFC 9114 section 6.2).
 #[tokio::test]
 async fn the_control_stream_may_come_behind_others() {
     const QPACK_ENCODER: &[u8] = &[0x02];

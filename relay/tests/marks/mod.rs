@@ -1,18 +1,18 @@
-//! Bytes by which the relay and game servers know something, in datagrams of those that must not write them, and what is done with them
-//! by each transport and in each direction. The tests of the transports read this table.
+//! Marks that the relay or game servers interpret, in datagrams of senders that must not write them, and the outcome on
+//! each transport and in each direction. The tests of the transports use this table.
 
 /// The transports, in the order of the rows.
 const TRANSPORTS: [&str; 4] = ["WebSocket", "WebTransport", "data channels", "front"];
 
-/// What is done with a datagram.
+/// The outcome of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Passes,
-    /// It is dropped, and counted as a forged header.
+    /// Dropped, and counted as a forged header.
     Forged,
-    /// It is dropped, and counted as one with bytes that are reserved.
+    /// Dropped, and counted as reserved bytes.
     Reserved,
-    /// It is a control message, which the client may send.
+    /// A control message, which the client may send.
     Control,
 }
 
@@ -22,19 +22,19 @@ use Fate::{Control, Forged, Passes, Reserved};
 pub(crate) struct Mark {
     pub(crate) name: &'static str,
     pub(crate) datagram: Vec<u8>,
-    /// Whether the server reads headers of the PROXY protocol.
+    /// True if the server reads PROXY protocol headers.
     pub(crate) reads_headers: bool,
     to_server: [Fate; 4],
     to_client: [Fate; 4],
 }
 
 impl Mark {
-    /// What is done with it if the client sends it by this transport.
+    /// Returns the outcome if the client sends it on this transport.
     pub(crate) fn to_server(&self, transport: &str) -> Fate {
         self.to_server[column(transport)]
     }
 
-    /// What is done with it if the game server sends it.
+    /// Returns the outcome if the game server sends it.
     pub(crate) fn to_client(&self, transport: &str) -> Fate {
         self.to_client[column(transport)]
     }
@@ -44,22 +44,22 @@ fn column(transport: &str) -> usize {
     TRANSPORTS.iter().position(|known| *known == transport).unwrap()
 }
 
-/// The PROXY protocol, version 2: 192.0.2.1:1 to 127.0.0.1:1 by UDP.
+/// A header of PROXY protocol version 2: 192.0.2.1:1 to 127.0.0.1:1 over UDP.
 const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0C\xC0\0\x02\x01\x7F\0\0\x01\0\x01\0\x01";
 const SIGNATURE: usize = 12;
 
 /// A pong of RakNet with an advertisement.
 const PONG: &[u8] = b"\x1C\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x05\0\xFF\xFF\0\xFE\xFE\xFE\xFE\xFD\xFD\xFD\xFD\x12\x34\x56\x78\0\x06MCPE;a";
 
-/// Where its text begins, behind the length.
+/// The position of its text, after the length.
 const PONG_TEXT: usize = 35;
 
 const ALL_PASS: [Fate; 4] = [Passes; 4];
 const ALL_FORGED: [Fate; 4] = [Forged; 4];
-/// Datagrams carry the control messages of WebTransport alone; the others have text frames, a channel or none.
+/// Only WebTransport carries control messages as datagrams; the others use text frames, a channel or none.
 const RESERVED: [Fate; 4] = [Passes, Reserved, Passes, Passes];
 
-/// Every mark.
+/// Returns every mark.
 pub(crate) fn marks() -> Vec<Mark> {
     let mark = |name, datagram: &[u8], reads_headers, to_server, to_client| Mark {
         name,

@@ -1,9 +1,9 @@
-//! What is promised, and runs that hold the flows of the relay to it. The tests here and the fuzz targets share these
+//! The guarantees of the relay's flows, and runs that check them. The tests here and the fuzz targets share these
 //! files.
 
 pub mod operations;
 pub mod random;
 pub mod resumption;
 
-/// Which promise was broken, in words.
+/// A description of the violated guarantee.
 pub type Broken = String;

@@ -1,6 +1,7 @@
-//! Everything that can be done to flows and to the table that finds them again, against what they promise: what waits is
-//! bounded, every datagram arrives once and in order or is counted as dropped, none is passed on that is too old, and a
-//! flow that can be resumed ends when its time is over and not before.
+//! Applies every operation to flows and to the resume table, and checks their guarantees.
+//!
+//! Queues are bounded. Every datagram arrives once and in order, or is counted as dropped, and none is forwarded that
+//! is too old. A resumable flow ends when its time is over and not before.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -18,13 +19,13 @@ use crate::flow::{
 const FLOWS: usize = 3;
 const TARGET: &str = "game";
 const MOST_OPERATIONS: usize = 200;
-/// What stands at the front of each datagram: its number and when it was sent, in milliseconds.
+/// The header of each datagram: its number and its sending time in milliseconds.
 const HEAD: usize = 12;
-/// A header of the PROXY protocol over IPv4.
+/// The length of a PROXY protocol header over IPv4.
 const PROXY_HEADER: usize = 28;
 const MAX_DATAGRAM: usize = 600;
 
-/// One thing that is done to one of the flows.
+/// An operation on one of the flows.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Operation {
     FromClient {
@@ -55,12 +56,12 @@ enum Operation {
         flow: u8,
         frames: u8,
     },
-    /// Somebody comes with the secret of a flow, and the right target or another one.
+    /// A client arrives with the secret of a flow, and the right target or another one.
     ComeBack {
         flow: u8,
         is_elsewhere: bool,
     },
-    /// The path of a client carries no longer datagrams than these from now on.
+    /// Limits the datagrams that a client's path carries from now on.
     Carry {
         flow: u8,
         max_datagram: u16,
@@ -69,7 +70,7 @@ enum Operation {
     Wait {
         millis: u16,
     },
-    /// The clock jumps back, and goes on from there.
+    /// Sets the clock back; time continues from there.
     JumpBack {
         millis: u16,
     },
@@ -82,7 +83,7 @@ enum Operation {
     },
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub delivered: usize,
@@ -95,7 +96,7 @@ pub struct Outcome {
 #[derive(Debug, Default)]
 struct Direction {
     accepted: u32,
-    /// One more than the number of the last datagram that was delivered.
+    /// The number of the last delivered datagram plus one.
     next: u32,
     delivered: u32,
 }
@@ -106,10 +107,10 @@ struct Client {
     secret: Option<Secret>,
     up: Direction,
     down: Direction,
-    /// Until when a flow without a connection is kept, at the least.
+    /// The earliest time at which a detached flow may end.
     kept_until: Option<Instant>,
     must_greet: bool,
-    /// Whether the client has asked for the first message again, and when it had an answer last.
+    /// Records a repeated request for the first message, and the last answer to one.
     has_asked: bool,
     last_answer: Option<Instant>,
     last_report: Option<Instant>,
@@ -121,15 +122,15 @@ struct World {
     limits: FlowLimits,
     clients: [Option<Client>; FLOWS],
     table: ResumeTable<usize>,
-    /// Whether the clock has always gone forward.
+    /// True if the clock has never been set back.
     is_steady: bool,
     outcome: Outcome,
 }
 
-/// Runs what `bytes` say.
+/// Runs the operations encoded in `bytes`.
 ///
 /// # Errors
-/// Which promise was broken.
+/// The violated guarantee.
 pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
     let mut bytes = Unstructured::new(bytes);
     let Ok(mut world) = World::new(&mut bytes) else { return Ok(Outcome::default()) };
@@ -154,7 +155,7 @@ impl Direction {
         number.to_be_bytes().into_iter().chain(millis.to_be_bytes()).chain(fill).collect()
     }
 
-    /// A datagram comes out; returns when it was put in.
+    /// Checks a delivered datagram; returns the time at which it was sent.
     fn deliver(&mut self, datagram: &[u8]) -> Result<u64, Broken> {
         let head = datagram
             .split_first_chunk::<4>()
@@ -171,7 +172,7 @@ impl Direction {
         Ok(u64::from_be_bytes(*millis))
     }
 
-    /// Compares what went in with what came out, once nothing waits any more.
+    /// Compares input and output, once nothing is queued.
     fn settle(&self, dropped: u64) -> Result<(), Broken> {
         if u64::from(self.accepted) == u64::from(self.delivered) + dropped {
             return Ok(());
@@ -213,7 +214,7 @@ impl World {
         Ok(world)
     }
 
-    /// Opens a flow in the place `index`.
+    /// Opens a flow at `index`.
     fn connect(&mut self, index: usize, kind: u8) {
         let secret = (kind & 1 == 1).then(|| Secret::new([index as u8; 16]));
         let header = ProxyHeader { client: ([192, 0, 2, 7], 7).into(), server: ([192, 0, 2, 1], 1).into() };
@@ -298,7 +299,7 @@ impl World {
         self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
     }
 
-    /// All that was due in between is done at once.
+    /// Advances the clock at once; everything due in between is done afterwards.
     fn jump_ahead(&mut self, time: Duration) {
         self.is_steady = false;
         self.now += time;
@@ -310,7 +311,7 @@ impl World {
         self.clients[usize::from(flow) % FLOWS].as_mut().map(act);
     }
 
-    /// The age in milliseconds above which nothing may come out; nothing is said of a clock that jumped.
+    /// Returns the maximum age of a delivered datagram in milliseconds; unlimited after a clock jump.
     fn max_age(&self) -> u64 {
         if self.is_steady { self.limits.queue_age.as_millis() as u64 + 1 } else { u64::MAX }
     }
@@ -343,7 +344,7 @@ impl World {
         if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
     }
 
-    /// Lets time pass; what is due is done in time.
+    /// Advances the clock; everything due is done on time.
     fn wait(&mut self, time: Duration) -> Result<(), Broken> {
         let end = self.now + time;
         for _ in 0..10_000 {
@@ -366,7 +367,7 @@ impl World {
         Err("something is due for ever".into())
     }
 
-    /// Does what a driver does when a flow has changed: notes lost connections, and removes what has ended.
+    /// Acts like a driver after a change of a flow: notes lost connections, and removes ended flows.
     fn notice(&mut self) -> Result<(), Broken> {
         let (now, is_steady) = (self.now, self.is_steady);
         for place in &mut self.clients {
@@ -395,9 +396,9 @@ impl World {
         Ok(())
     }
 
-    /// What holds at any time.
+    /// Checks the invariants.
     fn check(&self) -> Result<(), Broken> {
-        // The longest datagram always fits, however small the bound.
+        // The longest datagram always fits, whatever the bound.
         let bound = self.limits.queue_bytes.get().max(2_048);
         for client in self.clients.iter().flatten() {
             if client.flow.bytes_queued() > 2 * bound {
@@ -415,7 +416,7 @@ impl World {
         }
     }
 
-    /// Takes all that waits, and compares what went in with what came out.
+    /// Drains all queues, and compares input and output.
     fn finish(mut self) -> Result<Outcome, Broken> {
         let (now, millis) = (self.now, self.millis());
         for client in self.clients.iter_mut().flatten() {
@@ -462,7 +463,7 @@ impl Client {
     fn input_down(&mut self, now: Instant, kind: u8) {
         let input = match kind {
             0 => FromServer::Failed,
-            // A datagram that is too long for the relay goes in, and is dropped.
+            // A datagram that is too long for the relay is sent, and dropped.
             1..=128 => {
                 self.down.accepted += 1;
                 FromServer::Oversized
@@ -472,7 +473,7 @@ impl Client {
         self.flow.handle_server(now, input);
     }
 
-    /// The transport drops datagrams that it had no room for.
+    /// The transport drops datagrams for lack of room.
     fn lose_up(&mut self, now: Instant, count: u8) {
         if self.flow.end().is_none() && self.flow.is_attached() {
             self.up.accepted += u32::from(count);
@@ -480,7 +481,7 @@ impl Client {
         }
     }
 
-    /// The client has not got the first control message, and asks for it.
+    /// The client has missed the first control message, and requests it.
     fn ask_for_flow(&mut self, now: Instant) {
         if self.flow.end().is_none() && self.flow.is_attached() {
             self.has_asked = self.secret.is_some();
@@ -571,7 +572,7 @@ impl Client {
         Ok(())
     }
 
-    /// What was dropped of what went in, in one direction.
+    /// Returns the number of dropped datagrams in one direction.
     fn dropped(&self, is_up: bool) -> u64 {
         let reasons: &[DropReason] = if is_up {
             &[

@@ -1,6 +1,6 @@
-//! Numbers by a seed, and bytes to decode operations from.
+//! Seeded random numbers, and bytes from which operations are decoded.
 
-/// The generator "splitmix64".
+/// The SplitMix64 generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
@@ -21,7 +21,7 @@ impl Random {
         self.draw() % end
     }
 
-    /// Whether something happens that happens one time in `times`.
+    /// Returns true once in `times` calls on average.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,6 +1,6 @@
-//! A game behind the relay, by a seed: a client and a server of one of the protocols, a path that loses datagrams between
-//! the relay and the server, and a connection to the client that is cut again and again. Every reliable message arrives
-//! once, and neither end notices more than a pause.
+//! A seeded game behind the relay: a client and a server of one of the protocols, a lossy path between the relay and
+//! the server, and a connection to the client that is cut repeatedly. Every reliable message arrives once, and neither
+//! end notices more than a pause.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,21 +22,21 @@ use crate::flow::{
 const TARGET: &str = "game";
 /// More steps than any run takes.
 const STEPS: usize = 200_000;
-/// The longest that a run may take, in its own time.
+/// The maximum duration of a run in simulated time.
 const LIMIT: Duration = Duration::from_secs(120);
-/// RakNet has the lower ones for itself.
+/// RakNet reserves lower values for itself.
 pub const FIRST_BYTE: u8 = 0xFE;
-/// How long all interruptions of a run together can be, in milliseconds: less than either protocol waits for the other
-/// peer.
+/// The maximum total duration of all interruptions in a run, in milliseconds: shorter than the timeout of either
+/// protocol.
 const INTERRUPTION: u64 = 6_000;
-/// How long the relay may take for the return of a client, besides the round trip of the request.
+/// The maximum time that the relay adds to a client's return, besides the round trip of the request.
 const RESUME_TIME: Duration = Duration::from_millis(50);
-/// How many datagrams one call sends.
+/// The number of datagrams per call.
 const BATCH_MAX: usize = 16;
 
-/// A protocol as this run uses it.
+/// A protocol as used in this run.
 pub trait Game: Protocol {
-    /// A configuration that survives losses of the handshake.
+    /// Returns a configuration that survives losses during the handshake.
     fn configure(entropy: [u8; 32]) -> Self::Config;
 }
 
@@ -54,16 +54,16 @@ impl Game for GameProtocol {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Messages that arrived, both ways.
+    /// Messages that arrived, in both directions.
     pub delivered: usize,
-    /// How often the client came back.
+    /// The number of resumptions.
     pub resumed: usize,
-    /// The longest time between the request of a client that comes back and its flow.
+    /// The longest time between the request of a returning client and its flow.
     pub longest_return: Duration,
-    /// Datagrams that the relay dropped because they had waited too long.
+    /// Datagrams that the relay dropped for their age.
     pub too_old: u64,
 }
 
@@ -72,7 +72,7 @@ struct Side<P: Protocol> {
     peer: Peer<'static, P>,
     id: Option<ConnectionId>,
     connections: usize,
-    /// How many messages are still to be sent.
+    /// The number of messages left to send.
     left: u32,
     next_send: Instant,
     sent: u32,
@@ -80,13 +80,13 @@ struct Side<P: Protocol> {
     arrived: Vec<u32>,
 }
 
-/// One direction of a WebSocket: in order, without loss, until it is cut.
+/// One direction of a WebSocket: in order and without loss until it is cut.
 type Pipe<T> = VecDeque<(Instant, T)>;
 
 /// The connection between the client and the relay.
 enum Connection {
     Open,
-    /// Cut; the relay notices at one time, the client comes back at another.
+    /// Cut; the relay notices at one time, and the client returns at another.
     Cut {
         noticed_at: Option<Instant>,
         back_at: Instant,
@@ -107,7 +107,7 @@ struct World<P: Protocol> {
     secret: Option<Secret>,
     to_server: Link,
     from_server: Link,
-    /// How long a frame takes between the client and the relay.
+    /// The latency of a frame between the client and the relay.
     latency: Duration,
     up: Pipe<Vec<u8>>,
     down: Pipe<ToClient>,
@@ -115,9 +115,9 @@ struct World<P: Protocol> {
     next_cut: Instant,
     cuts: u64,
     cuts_left: u64,
-    /// Whether the first frame of the connection has arrived.
+    /// True if the first frame of the connection has arrived.
     is_greeted: bool,
-    /// When the client sent the request by which it comes back, until it has its flow again.
+    /// When the client sent its resume request; none while it has its flow.
     asked_at: Option<Instant>,
     outcome: Outcome,
 }
@@ -125,7 +125,7 @@ struct World<P: Protocol> {
 /// Plays one game.
 ///
 /// # Errors
-/// Which promise was broken.
+/// The violated guarantee.
 pub fn run<P: Game>(seed: u64) -> Result<Outcome, Broken> {
     World::<P>::new(seed).play().map_err(|broken| format!("seed {seed}: {broken}"))
 }
@@ -146,7 +146,7 @@ impl<P: Game> Side<P> {
         }
     }
 
-    /// Sends a message if it is time, and says when the next one is due.
+    /// Sends a message if it is time, and returns when the next one is due.
     fn send(&mut self, now: Instant, random: &mut Random) -> Result<(), Broken> {
         let Some(id) = self.id else { return Ok(()) };
         while self.left > 0 && self.next_send <= now {
@@ -167,7 +167,7 @@ impl<P: Game> Side<P> {
         Ok(())
     }
 
-    /// Takes events; messages count for the other side.
+    /// Handles events; messages are counted for the other side.
     fn poll(&mut self, name: &str) -> Result<usize, Broken> {
         let mut delivered = 0;
         while let Some(event) = self.peer.poll_event() {
@@ -209,7 +209,7 @@ impl<P: Game> Side<P> {
             && other.arrived.iter().all(|count| *count == 1)
     }
 
-    /// When it wants to be called next.
+    /// Returns when it needs to be called next.
     fn due(&self) -> Option<Instant> {
         let send = (self.id.is_some() && self.left > 0).then_some(self.next_send);
         self.peer.poll_timeout().into_iter().chain(send).min()
@@ -222,7 +222,7 @@ impl<P: Game> Side<P> {
     }
 }
 
-/// The next item that has come through by `now`.
+/// Returns the next item that has arrived by `now`.
 fn arrived<T>(pipe: &mut Pipe<T>, now: Instant) -> Option<T> {
     pipe.front().is_some_and(|(at, _)| *at <= now).then(|| pipe.pop_front()).flatten().map(|(_, item)| item)
 }
@@ -279,7 +279,7 @@ impl<P: Game> World<P> {
         }
     }
 
-    /// The time for the relay.
+    /// Returns the time for the relay.
     fn system_now(&self) -> SystemInstant {
         self.start.0 + self.now.saturating_since(self.start.1)
     }
@@ -349,13 +349,13 @@ impl<P: Game> World<P> {
         }
     }
 
-    /// Cuts the connection, lets the relay notice, and brings the client back.
+    /// Cuts the connection, lets the relay notice, and reconnects the client.
     fn change_connection(&mut self) -> Result<(), Broken> {
         let can_be_cut = self.can_be_cut();
         match &mut self.connection {
             Connection::Open if self.now >= self.next_cut && can_be_cut => {
                 self.cuts_left -= 1;
-                // What is under way is lost.
+                // Data in flight is lost.
                 self.up.clear();
                 self.down.clear();
                 let away = Duration::from_millis(self.random.below(INTERRUPTION / self.cuts));
@@ -380,7 +380,7 @@ impl<P: Game> World<P> {
         Ok(())
     }
 
-    /// A handshake is no place for it: neither protocol waits for one as long as for a connection.
+    /// Returns true outside of handshakes, in which neither protocol tolerates a pause as long as on a connection.
     fn can_be_cut(&self) -> bool {
         let is_connected = self.client.id.is_some() && self.server.id.is_some();
         is_connected && self.is_greeted && self.cuts_left > 0
@@ -393,7 +393,7 @@ impl<P: Game> World<P> {
         }
         self.table.set_attached(&secret);
         let now = self.system_now();
-        // What the relay had written to the connection that is gone is lost too.
+        // Output that the relay had written to the lost connection is lost too.
         self.down.clear();
         self.flow.handle_attached(now);
         self.outcome.resumed += 1;
@@ -446,7 +446,7 @@ impl<P: Game> World<P> {
         }
     }
 
-    /// A client has its flow again after one round trip and little more.
+    /// Checks that a client has its flow again after one round trip and little more.
     fn check_resumption(&mut self) -> Result<(), Broken> {
         let Some(asked_at) = self.asked_at.take() else { return Ok(()) };
         let (taken, longest) = (self.now.saturating_since(asked_at), 2 * self.latency + RESUME_TIME);
@@ -475,7 +475,7 @@ impl<P: Game> World<P> {
             let count = batch.count;
             self.flow.handle_sent(count, Sending::Sent);
         }
-        // A relay that has not noticed yet writes into a connection that is gone.
+        // A relay that has not noticed yet writes into a lost connection.
         while let Some(frame) = self.flow.poll_to_client(system_now) {
             if is_open {
                 self.down.push_back((now + self.latency, frame));
