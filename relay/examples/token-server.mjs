@@ -1,5 +1,5 @@
-// An endpoint that hands out tokens for a relay, without dependencies. A game's own backend would do the same after it
-// has checked who asks.
+// An endpoint that issues tokens for a relay, without dependencies. A game's own backend would do the same after it has
+// authenticated the player.
 //
 //   rakwire-relay keygen --out token.key
 //   node token-server.mjs --key token.key --target game --listen 127.0.0.1:8090 --allow-origin https://play.example.org

@@ -1,4 +1,5 @@
-//! An endpoint that hands out tokens for a relay. A game's own backend would do the same after it has checked who asks.
+//! An endpoint that issues tokens for a relay. A game's own backend would do the same after it has authenticated the
+//! player.
 //!
 //! ```sh
 //! rakwire-relay keygen --out token.key

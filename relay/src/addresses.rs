@@ -285,7 +285,7 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Embedded> {
         [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] => Some(Embedded::Unknown),
         // RFC 3056: 6to4.
         [0x2002, ..] => Some(at(2)),
-        // RFC 5214: ISATAP, whose interface identifier is 0:5efe or 200:5efe followed by the address.
+        // RFC 5214: ISATAP, with interface identifier 0:5efe or 200:5efe followed by the address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(12)),
         _ => None,
     }

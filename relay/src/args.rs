@@ -344,7 +344,7 @@ pub(crate) struct TokenArgs {
     /// The only address or network that may use the token.
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub(crate) address: Option<IpNet>,
-    /// The only origin whose pages may use the token, such as https://play.example.org. Data channels require it if
+    /// The only page origin that may use the token, such as https://play.example.org. Data channels require it if
     /// --allow-origin is a list.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) origin: Option<Origin>,

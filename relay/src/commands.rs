@@ -163,7 +163,7 @@ pub(crate) fn manual() -> Result<(), Failure> {
     print_out(&String::from_utf8_lossy(&text))
 }
 
-/// The environment variable whose log levels take precedence over the configuration.
+/// The environment variable with log levels that take precedence over the configuration.
 const LEVELS: &str = "RUST_LOG";
 
 /// Runs the relay until a signal ends it.
@@ -530,7 +530,7 @@ fn by_pid_file(path: &Path) -> Result<(), Failure> {
     let pid = text.trim().parse().ok().filter(|&pid: &i32| pid > 1);
     let pid = pid.ok_or_else(|| unusable("there is no process id in it".to_owned()))?;
     hang_up(pid).map_err(|error| unusable(format!("cannot signal process {pid} ({error})")))?;
-    print_out(&format!("told process {pid}; its log has the result\n"))
+    print_out(&format!("notified process {pid}; its log contains the result\n"))
 }
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! The syntax of configured values: parsers whose errors say what to write, and durations.
+//! The syntax of configured values: parsers with errors that say what to write, and durations.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Parses a value with its `FromStr`, whose error says what to write.
+/// Parses a value with its `FromStr`; the error says what to write.
 pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: fmt::Display>,

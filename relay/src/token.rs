@@ -140,10 +140,10 @@ const PUBLIC_LABEL: &str = "-----BEGIN PUBLIC KEY-----";
 #[non_exhaustive]
 pub enum KeyError {
     /// It has none of the known forms.
-    #[error("this is no key: make one with 'rakwire-relay keygen'")]
+    #[error("this is not a key: make one with 'rakwire-relay keygen'")]
     Form,
     /// It is PEM, but not an Ed25519 key.
-    #[error("this is no Ed25519 key in PEM: make one with 'rakwire-relay keygen'")]
+    #[error("this is not an Ed25519 key in PEM: make one with 'rakwire-relay keygen'")]
     Ed25519,
     /// The secret is not base64url, or too short.
     #[error(

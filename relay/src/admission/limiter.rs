@@ -28,7 +28,7 @@ const PREFIX_V6: u8 = 56;
 /// The smallest IPv4 network that is routed on its own.
 const PREFIX_V4: u8 = 24;
 
-/// The number of addresses or prefixes whose rates are remembered.
+/// The number of remembered rates of addresses or prefixes.
 const KEYS_MAX: usize = 100_000;
 
 /// The minimum time between two searches for addresses to forget.
@@ -253,7 +253,7 @@ impl Taken {
     }
 }
 
-/// Returns the networks whose limits apply to an address: that of the host, and that of the provider's customer.
+/// Returns the networks that limit an address: that of the host, and that of the provider's customer.
 fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
@@ -325,7 +325,7 @@ impl KeyedRate {
         self.keyed.check_key(&key).is_ok()
     }
 
-    /// Forgets networks whose burst is complete again; returns true if there is room afterwards.
+    /// Forgets networks with a complete burst; returns true if there is room afterwards.
     fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {

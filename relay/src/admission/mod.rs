@@ -1,4 +1,4 @@
-//! Decides about clients: who may connect, and to which target.
+//! Decides which clients may connect, and to which target.
 //!
 //! The decision is made once per client, before its flow exists, by the rules in force at that time: the configuration
 //! with its files read and its names resolved. Clients of the front have neither a page nor a token.
@@ -162,7 +162,7 @@ impl Admission {
         self.replace_targets(|targets| targets.failed_over(is_up))
     }
 
-    /// Replaces the current targets. Returns those whose next clients get another address, before and after.
+    /// Replaces the current targets. Returns those with another address for their next clients, before and after.
     fn replace_targets(&self, change: impl FnOnce(&Targets) -> Targets) -> Vec<[Arc<ResolvedTarget>; 2]> {
         let mut moved = Vec::new();
         self.policy.send_if_modified(|policy| {
@@ -299,7 +299,7 @@ impl Admission {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Before `candidate` verifies a signature, which takes much longer. With several connections only the one that
-        // opens its flow counts as a client, in `check_new`; so does a returning client whose flow has ended.
+        // opens its flow counts as a client, in `check_new`; so does a returning client after the end of its flow.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;

@@ -62,7 +62,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of concurrent lookups; each occupies a thread.
 const LOOKUPS_MAX: usize = 16;
 
-/// A target whose names were looked up again, with the new addresses of its hosts.
+/// A target after another lookup of its names, with the new addresses of its hosts.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     before: Arc<ResolvedTarget>,

@@ -63,7 +63,7 @@ impl Config {
             None => return wrong("the front is before one target: choose it with {udp.target}"),
         };
         let Some((name, target)) = found else {
-            return wrong("there is no such target: give {udp.target} the name of one that there is");
+            return wrong("there is no such target: set {udp.target} to the name of one");
         };
         self.check_front()?;
         match target.kind {
@@ -190,9 +190,9 @@ impl Config {
     /// Returns the hint as a template, with keys in braces, and the key that it is about.
     pub(super) fn note_template(&self) -> Result<Option<(&'static str, &'static str)>, ConfigError> {
         let has_proxies = !self.admission.trusted_proxies.is_empty();
-        let is_told = self.webtransport.public_port.is_some();
+        let is_announced = self.webtransport.public_port.is_some();
         let has_udp = self.webtransport.mode != WebTransportMode::Off || self.has_webrtc()?;
-        Ok((has_proxies && has_udp && !is_told).then_some((
+        Ok((has_proxies && has_udp && !is_announced).then_some((
             "admission.trusted_proxies",
             "pages that come through a trusted proxy are told of the WebSocket alone: for WebTransport and data channels beside \
              the proxy open a UDP port, and name it with {webtransport.public_port}",
@@ -318,7 +318,7 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
     } else if domain.contains('*') {
         "stands for several names, for which no certificate is obtained by ACME here: list each host name"
     } else if domain.is_empty() || domain.contains([':', '/']) || domain.contains(char::is_whitespace) {
-        "is no host name: write it as play.example.org"
+        "is not a host name: write it as play.example.org"
     } else {
         return Ok(());
     };

@@ -295,7 +295,7 @@ fn single(kind: OptionKind, text: &str) -> Result<Value, String> {
         OptionKind::Number { unit, min, max } => text
             .parse()
             .map(Value::Integer)
-            .map_err(|_| format!("'{text}' is no number: write one from {}", range(unit, min, max))),
+            .map_err(|_| format!("'{text}' is not a number: write one from {}", range(unit, min, max))),
         OptionKind::Time { .. } | OptionKind::Text(_) | OptionKind::Texts(_) | OptionKind::Choice(_) => {
             Ok(Value::String(text.to_owned()))
         }

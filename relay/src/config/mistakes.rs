@@ -76,7 +76,7 @@ fn wrong_target(path: &[String], table: &Table) -> Option<String> {
 
 /// Says what to write instead of a value, where a key has settings below it.
 fn no_table(path: &[String], value: &Value) -> String {
-    format!("{} is no value of it: write a table [{}] with settings", shown(value), dotted(path))
+    format!("{} is not a valid value: write a table [{}] with settings", shown(value), dotted(path))
 }
 
 /// Says what to write instead of an unknown key.
@@ -123,7 +123,7 @@ fn wrong_value(option: &OptionInfo, path: &[String], value: &Value) -> Option<St
                 .then(|| format!("{number} is out of range: write a number from {}", range(unit, min, max)))
         }
         (OptionKind::Number { unit, min, max }, _) => {
-            Some(format!("{} is no number: write one from {}", shown(value), range(unit, min, max)))
+            Some(format!("{} is not a number: write one from {}", shown(value), range(unit, min, max)))
         }
         (OptionKind::Time { min, max }, _) => wrong_time(value, min, max),
         (OptionKind::Choice(values), Value::String(text)) if values.contains(&text.as_str()) => None,
@@ -134,23 +134,23 @@ fn wrong_value(option: &OptionInfo, path: &[String], value: &Value) -> Option<St
         }
         (OptionKind::Text(_), Value::String(_)) => wrong_text(path, value),
         (OptionKind::Text(name), _) => {
-            Some(format!("{} is no text: write {name} in quotation marks", shown(value)))
+            Some(format!("{} is not a text: write {name} in quotation marks", shown(value)))
         }
         (OptionKind::Texts(_), Value::Array(values)) if values.iter().all(Value::is_str) => {
             wrong_text(path, value)
         }
         (OptionKind::Texts(name), _) => {
-            Some(format!("{} is no list of texts: write it as [\"{name}\"]", shown(value)))
+            Some(format!("{} is not a list of texts: write it as [\"{name}\"]", shown(value)))
         }
         (OptionKind::Targets, _) => {
-            Some(format!("{} is no target: write tables as [targets.NAME]", shown(value)))
+            Some(format!("{} is not a target: write tables as [targets.NAME]", shown(value)))
         }
     }
 }
 
 fn wrong_time(value: &Value, min: std::time::Duration, max: std::time::Duration) -> Option<String> {
     if !(value.is_str() || value.is_integer()) {
-        return Some(format!("{} is no time: {}", shown(value), duration::SYNTAX));
+        return Some(format!("{} is not a duration: {}", shown(value), duration::SYNTAX));
     }
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let time = match duration::parse(&text) {

@@ -517,7 +517,7 @@ impl Limits {
         }
     }
 
-    /// Returns the longest datagram of a client whose target has this protocol. RakNet implementations count the
+    /// Returns the longest datagram of a client for a target with this protocol. RakNet implementations count the
     /// headers below their datagrams differently, and some not at all. A RakNet datagram may therefore be as long as
     /// the MTU that the relay lets both ends negotiate.
     pub(crate) fn longest_datagram(&self, kind: ProtocolKind) -> usize {

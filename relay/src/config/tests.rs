@@ -143,7 +143,7 @@ fn later_layers_take_precedence() {
 fn mistakes_in_a_file_are_told_with_their_line() {
     let cases = [
         ("listen = ", "FILE:1: "),
-        ("\nlisten = 5\n", "FILE:2: listen: 5 is no text"),
+        ("\nlisten = 5\n", "FILE:2: listen: 5 is not a text"),
         ("\nlisten = \"localhost\"\n", "FILE:2: listen: write it as ADDRESS:PORT"),
         ("lisen = \"127.0.0.1:1\"\n", "FILE:1: lisen: there is no such key: did you mean listen?"),
         ("[limits]\nqueue = 1\nqeue = 1\n", "FILE:3: limits.qeue: there is no such key: did you mean queue?"),
@@ -160,7 +160,7 @@ fn mistakes_in_a_file_are_told_with_their_line() {
             "FILE:2: limits.idle_timeout: 100000 is out of range: write a time from 1s to 1day",
         ),
         ("[limits]\nmax_clients = -1\n", "FILE:2: limits.max_clients: -1 is out of range"),
-        ("[limits]\nmax_clients = true\n", "FILE:2: limits.max_clients: true is no number"),
+        ("[limits]\nmax_clients = true\n", "FILE:2: limits.max_clients: true is not a number"),
         (
             "[targets.game]\naddress = \"127.0.0.1\"\n",
             "FILE:2: targets.game.address: write the address as HOST:PORT",
@@ -230,7 +230,7 @@ fn mistakes_elsewhere_are_told_with_their_option() {
         (flag("listen", &["0.0.0.0:1"]), "--listen: 0.0.0.0:1 can be reached by other machines"),
         (
             variable("limits.queue", "x"),
-            "RAKWIRE_RELAY_QUEUE: 'x' is no number: write one from 1 to 65536 (datagrams)",
+            "RAKWIRE_RELAY_QUEUE: 'x' is not a number: write one from 1 to 65536 (datagrams)",
         ),
         (flag("limits.max_datagram", &["65508"]), "--max-datagram: 65508 is out of range"),
         (

@@ -185,7 +185,7 @@ impl Connection {
         answer.map_err(|error| self.allowance.reason(&error))
     }
 
-    /// Returns the responses to several commands, whose total length is limited like that of one.
+    /// Returns the responses to several commands. Their total length is limited like that of one.
     pub(super) async fn query_each<T: FromRedisValue>(
         &mut self,
         pipe: &redis::Pipeline,

@@ -198,7 +198,7 @@ fn lifetime(answer: i64) -> Option<Duration> {
 /// Parses the announcement in a value, or returns why it is unusable. A key that has expired meanwhile has an empty
 /// value.
 fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
-    let text = str::from_utf8(value).map_err(|_| "it is no text".to_owned())?;
+    let text = str::from_utf8(value).map_err(|_| "it is not text".to_owned())?;
     if text.is_empty() {
         return Ok(None);
     }
@@ -241,7 +241,7 @@ struct Last {
 pub(crate) struct Changes {
     /// Servers that are newly announced.
     pub(crate) arrived: usize,
-    /// Servers that are no longer announced, or whose announcement has become unusable.
+    /// Servers that are no longer announced in a usable form.
     pub(crate) departed: usize,
     /// Announcements that have become unusable, or for another reason than before.
     pub(crate) unusable: usize,

@@ -307,7 +307,7 @@ impl<H> ResumeTable<H> {
 
     /// Checks if a connection with this secret and target counts as a returning client: ten at once, and one a second.
     ///
-    /// Further connections, and those whose secret matches no flow, are subject to the limits of new clients.
+    /// Further connections, and those with an unknown secret, are subject to the limits of new clients.
     pub fn admits_return(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
         let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
         let Some(entry) = entry else { return false };

@@ -22,7 +22,7 @@ use super::counters::{Direction, DropReason, FlowEnd, TargetCounters, Unreachabl
 use super::proxy_header::{self, Announcement};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
-use super::{Batch, Carriage, Carried, FromClient, FromServer, Inspect, Sending, Setup, ToClient};
+use super::{Batch, Carried, FromClient, FromServer, Inspect, Sending, Setup, ToClient, TransportLimits};
 use crate::protocol::{Change, Refusal, Verdict};
 
 /// The number of ping intervals that a client may be silent; a ping is sent at the end of each but the last.
@@ -74,7 +74,7 @@ pub struct Flow {
     inspect: Option<Box<dyn Inspect>>,
     /// True if an absent game server ends the flow; cleared once the server has sent something.
     closes_unreachable: bool,
-    carriage: Carriage,
+    transport_limits: TransportLimits,
     carried: Carried,
 }
 
@@ -103,7 +103,7 @@ impl Flow {
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
             closes_unreachable: setup.closes_unreachable,
-            carriage: Carriage::default(),
+            transport_limits: TransportLimits::default(),
             carried: Carried::default(),
         }
     }
@@ -150,7 +150,7 @@ impl Flow {
             self.counters.clients.increment();
         }
         self.client = Client::Attached;
-        self.set_carriage(Carriage::default());
+        self.set_transport_limits(TransportLimits::default());
         self.ping = Ping::Waiting;
         self.next_ping = now + self.limits.ping_interval;
         self.pings_unanswered = 0;
@@ -173,13 +173,13 @@ impl Flow {
 
     /// Sets the current limits of the client's transport; to be called before output is taken for it. Datagrams beyond
     /// the limits are dropped.
-    pub fn set_carriage(&mut self, carriage: Carriage) {
-        if self.carriage.max_unfragmented != carriage.max_unfragmented
+    pub fn set_transport_limits(&mut self, transport_limits: TransportLimits) {
+        if self.transport_limits.max_unfragmented != transport_limits.max_unfragmented
             && let Some(inspect) = &mut self.inspect
         {
-            inspect.set_carried(carriage.max_unfragmented);
+            inspect.set_carried(transport_limits.max_unfragmented);
         }
-        self.carriage = carriage;
+        self.transport_limits = transport_limits;
     }
 
     /// Handles timeouts; to be called at [`Flow::poll_timeout`]. At any other time it does nothing.
@@ -246,7 +246,7 @@ impl Flow {
     }
 
     /// Returns the next datagrams to the game server, at most `max_count`; [`Flow::handle_sent`] removes them. Several
-    /// datagrams are copied to `buffer`, whose contents are overwritten.
+    /// datagrams are copied to `buffer`, which is overwritten.
     pub fn poll_to_server<'a>(
         &'a mut self,
         now: Instant,
@@ -301,7 +301,7 @@ impl Flow {
         }
         let expired = self.to_client.expire(now, &bounds(&self.limits));
         self.count_drops(DropReason::ClientTooOld, expired);
-        let (within, max) = (self.limits.resume_within, self.max_datagram_told());
+        let (within, max) = (self.limits.resume_within, self.announced_max_datagram());
         if let Some(text) = self.reports.as_mut().and_then(|reports| reports.poll(now, within, max)) {
             return Some(ToClient::Control(text));
         }
@@ -311,7 +311,7 @@ impl Flow {
         }
         loop {
             let datagram = self.to_client.pop()?;
-            match self.carriage.refuses(&datagram) {
+            match self.transport_limits.refuses(&datagram) {
                 Some(reason) => self.count_drops(reason, 1),
                 None => return Some(ToClient::Datagram(datagram)),
             }
@@ -320,7 +320,7 @@ impl Flow {
 
     /// Returns the maximum datagram length that is announced to the client. With a known protocol the MTU is clamped
     /// instead.
-    fn max_datagram_told(&self) -> usize {
+    fn announced_max_datagram(&self) -> usize {
         let max = self.limits.max_datagram;
         let is_known = self.inspect.is_some();
         let announcement = self.announcement.as_ref().filter(|it| it.is_first() && !is_known);

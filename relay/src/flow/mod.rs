@@ -209,7 +209,7 @@ impl Inspect for Awareness {
 
 /// The limits of a client's transport; unlimited by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Carriage {
+pub struct TransportLimits {
     /// The maximum length of a datagram to the client in bytes; `None` is unlimited.
     pub max_datagram: Option<usize>,
     /// The maximum length of a datagram that is carried in one piece, in either direction; `None` is unlimited. The MTU
@@ -219,7 +219,7 @@ pub struct Carriage {
     pub has_control_datagrams: bool,
 }
 
-impl Carriage {
+impl TransportLimits {
     /// Returns the reason why a datagram cannot be sent to the client, if there is one.
     fn refuses(&self, datagram: &[u8]) -> Option<DropReason> {
         if self.has_control_datagrams && datagram.starts_with(CONTROL_PREFIX) {

@@ -21,7 +21,7 @@ const IPV6_LENGTH: usize = 52;
 /// the datagram with the header need one without. Not only the first datagram of the flow, which may be lost.
 const EVERY: u64 = 4;
 
-/// The payload of a datagram on the usual path, whose MTU is 1,500 bytes.
+/// The payload of a datagram on the usual path with an MTU of 1,500 bytes.
 const PATH_PAYLOAD: usize = 1_472;
 
 /// After this silence in spite of client datagrams, a game server may have restarted and forgotten the client's
@@ -113,8 +113,8 @@ enum State {
     /// It has sent something, so it knows the address. `asked` is the time of the client's first datagram since the
     /// server's last one.
     Known { asked: Option<Instant> },
-    /// It may have forgotten the address. A datagram that leaves no room for the header goes without it, because
-    /// clients were told the limit without a header.
+    /// It may have forgotten the address. A datagram that leaves no room for the header goes without it, because the
+    /// limit announced to clients does not include a header.
     Again,
 }
 
@@ -369,7 +369,7 @@ mod tests {
                 forget(&mut fixture);
                 assert_eq!(fixture.batch(), [29]);
                 fixture.flow.handle_sent(1, Sending::Sent);
-                // The client was told that datagrams of this length pass.
+                // The limit announced to the client allows this length.
                 fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
                 fixture.client(datagram(1_472));
                 assert_eq!(fixture.batch(), [1_472]);

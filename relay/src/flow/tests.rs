@@ -543,8 +543,8 @@ fn the_server_is_notified_when_a_flow_without_its_client_makes_way() {
 }
 
 /// Returns the length of request 1 at the server when a client on this transport requests the largest MTU.
-fn request_through(fixture: &mut Fixture, carriage: Carriage) -> usize {
-    fixture.flow.set_carriage(carriage);
+fn request_through(fixture: &mut Fixture, transport_limits: TransportLimits) -> usize {
+    fixture.flow.set_transport_limits(transport_limits);
     let head = b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b";
     let mut request = vec![0; 1_464];
     request[..head.len()].copy_from_slice(head);
@@ -561,12 +561,12 @@ fn the_mtu_is_what_the_transport_carries() {
     let inspect = Awareness::new(ProtocolKind::RakNet, Handshake::default(), Arc::default(), now);
     let setup = Setup { inspect: Some(Box::new(inspect)), ..Setup::default() };
     let mut fixture = fixture_of(FlowLimits::default(), setup);
-    let carries = |max| Carriage { max_unfragmented: max, ..Carriage::default() };
+    let carries = |max| TransportLimits { max_unfragmented: max, ..TransportLimits::default() };
     assert_eq!(request_through(&mut fixture, carries(Some(1_211))), 1_211);
     assert_eq!(request_through(&mut fixture, carries(Some(1_024))), 1_024);
     assert_eq!(request_through(&mut fixture, carries(Some(100_000))), 1_464);
     assert_eq!(request_through(&mut fixture, carries(Some(0))), 548, "the least MTU of RakNet");
-    assert_eq!(request_through(&mut fixture, Carriage::default()), 1_464);
+    assert_eq!(request_through(&mut fixture, TransportLimits::default()), 1_464);
 }
 
 #[test]

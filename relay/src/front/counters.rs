@@ -13,7 +13,7 @@ counted! {
         BadCookie,
         /// It requests a connection without the issued cookie, as clients without cookie support do.
         MissingCookie,
-        /// The answer would be longer than the datagram, whose source may be forged.
+        /// The answer would be longer than the datagram, and the source may be forged.
         WouldAmplify,
         /// The limit of pongs per second was reached, for its network or in total.
         PongRation,

@@ -41,7 +41,7 @@ fn is_optional(key: &[u8]) -> bool {
 }
 
 impl<A: Admit> Front<A> {
-    /// Handles a client's datagram that belongs to no connection, or whose flow is not open.
+    /// Handles a client's datagram outside of a connection or an open flow.
     pub(super) fn handle_raknet<'b>(
         &mut self,
         now: Now,
@@ -216,7 +216,7 @@ impl<A: Admit> Front<A> {
         self.write_to_server(id, out, |writer| request.write(writer));
     }
 
-    /// Handles a server's datagram that belongs to no connection, or whose flow is not open.
+    /// Handles a server's datagram outside of a connection or an open flow.
     pub(super) fn handle_raknet_server<'b>(
         &mut self,
         id: FlowId,

@@ -56,7 +56,7 @@ const PONGS: Rates = Rates { all: 1_000, network: 20 };
 /// A challenge is never longer than the datagram that it answers; the rate bounds the traffic to a forged source.
 const CHALLENGES: Rates = Rates { all: 20_000, network: 200 };
 
-/// A protocol whose clients can validate their address.
+/// A protocol with address validation of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrontProtocol {
     RakNet,
@@ -321,7 +321,7 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends flows whose client is silent, whose server does not answer, or whose permit is over.
+    /// Ends flows with a silent client, an unresponsive server, or an expired permit.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
@@ -451,7 +451,7 @@ impl<A: Admit> Front<A> {
     /// Returns the flow of a client, if the server has accepted it.
     fn open_flow(&mut self, client: SocketAddr, now: Instant) -> Option<FlowId> {
         let id = self.flows.find(client)?;
-        self.flows.hear(id, now);
+        self.flows.record_input(id, now);
         self.flows.get(id).filter(|(_, flow)| flow.is_open).map(|_| id)
     }
 

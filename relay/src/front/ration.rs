@@ -69,8 +69,8 @@ const fn network(address: IpAddr) -> u128 {
 /// refill time of a budget.
 const CLIENTS_MAX: usize = 8_192;
 
-/// The handshake budgets of clients whose flows ended: a new flow does not renew the budget. A client is an address
-/// with its port, as for flows.
+/// The handshake budgets of clients after their flows ended: a new flow does not renew the budget. A client is an
+/// address with its port, as for flows.
 #[derive(Debug, Default)]
 pub(super) struct SpentBudgets {
     by_client: HashMap<SocketAddr, Budget>,
@@ -79,7 +79,7 @@ pub(super) struct SpentBudgets {
 }
 
 impl SpentBudgets {
-    /// Remembers the budget of a client whose flow ended. If there are too many clients, the oldest is forgotten.
+    /// Remembers the budget of a client after its flow ended. If there are too many clients, the oldest is forgotten.
     pub(super) fn remember(&mut self, client: SocketAddr, budget: Budget) {
         if self.by_client.insert(client, budget).is_some() {
             return;
@@ -97,7 +97,7 @@ impl SpentBudgets {
         self.by_client.get(&client).copied()
     }
 
-    /// Forgets clients whose budgets are full again.
+    /// Forgets clients with full budgets.
     pub(super) fn forget_full(&mut self, now: Instant) {
         let by_client = &mut self.by_client;
         by_client.retain(|_, budget| !budget.is_full(now));
@@ -105,8 +105,7 @@ impl SpentBudgets {
     }
 }
 
-/// The flows whose server has not accepted the client yet, the oldest first. Accepted and ended flows are removed
-/// lazily.
+/// The flows that the server has not accepted yet, the oldest first. Accepted and ended flows are removed lazily.
 #[derive(Debug, Default)]
 pub(super) struct HalfOpen(VecDeque<FlowId>);
 

@@ -64,7 +64,7 @@ impl<F> FlowTable<F> {
     }
 
     /// Records input from the client of a flow.
-    pub(super) fn hear(&mut self, id: FlowId, now: Instant) {
+    pub(super) fn record_input(&mut self, id: FlowId, now: Instant) {
         if let Some(entry) = self.slots.get_mut(id.slot as usize).and_then(|slot| slot.entry.as_mut()) {
             entry.heard = now;
         }
@@ -297,7 +297,7 @@ mod tests {
         let mut table = FlowTable::default();
         let first = table.insert(client(1), after(0), 'a').unwrap();
         let second = table.insert(client(2), after(1), 'b').unwrap();
-        table.hear(first, after(5));
+        table.record_input(first, after(5));
         assert_eq!(table.select(|_, heard, _| heard < after(5)), [second]);
     }
 }

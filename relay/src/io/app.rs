@@ -32,7 +32,7 @@ pub(crate) type Connections = Handover<Box<Connection>>;
 
 /// Connections of banned addresses that are notified each second, over all addresses. Few enough that their handshakes
 /// cost a flooded relay nothing.
-const BANS_TOLD: Rate =
+const BAN_NOTICES: Rate =
     Rate { datagrams: const { NonZeroUsize::new(8).expect("8 is not zero") }, bytes: NonZeroUsize::MAX };
 
 /// State shared by all connections of a relay.
@@ -80,7 +80,7 @@ pub(crate) struct App {
     /// Results of probing the targets.
     pub(crate) probes: Probes,
     /// Limits how many connections of banned addresses are notified; the others are closed at once.
-    pub(super) bans_told: SharedRate,
+    pub(super) ban_notices: SharedRate,
     pub(crate) refusals: Arc<RefusalLog>,
     /// The number of flows that have begun.
     flows: AtomicU64,
@@ -108,8 +108,8 @@ impl App {
         }
     }
 
-    /// Logs the refusal of a client whose address may be forged. The address is left out, and each reason has at most
-    /// one line in half an hour, so that a flood cannot crowd out other lines.
+    /// Logs the refusal of a client with a possibly forged address. The address is left out, and each reason has at
+    /// most one line in half an hour, so that a flood cannot crowd out other lines.
     pub(crate) fn log_unproven(&self, transport: impl Display, reason: &'static str) {
         if self.refusals.note_unproven(Instant::now(), reason) {
             info!(client = "unproven", %transport, reason, "client refused");
@@ -154,7 +154,7 @@ impl App {
             reloader: OnceLock::new(),
             server_list: ListCache::default(),
             probes: Probes::new(),
-            bans_told: SharedRate::new(BANS_TOLD, Instant::now()),
+            ban_notices: SharedRate::new(BAN_NOTICES, Instant::now()),
             refusals: Arc::default(),
             flows: AtomicU64::new(0),
             open_flows: Arc::default(),

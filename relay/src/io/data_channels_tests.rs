@@ -10,7 +10,7 @@ use super::*;
 use crate::admission::{Admission, Targets};
 use crate::config::{AddressLimits, Config};
 use crate::flow::DropReason;
-use crate::front::tests::marks::{Fate, marks};
+use crate::front::tests::marks::{MarkOutcome, marks};
 use crate::ops::Lines;
 use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
@@ -280,18 +280,18 @@ async fn marks_count_only_from_those_that_may_write_them() {
         // A header of the relay may precede it.
         let has_passed = arrived.iter().any(|datagram| datagram.ends_with(&mark.datagram));
         let to_server = mark.to_server("data channels");
-        assert_eq!(has_passed, to_server == Fate::Passes, "{} to the server", mark.name);
+        assert_eq!(has_passed, to_server == MarkOutcome::Passes, "{} to the server", mark.name);
         let arrived = client.receive_from(&server, flow, &[&mark.datagram, b"end"]).await;
         let has = |wanted: SessionEvent| arrived.contains(&wanted);
         let has_passed = has(SessionEvent::Datagram(Bytes::copy_from_slice(&mark.datagram)));
         let to_client = mark.to_client("data channels");
-        assert_eq!(has_passed, to_client == Fate::Passes, "{} to the client", mark.name);
+        assert_eq!(has_passed, to_client == MarkOutcome::Passes, "{} to the client", mark.name);
         let has_control = has(SessionEvent::Control(Bytes::copy_from_slice(&mark.datagram)));
         assert!(!has_control, "{} as a control message", mark.name);
         let snapshot = relay.app.counters.snapshot();
         let [forged, reserved] =
             [DropReason::ForgedHeader, DropReason::Reserved].map(|reason| snapshot.drops(reason) > 0);
-        assert_eq!((forged, reserved), (to_server == Fate::Forged, false), "{}: counted", mark.name);
+        assert_eq!((forged, reserved), (to_server == MarkOutcome::Forged, false), "{}: counted", mark.name);
     }
 }
 

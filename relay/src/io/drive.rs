@@ -170,7 +170,7 @@ impl<'a> Driver<'a> {
     /// Reads messages of the client; returns true if there may be more.
     fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         if let Some(connection) = &self.connection {
-            self.flow.set_carriage(connection.carriage());
+            self.flow.set_transport_limits(connection.transport_limits());
         }
         for _ in 0..READS_MAX {
             let Some(connection) = &mut self.connection else { return false };

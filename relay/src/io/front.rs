@@ -279,9 +279,7 @@ async fn arrived(
     match taken {
         Some(taken) => {
             let taken = taken.recv().await;
-            taken
-                .map(Some)
-                .ok_or_else(|| io::Error::other("nobody receives at the port of the front any more"))
+            taken.map(Some).ok_or_else(|| io::Error::other("the task that receives for the front has ended"))
         }
         None => clients.readable().await.map(|()| None),
     }

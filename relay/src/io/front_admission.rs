@@ -291,7 +291,7 @@ mod tests {
         }
 
         /// Returns which flows were requested to end since the last call.
-        fn told_to_end(&self) -> Vec<bool> {
+        fn ended_flows(&self) -> Vec<bool> {
             let context = Context::from_waker(Waker::noop());
             self.flows.iter().map(|flow| matches!(flow.poll(&context), Poll::Ready(Request::Evict))).collect()
         }
@@ -305,11 +305,11 @@ mod tests {
             let answer = admission.admit(full.now, client(1), &mut || false);
             assert_eq!(answer.err(), Some(NotAdmitted::Later));
         }
-        assert_eq!(full.told_to_end(), [true, false, false]);
+        assert_eq!(full.ended_flows(), [true, false, false]);
         full.slots.remove(0);
         assert!(full.slot_of(client(2)).is_none(), "the slot is for the one that waits");
         assert!(admission.admit(full.now, client(1), &mut || false).is_ok());
-        assert_eq!(full.told_to_end(), [false; 3]);
+        assert_eq!(full.ended_flows(), [false; 3]);
     }
 
     #[tokio::test]
@@ -330,7 +330,7 @@ mod tests {
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         for told in [[true, false], [false, true]] {
             assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));
-            assert_eq!(full.told_to_end(), told);
+            assert_eq!(full.ended_flows(), told);
             full.now.at += EVICTION_TIMEOUT;
         }
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Refused));
@@ -344,6 +344,6 @@ mod tests {
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));
         let mut slots = std::mem::take(&mut full.slots);
         assert!(admission.admit(full.now, client(2), &mut || slots.pop().is_some()).is_ok());
-        assert_eq!(full.told_to_end(), [true, false]);
+        assert_eq!(full.ended_flows(), [true, false]);
     }
 }

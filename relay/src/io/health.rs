@@ -199,7 +199,7 @@ impl TargetWatch {
     }
 }
 
-/// Limits the lines about targets whose new clients move to another address.
+/// Limits the lines about new clients of a target that move to another address.
 #[derive(Debug, Default)]
 pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
 

@@ -34,7 +34,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    pub(super) const fn is_nobody(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.channels.is_none() && self.front.is_none()
     }
 }

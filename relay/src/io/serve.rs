@@ -100,7 +100,7 @@ pub(super) fn take_place(
     let now = Now::read();
     match app.admission.admit_connection(now, peer.ip()) {
         Ok(share) => Ok(Connected::new(peer, permit, share)),
-        Err(Refusal::Forbidden(_)) if app.bans_told.admits(now.at, 1) => {
+        Err(Refusal::Forbidden(_)) if app.ban_notices.admits(now.at, 1) => {
             Ok(Connected::new(peer, permit, None).banned())
         }
         Err(Refusal::Forbidden(_)) => {

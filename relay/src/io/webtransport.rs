@@ -177,7 +177,7 @@ impl WebTransport {
         let local_addr = socket.local_addr()?;
         let runtime = Arc::new(TokioRuntime);
         let mut socket = runtime.wrap_udp_socket(socket)?;
-        let is_shared = !beside.is_nobody();
+        let is_shared = !beside.is_empty();
         if is_shared {
             socket = Arc::new(SharedSocket::new(socket, beside, Arc::clone(app)));
         }

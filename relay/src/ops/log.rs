@@ -317,7 +317,7 @@ impl RefusalLog {
         has_line
     }
 
-    /// Records the refusal of a client whose address may be forged, and returns true if it gets a line. It uses only
+    /// Records the refusal of a client with a possibly forged address, and returns true if it gets a line. It uses only
     /// the reserved lines of the reason, never those shared by all reasons.
     pub(crate) fn note_unproven(&self, now: Instant, reason: &'static str) -> bool {
         let mut seen = self.lock();

@@ -259,7 +259,7 @@ pub mod systemd {
     /// Notifies the service manager (`NOTIFY_SOCKET`).
     pub fn notify(event: Event) {
         if let Err(error) = send(event) {
-            debug!(%error, ?event, "the service manager cannot be told");
+            debug!(%error, ?event, "the service manager cannot be notified");
         }
     }
 
@@ -289,7 +289,7 @@ pub mod systemd {
         loop {
             ticks.tick().await;
             if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]) {
-                debug!(%error, "the service manager cannot be told");
+                debug!(%error, "the service manager cannot be notified");
             }
         }
     }

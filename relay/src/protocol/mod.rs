@@ -49,7 +49,7 @@ enum Flow {
 }
 
 impl Awareness {
-    /// Creates the state of a flow whose server has not answered yet. `pongs` are those of its target.
+    /// Creates the state of a flow without an answer of the server. `pongs` are those of its target.
     #[must_use]
     pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
         Self(match kind {
@@ -80,8 +80,8 @@ impl Awareness {
         }
     }
 
-    /// Returns true if a datagram of the client begins a connection. Unknown in the Game Protocol, whose handshake
-    /// words look alike.
+    /// Returns true if a datagram of the client begins a connection. Unknown in the Game Protocol: its handshake words
+    /// look alike.
     #[must_use]
     pub fn begins_connection(&self, datagram: &[u8]) -> bool {
         match &self.0 {
@@ -122,7 +122,7 @@ impl Awareness {
 /// Bytes of a salt, a pepper or a seasoning, as many as of a header.
 const HANDSHAKE_WORD: usize = HEADER;
 
-/// A flow of the Game Protocol, whose handshake consists of datagrams of four bytes without a header.
+/// A flow of the Game Protocol. Its handshake consists of datagrams of four bytes without a header.
 #[derive(Debug)]
 struct GameProtocolFlow {
     budget: Budget,

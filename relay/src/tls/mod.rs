@@ -181,7 +181,7 @@ const HTTP_3: &[u8] = b"h3";
 pub(crate) enum QuicCertificate {
     /// The certificate of the relay, signed by an authority.
     Authorized(Arc<dyn ResolvesServerCert>),
-    /// A certificate that the relay generates, and whose hash it announces.
+    /// A certificate that the relay generates and announces by its hash.
     Pinned(Arc<Pinned>),
 }
 

@@ -11,7 +11,7 @@ counted! {
         Unreadable,
         /// A check without the fingerprint of the relay.
         WrongPassword,
-        /// The reply would be longer than the check, whose source may be forged.
+        /// The reply would be longer than the check, and the source may be forged.
         WouldAmplify,
         /// The limit of challenges per second was reached, for its site (a /24 of IPv4, a /48 of IPv6) or in total.
         CheckRation,
@@ -109,13 +109,13 @@ impl WebRtcCounters {
 pub struct WebRtcSnapshot {
     /// Connectivity checks that were answered.
     pub answers: u64,
-    /// Connectivity checks whose source was challenged, because it was not validated.
+    /// Connectivity checks that were answered with a challenge, because the source was not validated.
     pub challenges: u64,
     /// Sessions that began with a client hello.
     pub begun: u64,
     /// Sessions that completed the DTLS handshake.
     pub secured: u64,
-    /// Sessions whose client has requested a flow.
+    /// Sessions in which the client has requested a flow.
     pub connected: u64,
     /// Sessions that ended before that.
     pub failed: u64,

@@ -53,7 +53,7 @@ pub(crate) struct Endpoint<S> {
     sessions: HashMap<SocketAddr, Entry<S>>,
     /// The locations of established sessions.
     places: HashMap<IceSession, Place>,
-    /// Sessions whose pages have moved to these ports.
+    /// Sessions by the ports to which their pages have moved.
     others: HashMap<SocketAddr, IceSession>,
     validated: Validated,
     /// The half-open sessions by number.

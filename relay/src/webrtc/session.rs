@@ -163,7 +163,7 @@ pub(crate) struct Session {
     is_shutting_down: bool,
     is_ended: bool,
     /// True if encrypted data of the client arrived since the last query.
-    has_heard: bool,
+    has_received: bool,
     /// Bytes of datagrams that SCTP has not sent.
     unsent: usize,
     /// Since when the client has acknowledged none of the outstanding data.
@@ -198,7 +198,7 @@ impl Session {
             is_connected: false,
             is_shutting_down: false,
             is_ended: false,
-            has_heard: false,
+            has_received: false,
             unsent: 0,
             unacknowledged_since: None,
             events: VecDeque::new(),
@@ -225,8 +225,8 @@ impl Session {
 
     /// Returns true if data encrypted by the client has arrived since the last call, excluding forged and replayed
     /// datagrams.
-    pub(crate) const fn take_heard(&mut self) -> bool {
-        mem::replace(&mut self.has_heard, false)
+    pub(crate) const fn take_received(&mut self) -> bool {
+        mem::replace(&mut self.has_received, false)
     }
 
     /// Handles timeouts; to be called at [`Session::poll_timeout`]. At any other time it does nothing.
@@ -364,7 +364,7 @@ impl Session {
                 Output::Packet(packet) => self.transmits.push_back(Bytes::copy_from_slice(packet)),
                 Output::ApplicationData(data) => {
                     let data = Bytes::copy_from_slice(data);
-                    self.has_heard = true;
+                    self.has_received = true;
                     self.handle_sctp(now, data);
                 }
                 Output::Connected => {
@@ -428,14 +428,14 @@ impl Session {
             self.seal(now, transmit);
             is_changed = true;
         }
-        if self.is_shutting_down && self.has_told_all() {
+        if self.is_shutting_down && self.is_all_acknowledged() {
             self.end(now, None);
         }
         is_changed
     }
 
     /// Returns true if the client has acknowledged all control messages, or cannot receive any.
-    fn has_told_all(&mut self) -> bool {
+    fn is_all_acknowledged(&mut self) -> bool {
         if self.association.is_none() || !self.is_connected {
             return true;
         }

@@ -408,7 +408,7 @@ fn noise_before_the_handshake_never_panics() {
 }
 
 /// Runs only the server until an event or the limit; its datagrams are lost.
-fn unheard(network: &mut Network, limit: Duration) -> Option<SessionEvent> {
+fn without_client(network: &mut Network, limit: Duration) -> Option<SessionEvent> {
     let end = network.now + limit;
     while network.now < end {
         network.now = network.server.poll_timeout().map_or(end, |due| due.clamp(network.now, end));
@@ -436,7 +436,10 @@ fn a_client_that_never_acknowledges_is_told_of_in_time() {
             }
         }
         network.server.flush(start);
-        assert_eq!(unheard(&mut network, 2 * ACKNOWLEDGEMENT_TIMEOUT), Some(SessionEvent::Unacknowledged));
+        assert_eq!(
+            without_client(&mut network, 2 * ACKNOWLEDGEMENT_TIMEOUT),
+            Some(SessionEvent::Unacknowledged)
+        );
         assert_eq!(network.now, start + ACKNOWLEDGEMENT_TIMEOUT, "control: {is_control}");
         assert!(!network.server.is_ended(), "it can still be told why");
     }
@@ -449,7 +452,7 @@ fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
         network.server.send_control("flow");
         network.server.flush(network.now);
         // Short enough that the next retransmission, after 5 s at most, is in time.
-        assert_eq!(unheard(&mut network, ACKNOWLEDGEMENT_TIMEOUT - Duration::from_secs(8)), None);
+        assert_eq!(without_client(&mut network, ACKNOWLEDGEMENT_TIMEOUT - Duration::from_secs(8)), None);
         network.settle();
         network.run(Duration::from_secs(10), |_| false);
     }

@@ -82,7 +82,7 @@ pub(crate) enum Unanswered {
     Unreadable,
     /// It was created with another password.
     WrongPassword,
-    /// The answer would be longer than the request, whose source may be forged.
+    /// The answer would be longer than the request, and the source may be forged.
     WouldAmplify,
 }
 
@@ -462,7 +462,7 @@ pub(crate) mod tests {
     fn the_first_bytes_tell_the_protocols_apart() {
         let stun = [&[0, 1, 0, 0][..], &STUN_COOKIE, &[0; 12]].concat();
         assert_eq!(DatagramKind::of(&stun), DatagramKind::Stun);
-        // An unconnected ping of RakNet, whose time is at the position of the STUN cookie.
+        // An unconnected ping of RakNet, with the time at the position of the STUN cookie.
         assert_eq!(DatagramKind::of(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), DatagramKind::Other);
         for first in [20, 22, 23, 63] {
             assert_eq!(DatagramKind::of(&[first]), DatagramKind::Dtls);

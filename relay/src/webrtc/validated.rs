@@ -117,7 +117,7 @@ impl Validated {
         self.note_check(now, source, Noted { session, at })
     }
 
-    /// Records a check, unless it is older than that of another page whose answer came earlier.
+    /// Records a check, unless it is older than the recorded check of another page.
     fn note_check(&mut self, now: Instant, source: SocketAddr, check: Noted) -> bool {
         self.expire(now);
         let noted = self.sources.get_mut(&source);

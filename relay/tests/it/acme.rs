@@ -257,17 +257,17 @@ async fn a_certificate_is_obtained_by_acme_and_kept() {
     let first = start();
     acme.relay.set(first.program.address).unwrap();
     let of_new = connects(&acme, first.program.address).await;
-    assert_eq!(told_expiry(first.admin).await, of_new);
+    assert_eq!(expiry_in_metrics(first.admin).await, of_new);
     drop(first);
     let second = start();
     let of_kept = connects(&acme, second.program.address).await;
     assert_eq!(of_kept, of_new);
-    assert_eq!(told_expiry(second.admin).await, of_kept);
+    assert_eq!(expiry_in_metrics(second.admin).await, of_kept);
     assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "the certificate is kept over a restart");
 }
 
 /// Returns the expiry of the certificate, as shown by the metrics.
-async fn told_expiry(admin: SocketAddr) -> i64 {
+async fn expiry_in_metrics(admin: SocketAddr) -> i64 {
     let name = "rakwire_relay_certificate_expiry_timestamp_seconds ";
     // A new certificate is stored just after its first use.
     within(async {

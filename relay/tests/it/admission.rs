@@ -180,7 +180,7 @@ async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
     assert_eq!(relay.snapshot().bans_refused, 2);
 }
 
-/// A malformed header does not make a client pass as the proxy, whose address is exempt by default.
+/// A malformed header does not make a client pass as the proxy, which is exempt by default.
 #[tokio::test]
 async fn clients_that_a_proxy_does_not_name_have_limits() {
     let mut config = config(Server::echo().await);

@@ -109,7 +109,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "GAME[udp]\nlisten = \"127.0.0.1:0\"\ntarget = \"gane\"\n",
-        "FILE:6: udp.target: there is no such target: give udp.target the name of one that there is",
+        "FILE:6: udp.target: there is no such target: set udp.target to the name of one",
     ),
     // Admission.
     (
@@ -193,7 +193,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[tls]\nacme_domains = [\"https://play.example.org\"]\n",
-        "FILE:5: tls.acme_domains: 'https://play.example.org' is no host name: write it as play.example.org",
+        "FILE:5: tls.acme_domains: 'https://play.example.org' is not a host name: write it as play.example.org",
     ),
     ("BASE[tls]\n\nkey = \"k\"\n", "FILE:6: tls.key: a key needs its certificate: add tls.certificate"),
     (
@@ -203,7 +203,7 @@ const CASES: &[(&str, &str)] = &[
     // Types.
     (
         "BASE[limits]\nmax_clients = \"many\"\n",
-        "FILE:5: limits.max_clients: 'many' is no number: write one from 1 to 1000000 (clients)",
+        "FILE:5: limits.max_clients: 'many' is not a number: write one from 1 to 1000000 (clients)",
     ),
     (
         "BASE[limits]\nmax_clients = -1\n",
@@ -211,7 +211,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[limits]\nidle_timeout = true\n",
-        "FILE:5: limits.idle_timeout: true is no time: write a number of seconds, or a text with units as in \
+        "FILE:5: limits.idle_timeout: true is not a duration: write a number of seconds, or a text with units as in \
          \"250ms\", \"60s\" or \"1h 30m\"",
     ),
     (
@@ -225,26 +225,26 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "BASE[admission]\nallow_origins = \"https://play.example.org\"\n",
-        "FILE:5: admission.allow_origins: 'https://play.example.org' is no list of texts: write it as \
+        "FILE:5: admission.allow_origins: 'https://play.example.org' is not a list of texts: write it as \
          [\"ORIGIN\"]",
     ),
     (
         "BASE[discovery]\nstore = [\"redis://:secret@10.0.0.2/\"]\n",
-        "FILE:5: discovery.store: a list is no text: write URL in quotation marks",
+        "FILE:5: discovery.store: a list is not a text: write URL in quotation marks",
     ),
     (
         "BASEkind = \"rak-net\"\n",
         "FILE:4: targets.game.kind: 'rak-net' is none of raw, raknet, game-protocol: did you mean raknet?",
     ),
-    ("listen = 5\n", "FILE:1: listen: 5 is no text: write ADDR in quotation marks"),
+    ("listen = 5\n", "FILE:1: listen: 5 is not a text: write ADDR in quotation marks"),
     (
         "listen = \"localhost\"\n",
         "FILE:1: listen: write it as ADDRESS:PORT or NAME:PORT, as in 127.0.0.1:8080, [::1]:8080 or localhost:8080",
     ),
-    ("limits = 5\n", "FILE:1: limits: 5 is no value of it: write a table [limits] with settings"),
+    ("limits = 5\n", "FILE:1: limits: 5 is not a valid value: write a table [limits] with settings"),
     (
         "targets = [\"game=127.0.0.1:1\"]\n",
-        "FILE:1: targets: a list is no target: write tables as [targets.NAME]",
+        "FILE:1: targets: a list is not a target: write tables as [targets.NAME]",
     ),
     // Unknown keys.
     (
@@ -314,7 +314,7 @@ const ELSEWHERE: &[Elsewhere] = &[
     (
         &[],
         &[("MAX_CLIENTS", "many")],
-        "RAKWIRE_RELAY_MAX_CLIENTS: 'many' is no number: write one from 1 to 1000000 (clients)",
+        "RAKWIRE_RELAY_MAX_CLIENTS: 'many' is not a number: write one from 1 to 1000000 (clients)",
     ),
     (&["--log-format", "jsn"], &[], "--log-format: 'jsn' is none of text, json: did you mean json?"),
     (

@@ -122,7 +122,7 @@ fn the_environment_is_between_the_file_and_the_command_line() {
         assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
     }
     let line = refused_with("RAKWIRE_RELAY_QUEUE", "x");
-    assert!(line.starts_with("error: RAKWIRE_RELAY_QUEUE: 'x' is no number"), "{line}");
+    assert!(line.starts_with("error: RAKWIRE_RELAY_QUEUE: 'x' is not a number"), "{line}");
 }
 
 fn refused_with(variable: &str, value: &str) -> String {

@@ -69,7 +69,7 @@ impl Watched {
     }
 
     /// Waits for a log line with this text and for the metric that counts the event. Returns the line.
-    async fn tells(&self, said: &str, series: &str) -> String {
+    async fn reports(&self, said: &str, series: &str) -> String {
         let found = within(async {
             loop {
                 let log = fs::read_to_string(&self.log).unwrap();
@@ -179,12 +179,12 @@ async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
     let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];
     let relay = Watched::start("down", &format!("game={closed},kind=raknet"), &more);
     relay
-        .tells(
+        .reports(
             "the game server does not answer pings",
             "rakwire_relay_server_unreachable_total{target=\"game\",",
         )
         .await;
-    relay.tells("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
+    relay.reports("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
     let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
     // The report arrives with a later datagram, and datagrams that leave in one system call share one report.
     let more = async {
@@ -194,7 +194,7 @@ async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
         }
     };
     tokio::select! {
-        _ = relay.tells("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",") => {}
+        _ = relay.reports("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",") => {}
         () = more => unreachable!("it goes on"),
     }
 }
@@ -206,17 +206,17 @@ async fn clients_that_are_refused_are_told_of_with_the_reason() {
     let relay = Watched::start("origins", &target, &["--allow-origin", "https://play.example.org"]);
     assert_eq!(open_with_origin(relay.address(), Some("https://evil.example.org")).await, Err(4403));
     relay
-        .tells("does not accept pages of this origin", "rakwire_relay_refusals_total{reason=\"origin\"}")
+        .reports("does not accept pages of this origin", "rakwire_relay_refusals_total{reason=\"origin\"}")
         .await;
     assert_eq!(open_with_origin(relay.address(), None).await, Err(4403));
-    relay.tells("the request names no origin", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
+    relay.reports("the request names no origin", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
     let pages = Watched::start("pages", &target, &["--allow-origin", "https://play.example.org"]);
     let other = get_with(pages.address(), "/servers.json", &[("Origin", "https://evil.example.org")]).await;
     assert!(other.0.starts_with("http/1.1 403"), "{}", other.0);
-    pages.tells("transport=HTTP", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
+    pages.reports("transport=HTTP", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
     get(relay.address(), "/ws?target=game").await;
     relay
-        .tells(
+        .reports(
             "has to pass the headers Upgrade and Connection on",
             "rakwire_relay_refusals_total{reason=\"handshake\"}",
         )
@@ -235,17 +235,17 @@ async fn clients_that_are_refused_are_told_of_with_the_reason() {
     // The answer is a WebSocket, which may stay open.
     tokio::select! {
         _ = forwarded => {}
-        _ = relay.tells("put it into admission.trusted_proxies", "") => {}
+        _ = relay.reports("put it into admission.trusted_proxies", "") => {}
     }
     let mut nonsense = TcpStream::connect(relay.address()).await.unwrap();
     nonsense.write_all(b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a\x21\x11").await.unwrap();
-    relay.tells("no request by HTTP came", "").await;
+    relay.reports("no request by HTTP came", "").await;
 
     let bans = directory("failures").join("bans");
     fs::write(&bans, "127.0.0.1\n").unwrap();
     let relay = Watched::start("banned", &target, &["--bans", bans.to_str().unwrap()]);
     assert_eq!(open_with_origin(relay.address(), None).await, Err(4403));
-    relay.tells("this address is banned", "rakwire_relay_refusals_total{reason=\"banned\"}").await;
+    relay.reports("this address is banned", "rakwire_relay_refusals_total{reason=\"banned\"}").await;
 }
 
 #[tokio::test]
@@ -264,18 +264,18 @@ async fn tokens_and_targets_that_are_wrong_are_told_of() {
     ] {
         let client = Client::connect(relay.address(), &format!("/ws?target=game{query}")).await;
         assert_eq!(client.closed().await.0, 4401);
-        relay.tells(said, refused).await;
+        relay.reports(said, refused).await;
     }
     let relay = Watched::start("targets", &target, &[]);
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
     relay
-        .tells(
+        .reports(
             "unknown target 'lobby'; this relay offers: game",
             "rakwire_relay_closes_total{reason=\"unknown_target\"}",
         )
         .await;
     Client::connect(relay.address(), "/ws").await.closed().await;
-    relay.tells("no target given", "rakwire_relay_closes_total{reason=\"missing_target\"}").await;
+    relay.reports("no target given", "rakwire_relay_closes_total{reason=\"missing_target\"}").await;
 }
 
 #[tokio::test]
@@ -298,7 +298,7 @@ async fn limits_that_are_reached_are_told_of() {
         first.send(b"hello").await;
         assert_eq!(first.receive().await, b"hello");
         Client::connect(relay.address(), "/ws?target=game").await.closed().await;
-        relay.tells(said, series).await;
+        relay.reports(said, series).await;
     }
 }
 
@@ -313,17 +313,19 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
     fs::write(&key, pair.serialize_pem()).unwrap();
     let tls = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
     let relay = Watched::start("expired", &target, &tls);
-    relay.tells("the certificate has expired", "rakwire_relay_certificate_expiry_timestamp_seconds").await;
+    relay.reports("the certificate has expired", "rakwire_relay_certificate_expiry_timestamp_seconds").await;
     let mut plain = TcpStream::connect(relay.address()).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    relay.tells("the client does not speak TLS", "rakwire_relay_refusals_total{reason=\"handshake\"}").await;
+    relay
+        .reports("the client does not speak TLS", "rakwire_relay_refusals_total{reason=\"handshake\"}")
+        .await;
 
     let proxy = ["--trusted-proxy", "127.0.0.1", "--proxy-protocol", "--allow-any-origin"];
     let relay = Watched::start("no-header", &target, &proxy);
     let mut plain = TcpStream::connect(relay.address()).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     relay
-        .tells(
+        .reports(
             "sent no header of the PROXY protocol",
             "rakwire_relay_refusals_total{reason=\"proxy_header\"}",
         )
@@ -334,7 +336,7 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
     client.send(b"hello").await;
     assert_eq!(client.receive().await, b"hello");
     relay.program.signal("-TERM");
-    let line = relay.tells("shutting down: new clients are refused", "rakwire_relay_draining 1").await;
+    let line = relay.reports("shutting down: new clients are refused", "rakwire_relay_draining 1").await;
     assert!(line.contains("drain_timeout=3600s") && line.contains("clients=1"), "{line}");
 }
 
@@ -358,7 +360,7 @@ async fn webtransport_that_does_not_work_is_told_of() {
     assert!(line.contains("choose another --webtransport-listen"), "{line}");
     let without = ["--webtransport-listen", &taken, "--log-level", "info"];
     let relay = Watched::start("no-webtransport", &target, &without);
-    relay.tells("no WebTransport: its UDP port cannot be used", "").await;
+    relay.reports("no WebTransport: its UDP port cannot be used", "").await;
 
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
     let relay = Watched::start("webtransport", &target, &own_port);
@@ -368,22 +370,22 @@ async fn webtransport_that_does_not_work_is_told_of() {
         webtransport::Announced { certificate_hashes: vec![STANDARD.encode([7; 32])], ..announced.clone() };
     assert!(webtransport::dial(&wrong, relay.address()).await.is_err());
     let handshake = "rakwire_relay_refusals_total{reason=\"handshake\"}";
-    relay.tells("the client does not accept the certificate of WebTransport", handshake).await;
+    relay.reports("the client does not accept the certificate of WebTransport", handshake).await;
     let open = webtransport::dial(&announced, relay.address()).await.unwrap();
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
-    relay.tells("did not end its handshake by WebTransport within limits.header_timeout", late).await;
+    relay.reports("did not end its handshake by WebTransport within limits.header_timeout", late).await;
     drop(open);
     // A page that leaves has no line, and neither has one that continues on another transport.
-    for (code, is_told) in [(0_u32, false), (0x100, false), (0x109, true)] {
+    for (code, is_announced) in [(0_u32, false), (0x100, false), (0x109, true)] {
         let (endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
-        if is_told {
+        if is_announced {
             // Its settings arrive once the QUIC handshake is complete on both sides.
             within(left.accept_uni()).await.unwrap();
         }
         left.close(code.into(), b"");
         within(endpoint.wait_idle()).await;
-        if is_told {
-            relay.tells("the handshake of WebTransport ended before there was a session", handshake).await;
+        if is_announced {
+            relay.reports("the handshake of WebTransport ended before there was a session", handshake).await;
         }
     }
     let ended = fs::read_to_string(&relay.log).unwrap().matches("ended before there was a session").count();
@@ -401,10 +403,10 @@ async fn no_line_names_an_address_that_is_not_proven() {
     let announced = webtransport::announced(relay.address()).await.unwrap();
     let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
-    relay.tells("did not end its handshake by WebTransport", late).await;
+    relay.reports("did not end its handshake by WebTransport", late).await;
     // After all other lines.
     Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
-    relay.tells("unknown target 'lobby'", "").await;
+    relay.reports("unknown target 'lobby'", "").await;
     let log = fs::read_to_string(&relay.log).unwrap();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("by WebTransport within")).collect();
     assert!(matches!(lines[..], [line] if line.contains("client=\"unproven\"")), "{lines:?}");
@@ -420,7 +422,7 @@ async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
     let announced = webtransport::announced(relay.address()).await.unwrap();
     let _unfinished = webtransport::Unfinished::start(&announced, relay.address(), 65).await;
     let limit = "rakwire_relay_refusals_total{reason=\"handshake_limit\"}";
-    let line = relay.tells("too many handshakes of WebTransport are under way", limit).await;
+    let line = relay.reports("too many handshakes of WebTransport are under way", limit).await;
     assert!(line.contains("client=127.0.0.1:") && line.contains("transport=webtransport"), "{line}");
 }
 
@@ -449,7 +451,7 @@ async fn connections_of_an_address_with_too_many_of_them_are_told_of_with_the_tr
     };
     let line = tokio::select! {
         () = dial => unreachable!("it goes on"),
-        line = relay.tells("transport=webtransport reason=too many", limit) => line,
+        line = relay.reports("transport=webtransport reason=too many", limit) => line,
     };
     assert!(line.contains("client=127.0.0.1:"), "{line}");
 }
@@ -462,7 +464,7 @@ async fn data_channels_that_do_not_work_are_told_of() {
     // They use the UDP port of WebTransport.
     let on = ["--webrtc-allow-without-origin", "--webtransport-listen"];
     let relay = Watched::start("no-webrtc", &target, &[&on[..], &[&taken]].concat());
-    relay.tells("no data channels: their UDP port cannot be used", "").await;
+    relay.reports("no data channels: their UDP port cannot be used", "").await;
 
     let relay = Watched::start("webrtc", &target, &[&on[..], &["127.0.0.1:0"]].concat());
     let port = webtransport::announced(relay.address()).await.unwrap().port;
@@ -487,7 +489,7 @@ async fn a_front_that_does_not_work_is_told_of() {
     assert!(line.contains("choose another --udp-listen"), "{line}");
 
     let relay = Watched::start("front", &target, &["--udp-listen", "127.0.0.1:0"]);
-    let line = relay.tells("listening for clients with UDP of their own", "").await;
+    let line = relay.reports("listening for clients with UDP of their own", "").await;
     let front: SocketAddr = line.split("udp=").nth(1).unwrap().trim().parse().unwrap();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(front).unwrap();
@@ -497,7 +499,7 @@ async fn a_front_that_does_not_work_is_told_of() {
     client.send(&written(&request)).unwrap();
     relay.counts("rakwire_relay_front_drops_total{reason=\"bad_cookie\"}").await;
     let unreachable = "rakwire_relay_server_unreachable_total{target=\"game\",";
-    relay.tells("the game server does not answer pings", unreachable).await;
+    relay.reports("the game server does not answer pings", unreachable).await;
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     client.send(&ping).unwrap();
     relay.counts("rakwire_relay_front_drops_total{reason=\"no_pong\"}").await;
@@ -515,10 +517,10 @@ async fn an_authority_that_cannot_be_asked_is_told_of() {
         &["--acme-domain", "play.example.org", "--acme-directory", &directory],
     );
     let line = relay
-        .tells("no certificate by ACME yet, and it is tried again: the authority cannot be asked: ", "")
+        .reports("no certificate by ACME yet, and it is tried again: the authority cannot be asked: ", "")
         .await;
     assert!(line.to_lowercase().contains("connection refused"), "{line}");
-    relay.tells("no --acme-cache: every start requests a new certificate", "").await;
+    relay.reports("no --acme-cache: every start requests a new certificate", "").await;
 }
 
 /// Lines that cannot be written are lost and counted, without other effects. A later line reports their number.

@@ -1,4 +1,5 @@
-//! A game over real sockets: a server of one of the protocols behind the relay, and a client whose connection is cut.
+//! A game over real sockets: a server of one of the protocols behind the relay, and a client with an interrupted
+//! connection.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

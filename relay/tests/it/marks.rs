@@ -10,7 +10,7 @@ use crate::webtransport::Session;
 #[path = "../marks/mod.rs"]
 mod table;
 
-use table::{Fate, Mark, marks};
+use table::{Mark, MarkOutcome, marks};
 
 enum Player {
     WebSocket(Box<Client>),
@@ -104,14 +104,18 @@ async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
     for is_answered in [false, true] {
         let end = format!("{case}, answered: {is_answered}");
         let (has_passed, flow) = reaches_server(&mut player, server, mark, end.as_bytes()).await;
-        assert_eq!(has_passed, to_server == Fate::Passes, "to the server, {end}");
+        assert_eq!(has_passed, to_server == MarkOutcome::Passes, "to the server, {end}");
         repeated(async || server.send(b"answer", flow).await, player.receive()).await;
         let between = drops(relay);
-        assert_eq!(between[0] > before[0], to_server == Fate::Forged, "to the server, {end}");
+        assert_eq!(between[0] > before[0], to_server == MarkOutcome::Forged, "to the server, {end}");
         if is_answered {
             let has_passed = reaches_client(&mut player, server, flow, mark, end.as_bytes()).await;
-            assert_eq!(has_passed, to_client == Fate::Passes, "to the client, {end}");
-            assert_eq!(drops(relay)[1] > between[1], to_client == Fate::Reserved, "to the client, {end}");
+            assert_eq!(has_passed, to_client == MarkOutcome::Passes, "to the client, {end}");
+            assert_eq!(
+                drops(relay)[1] > between[1],
+                to_client == MarkOutcome::Reserved,
+                "to the client, {end}"
+            );
         }
     }
 }

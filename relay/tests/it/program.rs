@@ -168,7 +168,7 @@ async fn signals_close_clients_and_end_it_in_order() {
     }
 }
 
-/// A closing terminal, or an administrator who reloads the configuration, ends no game.
+/// A closing terminal, or a reload by an administrator, ends no game.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_hangup_is_survived_and_logged() {

@@ -20,7 +20,7 @@ const CLIENT: Guid = Guid(7);
 const SERVER: Guid = Guid(9);
 const ADVERTISEMENT: &[u8] = b"MCPE;Snow world";
 
-/// Starts a relay whose target has this protocol.
+/// Starts a relay with a target of this protocol.
 async fn relay(kind: ProtocolKind, server: &Server) -> Running {
     let mut config = config(server.address());
     game(&mut config).kind = kind;

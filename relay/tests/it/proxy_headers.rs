@@ -25,7 +25,7 @@ pub(crate) fn header() -> Vec<u8> {
     header
 }
 
-/// Configures a relay whose proxies are at 127.0.0.1, and whose game server echoes the address of the client.
+/// Configures a relay with proxies at 127.0.0.1 and a game server that echoes the address of the client.
 async fn behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];

@@ -172,7 +172,7 @@ async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
-/// "Going away" is sent by a browser whose page is closed, and by a proxy that restarts.
+/// "Going away" is sent by a browser when a page is closed, and by a proxy that restarts.
 #[tokio::test]
 async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
     for is_proxy_trusted in [false, true] {

@@ -200,7 +200,7 @@ async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
 
     files.replace();
     let mut late = loop {
-        // Without an earlier session, whose resumption would skip the certificate.
+        // Without an earlier session: resuming it would skip the certificate.
         let late = TlsClient::open(&files.authority.connector(), relay.address, "localhost").await;
         if late.certificate() != first {
             break late;

@@ -698,7 +698,7 @@ async fn pages_that_may_not_connect_can_read_why() {
     assert_eq!(relay.snapshot().bans_refused, 1);
 }
 
-/// Returns the UDP transports announced by a relay whose proxy is at 127.0.0.1, with this public port.
+/// Returns the UDP transports announced by a relay with a proxy at 127.0.0.1, with this public port.
 async fn announced_behind_proxy(public_port: Option<u16>, has_header: bool) -> (Option<u16>, Option<u16>) {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];

@@ -6,7 +6,7 @@ const TRANSPORTS: [&str; 4] = ["WebSocket", "WebTransport", "data channels", "fr
 
 /// The outcome of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum MarkOutcome {
     Passes,
     /// Dropped, and counted as a forged header.
     Forged,
@@ -16,7 +16,7 @@ pub(crate) enum Fate {
     Control,
 }
 
-use Fate::{Control, Forged, Passes, Reserved};
+use MarkOutcome::{Control, Forged, Passes, Reserved};
 
 /// A datagram with a mark.
 pub(crate) struct Mark {
@@ -24,18 +24,18 @@ pub(crate) struct Mark {
     pub(crate) datagram: Vec<u8>,
     /// True if the server reads PROXY protocol headers.
     pub(crate) reads_headers: bool,
-    to_server: [Fate; 4],
-    to_client: [Fate; 4],
+    to_server: [MarkOutcome; 4],
+    to_client: [MarkOutcome; 4],
 }
 
 impl Mark {
     /// Returns the outcome if the client sends it on this transport.
-    pub(crate) fn to_server(&self, transport: &str) -> Fate {
+    pub(crate) fn to_server(&self, transport: &str) -> MarkOutcome {
         self.to_server[column(transport)]
     }
 
     /// Returns the outcome if the game server sends it.
-    pub(crate) fn to_client(&self, transport: &str) -> Fate {
+    pub(crate) fn to_client(&self, transport: &str) -> MarkOutcome {
         self.to_client[column(transport)]
     }
 }
@@ -54,10 +54,10 @@ const PONG: &[u8] = b"\x1C\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x05\0\xFF\xFF\0\xFE\x
 /// The position of its text, after the length.
 const PONG_TEXT: usize = 35;
 
-const ALL_PASS: [Fate; 4] = [Passes; 4];
-const ALL_FORGED: [Fate; 4] = [Forged; 4];
+const ALL_PASS: [MarkOutcome; 4] = [Passes; 4];
+const ALL_FORGED: [MarkOutcome; 4] = [Forged; 4];
 /// Only WebTransport carries control messages as datagrams; the others use text frames, a channel or none.
-const RESERVED: [Fate; 4] = [Passes, Reserved, Passes, Passes];
+const RESERVED: [MarkOutcome; 4] = [Passes, Reserved, Passes, Passes];
 
 /// Returns every mark.
 pub(crate) fn marks() -> Vec<Mark> {

@@ -12,8 +12,8 @@ use arbitrary::{Arbitrary, Unstructured};
 
 use super::Broken;
 use crate::flow::{
-    Carriage, DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, Rate, ResumeTable, Secret,
-    Sending, Setup, TargetCounters, ToClient, Unreachable,
+    DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, Rate, ResumeTable, Secret, Sending,
+    Setup, TargetCounters, ToClient, TransportLimits, Unreachable,
 };
 
 const FLOWS: usize = 3;
@@ -269,7 +269,7 @@ impl World {
             Operation::ComeBack { flow, is_elsewhere } => self.come_back(flow, is_elsewhere)?,
             Operation::Carry { flow, max_datagram } => self.with(flow, |client| {
                 let max_datagram = Some(usize::from(max_datagram) % 2_048);
-                client.flow.set_carriage(Carriage {
+                client.flow.set_transport_limits(TransportLimits {
                     max_datagram,
                     max_unfragmented: max_datagram,
                     has_control_datagrams: false,

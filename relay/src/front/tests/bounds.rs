@@ -2,7 +2,7 @@
 //! PROXY headers; and the table of marks at the front. The marks use the Game Protocol, because with RakNet the front
 //! forwards only RakNet.
 
-use super::marks::{Fate, marks};
+use super::marks::{MarkOutcome, marks};
 use super::*;
 
 #[test]
@@ -355,10 +355,16 @@ fn marks_count_only_from_those_that_may_write_them() {
         bench.front.admission.proxy_protocol = mark.reads_headers;
         let from = client_address(1);
         let id = bench.open_game_protocol(from);
-        let passed = |to, fate| if fate == Fate::Passes { vec![(to, mark.datagram.clone())] } else { vec![] };
+        let passed =
+            |to, fate| if fate == MarkOutcome::Passes { vec![(to, mark.datagram.clone())] } else { vec![] };
         let fate = mark.to_server("front");
         assert_eq!(bench.client(from, &mark.datagram), passed(To::Server(id), fate), "{}", mark.name);
-        assert_eq!(bench.drops(FrontDropReason::ForgedHeader) > 0, fate == Fate::Forged, "{}", mark.name);
+        assert_eq!(
+            bench.drops(FrontDropReason::ForgedHeader) > 0,
+            fate == MarkOutcome::Forged,
+            "{}",
+            mark.name
+        );
         let fate = mark.to_client("front");
         assert_eq!(bench.server(id, &mark.datagram), passed(To::Client(from), fate), "{}", mark.name);
     }

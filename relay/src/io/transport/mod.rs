@@ -26,7 +26,7 @@ pub(crate) use self::webtransport::{OtherStreams, Streams, WebTransportTransport
 use crate::admission::Share;
 use crate::close::CloseReason;
 use crate::counters::{Counters, OpenTransport, TransportKind};
-use crate::flow::{Carriage, Flow, FromClient};
+use crate::flow::{Flow, FromClient, TransportLimits};
 
 /// The transport of one client.
 #[derive(Debug)]
@@ -133,11 +133,11 @@ impl Connection {
     }
 
     /// Returns the current limits of the transport.
-    pub(crate) fn carriage(&self) -> Carriage {
+    pub(crate) fn transport_limits(&self) -> TransportLimits {
         match &self.transport {
-            Transport::WebSocket(_) => Carriage::default(),
-            Transport::WebRtc(_) => WebRtcTransport::CARRIAGE,
-            Transport::WebTransport(transport) => transport.carriage(),
+            Transport::WebSocket(_) => TransportLimits::default(),
+            Transport::WebRtc(_) => WebRtcTransport::LIMITS,
+            Transport::WebTransport(transport) => transport.transport_limits(),
         }
     }
 
@@ -203,7 +203,7 @@ impl Connected {
         Self { peer, has_proxy_header: false, is_banned: false, is_websocket: Arc::default(), _place: place }
     }
 
-    /// Marks the connection as one whose client was named by a trusted proxy in a PROXY protocol header.
+    /// Records that a trusted proxy has named the client in a PROXY protocol header.
     pub(super) fn with_proxy_header(self) -> Self {
         Self { has_proxy_header: true, ..self }
     }

@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep_until, timeout};
 use super::super::batch::CatchUp;
 use super::websocket::Broken;
 use crate::close::CloseReason;
-use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
+use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient, TransportLimits};
 use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_message};
 
 /// The number of datagrams that may wait for the task of a session. More arrive only while other tasks occupy the
@@ -141,8 +141,11 @@ impl fmt::Debug for WebRtcTransport {
 
 impl WebRtcTransport {
     /// Longer messages are split by SCTP, which does not retransmit lost fragments.
-    pub(super) const CARRIAGE: Carriage =
-        Carriage { max_datagram: None, max_unfragmented: Some(UNFRAGMENTED), has_control_datagrams: false };
+    pub(super) const LIMITS: TransportLimits = TransportLimits {
+        max_datagram: None,
+        max_unfragmented: Some(UNFRAGMENTED),
+        has_control_datagrams: false,
+    };
 
     pub(crate) fn new(session: Session, client: SocketAddr, inbox: Inbox, port: Arc<dyn Port>) -> Self {
         let timer = Box::pin(sleep_until(Instant::now().into()));
@@ -165,7 +168,7 @@ impl WebRtcTransport {
             match self.inbox.poll(context) {
                 Poll::Ready(Arrival::Datagram(from, datagram)) => {
                     self.session.handle_datagram(Instant::now(), &datagram);
-                    if self.session.take_heard()
+                    if self.session.take_received()
                         && from != self.client
                         && self.port.follow(self.client, from, &self.inbox)
                     {

@@ -137,8 +137,8 @@ impl WebSocketTransport {
 /// Returns true if a client ends its flow with this code. Other codes come from proxies that restart, fail or have lost
 /// their connection, and from browsers that could not read a frame: the client treats them as a loss and returns.
 ///
-/// "Going away" is sent by browsers whose page is closed and by proxies that restart. Without a proxy it means that the
-/// player has left.
+/// "Going away" is sent by browsers when a page is closed and by proxies that restart. Without a proxy it means that
+/// the player has left.
 const fn is_by_the_client(code: Option<CloseCode>, is_through_proxy: bool) -> bool {
     match code {
         None => true,

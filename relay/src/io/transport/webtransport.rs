@@ -1,7 +1,7 @@
 //! The WebTransport session of one client: only datagrams and the close.
 //!
-//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins with
-//! the ID of that stream divided by four.
+//! A session is an HTTP/3 request with a stream that stays open (draft-ietf-webtrans-http3). Each QUIC datagram begins
+//! with the ID of that stream divided by four.
 
 use std::fmt;
 use std::future::Future;
@@ -22,7 +22,7 @@ use web_transport_proto::{
 
 use super::websocket::Broken;
 use crate::close::CloseReason;
-use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
+use crate::flow::{CONTROL_PREFIX, FLOW_REQUEST, Flow, FromClient, ToClient, TransportLimits};
 
 /// The HTTP/3 code for closing without an error.
 const H3_NO_ERROR: u32 = 0x100;
@@ -179,7 +179,7 @@ impl WebTransportTransport {
                 self.is_writing = false;
                 check(written, length, flow)?;
             }
-            flow.set_carriage(self.carriage());
+            flow.set_transport_limits(self.transport_limits());
             let (datagram, length) = match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => (self.datagram(&[&datagram]), Some(datagram.len())),
                 Some(ToClient::Control(text)) => (self.datagram(&[CONTROL_PREFIX, text.as_bytes()]), None),
@@ -200,9 +200,9 @@ impl WebTransportTransport {
         }
     }
 
-    pub(super) fn carriage(&self) -> Carriage {
+    pub(super) fn transport_limits(&self) -> TransportLimits {
         let max = self.connection.max_datagram_size().unwrap_or(0).saturating_sub(self.session.size());
-        Carriage { max_datagram: Some(max), max_unfragmented: Some(max), has_control_datagrams: true }
+        TransportLimits { max_datagram: Some(max), max_unfragmented: Some(max), has_control_datagrams: true }
     }
 
     fn datagram(&self, parts: &[&[u8]]) -> Bytes {
