@@ -1,4 +1,4 @@
-/** Remote calls: functions of the other peer by name, with an answer, and signals to any number of handlers. */
+/** Remote calls: functions of the peer, called by name and answered, and signals, handled by any number of handlers. */
 
 import type { Answer, Arguments, Caller, CallSchema, FunctionName, FunctionSchema, Handler, SignalName, SignalValue, ValueSchema } from "./calls/schema.js";
 import { encodingOf, readNames, Refusal, Registered, trailerOf } from "./calls/schema.js";
@@ -43,42 +43,45 @@ const LEAST_BYTES = 128;
 const MOST_BYTES = 4 * 1024 * 1024;
 const MOST_CALLS = 65_536;
 
-/** What calls may take. */
+/** The limits of remote calls. */
 export interface CallLimits {
-  /** How many calls may be under way, how many messages may wait to be sent, and how many calls of the other peer are worked on
-   * or wait to be answered. Default 64. */
+  /**
+   * The number of calls in progress, of messages waiting to be sent, and of calls of the peer in progress or waiting to
+   * be answered. Default: 64.
+   */
   maxCalls?: number;
-  /** How many bytes a message may have, in both directions. Default 4,096. */
+  /** The largest message, in bytes, in both directions. Default: 4,096. */
   maxBytes?: number;
 }
 
-/** How a function is called. The answer travels as the call does. */
+/** Options of a call. The answer is sent with the same delivery as the call. */
 export interface CallOptions extends SendOptions, WaitOptions {
-  /** For how long to wait for the answer. Default 10,000. */
+  /** Milliseconds to wait for the answer. Default: 10,000. */
   timeoutMs?: number;
 }
 
-/** Counters. */
+/** Counters of remote calls. */
 export interface CallStats {
-  /** Calls of functions that are registered. */
+  /** Calls of registered functions. */
   readonly calls: number;
-  /** Signals that came. */
+  /** Signals received. */
   readonly signals: number;
-  /** Calls that were refused, for whatever reason, and signals that were not allowed, not right or failed. */
+  /** Calls that were refused for any reason, and signals that were forbidden, invalid or failed. */
   readonly refused: number;
-  /** Calls and signals that were dropped, since as many were under way as there may be. */
+  /** Calls and signals dropped because the maximum number was in progress. */
   readonly busy: number;
-  /** Messages that say nothing, or are longer than messages may be. */
+  /** Messages that cannot be decoded or are too long. */
   readonly malformed: number;
-  /** Answers that nobody waits for: they are late, or nobody has called. */
+  /** Answers that arrived late or match no call. */
   readonly unexpected: number;
-  /** Calls and signals with other arguments or another answer at the other peer, which have not run. */
+  /** Calls and signals of a peer with different argument or answer types. They were not run. */
   readonly mismatched: number;
 }
 
 /**
- * The functions and signals of a schema, on a connection. Both peers have one; each calls what the other has registered, and
- * nothing else can be called.
+ * Calls functions and sends signals of a schema over a connection.
+ *
+ * Both peers have one. Each calls the functions that the other has registered; nothing else can be called.
  *
  * ```ts
  * const shop = { functions: { "shop.buy": { arguments: rabbit.tuple(rabbit.u16, rabbit.u8), answer: rabbit.u32 } } };
@@ -88,8 +91,8 @@ export interface CallStats {
  */
 export class RemoteCalls<S extends CallSchema> {
   /**
-   * Is called when the other peer has other arguments or another answer: it is of another version of the game. `name` is what it
-   * has called or given; `undefined` if it has refused a call, which rejects with `other-schema`.
+   * Called when the peer has different argument or answer types, because it runs another version of the game. `name` is
+   * the function or signal that it used; `undefined` if it refused a call, which rejects with `other-schema`.
    */
   onMismatch: ((name: string | undefined) => void) | undefined;
   readonly #functions: ReadonlyMap<string, FunctionSchema>;
@@ -101,7 +104,7 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #open = new Map<number, Deferred<Uint8Array>>();
   readonly #outgoing: SendQueue;
   readonly #answers: SendQueue;
-  /** Refusals that wait for room, which take the place of no call. */
+  /** Refusals that wait for room. They do not count as calls. */
   readonly #refusals: SendQueue;
   readonly #ended = new AbortController();
   readonly #caller: Caller;
@@ -127,11 +130,12 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Calls a function of the other peer.
+   * Calls a function of the peer and resolves with its answer.
    *
-   * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`, `unknown-function`,
-   * `forbidden`, `bad-arguments`, `answer-too-long`, `other-schema`, `bad-answer`, `refused`, and {@link FunctionError} with the function's own
-   * code; or the reason of the signal, with which a call that was not sent yet is not sent.
+   * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`,
+   * `unknown-function`, `forbidden`, `bad-arguments`, `answer-too-long`, `other-schema`, `bad-answer`, `refused`, and
+   * {@link FunctionError} with the code that the function chose; or the reason of the signal. A call that was not sent
+   * when the signal is aborted is never sent.
    */
   async call<N extends FunctionName<S>>(name: N, value: Arguments<S, N>, options: CallOptions = {}): Promise<Answer<S, N>> {
     const { timeoutMs = TIMEOUT_MS, signal, ...delivery } = options;
@@ -158,7 +162,7 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Gives a signal to the other peer. Nobody answers.
+   * Sends a signal to the peer. It has no answer.
    *
    * @throws RakwireError with the code `too-many-calls`, `too-long`, `bad-option` or `not-connected`.
    */
@@ -171,9 +175,9 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Lets the other peer call a function, until what is returned is called.
+   * Lets the peer call a function. Returns a function that ends this.
    *
-   * @throws RakwireError with the code `bad-option` if it is registered.
+   * @throws RakwireError with the code `bad-option` if the name is already registered.
    */
   register<N extends FunctionName<S>>(name: N, handler: Handler<Arguments<S, N>, Answer<S, N>>): () => void {
     const registered = new Registered(name, known(this.#functions, name), handler);
@@ -189,8 +193,8 @@ export class RemoteCalls<S extends CallSchema> {
   }
 
   /**
-   * Connects a handler to a signal, until what is returned is called. Those with the highest `order` begin first, those with the
-   * same in the order in which they were connected.
+   * Connects a handler to a signal. Returns a function that disconnects it. Handlers start from the highest `order` to
+   * the lowest, and in the order of connection if it is the same.
    */
   connect<N extends SignalName<S>>(name: N, handler: Handler<SignalValue<S, N>, void>, order = 0): () => void {
     const registered = new Registered(name, { arguments: known(this.#signals, name) }, handler, order);
@@ -199,7 +203,7 @@ export class RemoteCalls<S extends CallSchema> {
     return () => this.#handlers.set(name, (this.#handlers.get(name) ?? []).filter((other) => other !== registered));
   }
 
-  /** How many calls are under way. */
+  /** The number of calls in progress. */
   get openCalls(): number {
     return this.#open.size;
   }
@@ -208,7 +212,7 @@ export class RemoteCalls<S extends CallSchema> {
     return { ...this.#stats };
   }
 
-  /** Ends all calls with `not-connected`, and lets nothing be called any more; as the end of the connection does. */
+  /** Rejects all calls with `not-connected` and stops serving the peer, as the end of the connection does. */
   detach(): void {
     this.#detach();
     this.#ended.abort(notConnected());
@@ -266,7 +270,7 @@ export class RemoteCalls<S extends CallSchema> {
     }
   }
 
-  /** Who waits for the answer with this number, and no longer does. */
+  /** Removes and returns the caller that waits for the answer with this number. */
   #take(number: number): Deferred<Uint8Array> | undefined {
     const answer = this.#open.get(number);
     this.#stats.unexpected += answer === undefined ? 1 : 0;
@@ -277,7 +281,7 @@ export class RemoteCalls<S extends CallSchema> {
   #onCall(number: number, name: string, payload: Uint8Array, delivery: SendOptions): void {
     if (this.#running + this.#answers.length >= this.#maxCalls) {
       this.#stats.busy += 1;
-      // Refusals are short, and a flood gets no more of them than there are calls.
+      // Refusals are short, so the call limit bounds them as well, even in a flood.
       if (this.#refusals.length < this.#maxCalls) {
         const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
         this.#refusals.push({ bytes, options: delivery, onFailed: () => undefined });
@@ -316,7 +320,7 @@ export class RemoteCalls<S extends CallSchema> {
     }
   }
 
-  /** Runs a handler, and tells what it answers or why it does not, unless nobody waits any more. */
+  /** Runs a handler and reports its result or refusal, unless the connection has ended. */
   #run(registered: Registered | undefined, payload: Uint8Array, done: (result: Uint8Array | Refusal) => void): void {
     this.#running += 1;
     const finish = (result: Uint8Array | Refusal): void => {
@@ -345,7 +349,7 @@ function known<T>(all: ReadonlyMap<string, T>, name: string): T {
   return schema;
 }
 
-/** The arguments of a function, or without an answer of a signal, and the fingerprint of its schema. */
+/** The arguments of a function, or of a signal if there is no `answer`, followed by the fingerprint of the schema. */
 function packed(name: string, schema: ValueSchema, value: unknown, answer?: ValueSchema): Uint8Array {
   try {
     return Uint8Array.of(...encodingOf(schema).pack(value), ...(trailerOf(name, schema, answer) ?? []));

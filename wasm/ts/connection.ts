@@ -1,4 +1,4 @@
-/** How connections are opened, and what applications have of them. */
+/** Opens connections, and implements the public connection class. */
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
@@ -43,14 +43,14 @@ import type { Wait, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";
 
-/** Makes a peer of a connection. */
+/** Creates the peer of a connection. */
 type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
-/** Makes a connection, which starts to open. */
+/** A connection class. Its constructor starts to open the connection. */
 type ConnectionClass<C extends PeerConnection> = new (open: (owner: SessionOwner) => SessionLike) => C;
 
 /**
- * Opens a connection with the WebAssembly of an entry, of its class, and with the peers that a function makes. The entry may have one
- * protocol `only`.
+ * Opens a connection from user options, with the WebAssembly, connection class and peer factory of an entry. `only` is
+ * set if the entry supports a single protocol.
  */
 export async function connectWith(
   wasm: Wasm,
@@ -63,7 +63,7 @@ export async function connectWith(
   return openWith(wasm, readSettings(url, options, only), options, Connection, create);
 }
 
-/** Opens a connection of this class, with the peers that a function makes. */
+/** Opens a connection from checked settings. */
 export async function openWith<C extends PeerConnection>(
   wasm: Wasm,
   settings: SessionSettings,
@@ -91,8 +91,8 @@ export async function openWith<C extends PeerConnection>(
 }
 
 /**
- * Makes one attempt. It returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores further
- * requests from the same port, and another WebSocket has another port at the relay.
+ * Makes one attempt. Returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores repeated
+ * requests from the same port, and a new WebSocket has another port at the relay.
  */
 async function attempt<C extends PeerConnection>(
   connection: C,
@@ -111,20 +111,20 @@ async function attempt<C extends PeerConnection>(
   }
 }
 
-/** Made once, as many messages are sent without options. */
+/** Shared, because most messages are sent without options. */
 const NO_OPTIONS: SendOptions = {};
 
-/** A connection that starts to open when it is constructed; {@link opened} settles with the result. */
+/** A connection that starts to open when it is constructed. {@link opened} settles with the result. */
 export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
   readonly closed: Promise<CloseInfo>;
-  /** Plugins reach it here. */
+  /** The receive queue, which plugins use. */
   readonly queue: ReceiveQueue;
 
   readonly #session: SessionLike;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
-  /** Those that wait for the end for a limited time: what waits for the promise itself does so until the end. */
+  /** Callers of `whenClosed` with a signal. Waiting for the promise itself would keep them until the end. */
   readonly #closeWaits = new WaitList<CloseInfo | void>();
   #closeInfo: CloseInfo | undefined;
   readonly #listeners = new ListenerSet();
@@ -134,7 +134,7 @@ export class PeerConnection extends EventTarget implements Connection {
   #relayDrops: RelayDrops = { toClient: {}, toServer: {} };
   #callback: ((message: Message) => void) | undefined;
 
-  /** The session calls its owner from now on. */
+  /** `open` receives the connection as the owner of its session. */
   constructor(open: (owner: SessionOwner) => SessionLike, maxQueuedBytes?: number) {
     super();
     this.opened = this.#opened.promise;
@@ -211,7 +211,7 @@ export class PeerConnection extends EventTarget implements Connection {
     await this.close();
   }
 
-  /** Cancels an attempt to connect. */
+  /** Cancels the attempt to connect. */
   cancel(): void {
     this.#session.cancel();
   }
@@ -283,7 +283,7 @@ export class PeerConnection extends EventTarget implements Connection {
       return;
     }
     super.addEventListener(type, this.#listeners.add(listener, options), options);
-    // What is queued follows once the caller has added its other listeners.
+    // Delivers queued messages only after the caller has added its other listeners.
     queueMicrotask(() => this.queue.deliver());
   }
 
@@ -300,19 +300,19 @@ export class PeerConnection extends EventTarget implements Connection {
       super.removeEventListener(type, guardedListener(listener), { capture: isCapturing(options) });
       return;
     }
-    // Node 20 does not know `true` for `options` here.
+    // Node 20 does not accept `true` for `options` here.
     super.removeEventListener(type, this.#listeners.remove(listener, options) ?? null, { capture: isCapturing(options) });
-    // Those who have asked for a message get what the listener would have got.
+    // Pending `receive` calls get the messages that the listener would have got.
     queueMicrotask(() => this.queue.deliver());
   }
 
-  /** What comes behind earlier messages must not wait for their reader: a receipt, or what is for a plugin. */
+  /** Receipts and plugin messages behind unread messages must not wait for a reader. */
   get #hasRoom(): boolean {
     const { isFull, hasPlugins, isOverByteLimit } = this.queue;
     return !isFull || ((hasPlugins || this.#session.awaitsReceipt) && !isOverByteLimit);
   }
 
-  /** A secure connection learns whom the server has shown to be. */
+  /** Called when a secure connection knows the verified key of the server. */
   protected onConnected(_securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     this.#opened.resolve();
@@ -331,7 +331,7 @@ export class PeerConnection extends EventTarget implements Connection {
       this.dispatchEvent(new ConnectionEvent("message", { message }));
     }
     if (this.#callback !== undefined) {
-      // As a listener: what it throws is reported, and the connection goes on.
+      // Handled like a listener: exceptions are reported, and the connection continues.
       guarded(this.#callback, message);
     }
   }
@@ -360,7 +360,7 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 }
 
-/** A connection that refuses options that there are not, in every call. The smallest entry of the package has no room for it. */
+/** A connection that refuses unknown options in every call. The smallest entry of the package omits these checks. */
 export class CheckedConnection extends PeerConnection {
   override send(bytes: Uint8Array, options?: SendOptions): void {
     checkNames(options, SEND_OPTIONS);
@@ -398,7 +398,7 @@ export class CheckedConnection extends PeerConnection {
   }
 }
 
-/** What a call returns, as soon as it settles; with options that there are not, a promise that rejects. */
+/** Starts a call if all its options are known; otherwise returns a rejected promise. */
 function checked<T>(options: object | undefined, known: readonly string[], call: () => Promise<T>): Promise<T> {
   try {
     checkNames(options, known);

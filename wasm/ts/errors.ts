@@ -1,8 +1,8 @@
 /** Errors with a code for programs. */
 
-/** Why `connect`, `ping`, `send` or `ready` failed. */
+/** The reason that `connect`, `ping`, `send` or `ready` failed. */
 export type ErrorCode =
-  // connect: the caller
+  // connect: caused by the caller
   | "bad-option"
   | "no-websocket"
   | "no-transport"
@@ -12,14 +12,14 @@ export type ErrorCode =
   | "worker-unavailable"
   // listen: the host or the port cannot be used
   | "address-unavailable"
-  // connect: the relay
+  // connect: caused by the relay
   | "relay-unreachable"
   | "relay-closed"
-  // The relay does not let this page in, by its origin, or `banned` by its address, of the relay or of the server.
+  // The relay refuses the origin of this page, or (`banned`) the relay or the server has banned its address.
   | "origin-refused"
-  // The browser does not let this page reach the local network, where the relay is.
+  // The browser does not let this page access the local network, where the relay is.
   | "local-network-refused"
-  // connect: the server
+  // connect: caused by the server
   | "server-unreachable"
   | "no-answer"
   | "handshake-timeout"
@@ -36,18 +36,18 @@ export type ErrorCode =
   | "invalid-password"
   | "invalid-token"
   | "closed-by-server"
-  // connect: the page was left meanwhile
+  // connect: the user left the page meanwhile
   | "page-left"
   | "failed"
   // send
   | "not-connected"
   | "empty-message"
   | "reserved-id"
-  // beyond the limit of the Game Protocol, or more than the memory of a connection can hold
+  // longer than the Game Protocol allows, or than the memory of a connection can hold
   | "too-long"
   | "queue-full"
   | "not-sent"
-  // remote calls, beside `timeout`, `not-connected` and `too-long`
+  // remote calls, in addition to `timeout`, `not-connected` and `too-long`
   | "too-many-calls"
   | "unknown-function"
   | "forbidden"
@@ -58,17 +58,17 @@ export type ErrorCode =
   | "bad-answer"
   | "refused"
   | "busy"
-  // file transfer, beside `not-connected`
+  // file transfer, in addition to `not-connected`
   | "transfer-failed"
   | "file-changed"
-  // voice, beside `empty-message`, `too-long` and `bad-option`
+  // voice, in addition to `empty-message`, `too-long` and `bad-option`
   | "voice-unavailable"
   | "microphone-unavailable"
   | "microphone-refused"
   // a bug in this package
   | "internal";
 
-/** What an error knows besides: its cause, and the close code of the WebSocket. */
+/** The cause of an error, and the close code of the WebSocket. */
 export interface RakwireErrorOptions extends ErrorOptions {
   relayCode?: number;
 }
@@ -87,12 +87,12 @@ export class RakwireError extends Error {
   }
 }
 
-/** What is thrown at who uses a connection that has ended. */
+/** The error for using a connection that has ended. */
 export function notConnected(): RakwireError {
   return new RakwireError("not-connected", "the connection has ended");
 }
 
-/** An error of this package: what was thrown, or one that names it as its cause. */
+/** Returns a thrown `RakwireError` itself, or wraps any other value as the cause of an `internal` error. */
 export function fromThrown(thrown: unknown): RakwireError {
   return thrown instanceof RakwireError
     ? thrown

@@ -1,8 +1,8 @@
-/** The events that a connection dispatches, their listeners, and what becomes of what a function of the application throws. */
+/** The events of a connection and their listeners, and how exceptions of application callbacks are reported. */
 
 import type { ConnectionEventMap } from "./types.js";
 
-/** An event with what it tells besides. */
+/** An event with additional properties. */
 export class ConnectionEvent<K extends keyof ConnectionEventMap> extends Event {
   constructor(type: K, told: Omit<ConnectionEventMap[K], keyof Event>) {
     super(type);
@@ -13,25 +13,25 @@ export class ConnectionEvent<K extends keyof ConnectionEventMap> extends Event {
 /** A function, or an object with the method `handleEvent`. */
 export type Listener = ((event: any) => void) | { handleEvent(event: any): void };
 
-/** The function that stands for a listener, and what is to happen when that goes. */
+/** A wrapper function of a listener, with its cleanup. */
 interface Wrapper {
   call(event: Event): void;
   forget(): void;
 }
 
 /**
- * The listeners of one event of an `EventTarget`, each behind a function that notes when it goes: an `EventTarget` does not tell how many
- * there are.
+ * Counts the listeners of one event of an `EventTarget` by wrapping each one, because an `EventTarget` does not expose
+ * their number.
  */
 export class ListenerSet {
-  /** Those for the bubbling phase and those for the capturing phase, which the platform keeps apart. */
+  /** The listeners of the bubbling and the capturing phase, which the platform keeps apart. */
   readonly #wrappers = [new Map<Listener, Wrapper>(), new Map<Listener, Wrapper>()] as const;
 
   get isEmpty(): boolean {
     return this.#wrappers.every((wrappers) => wrappers.size === 0);
   }
 
-  /** The function to register for a listener: always the same one until the listener goes. */
+  /** Returns the function to register for a listener. It stays the same until the listener is removed. */
   add(listener: Listener, options: AddEventListenerOptions | boolean | undefined): (event: Event) => void {
     const wrappers = this.#of(options);
     const known = wrappers.get(listener);
@@ -59,7 +59,7 @@ export class ListenerSet {
     return call;
   }
 
-  /** The function that was registered for a listener, which goes. */
+  /** Removes a listener and returns the function that was registered for it. */
   remove(listener: Listener, options: EventListenerOptions | boolean | undefined): ((event: Event) => void) | undefined {
     const wrapper = this.#of(options).get(listener);
     wrapper?.forget();
@@ -73,7 +73,7 @@ export class ListenerSet {
 
 const guards = /* @__PURE__ */ new WeakMap<Listener, (event: Event) => void>();
 
-/** The function that stands for a listener, always the same one: what the listener throws is reported, and nothing ends by it. */
+/** Wraps a listener so that its exceptions are reported and end nothing. A listener always has the same wrapper. */
 export function guardedListener(listener: Listener): (event: Event) => void {
   let guard = guards.get(listener);
   if (guard === undefined) {
@@ -85,22 +85,22 @@ export function guardedListener(listener: Listener): (event: Event) => void {
   return guard;
 }
 
-/** Whether these options are those of a listener for the capturing phase. */
+/** Returns true if these options register a listener for the capturing phase. */
 export function isCapturing(options: EventListenerOptions | boolean | undefined): boolean {
   return (typeof options === "object" ? options.capture : options) === true;
 }
 
-/** Whether a value can be a listener; the platform refuses or ignores the others. */
+/** Returns true if a value can be a listener. The platform refuses or ignores others. */
 export function isListener(value: unknown): value is Listener {
   return typeof value === "function" || (typeof value === "object" && value !== null);
 }
 
-/** Whether `reportError` ends the process, as an error that nothing has caught: in Deno it does. */
+/** True where `reportError` ends the process like an uncaught error, as in Deno. */
 const isFatal = "Deno" in globalThis;
 
 /**
- * Tells of an error of an application's function, and goes on: in a page as of one of a listener. What one message causes in a
- * server is not to end it for all others, so that other runtimes tell of it on the console alone.
+ * Reports an error of an application callback and continues. In a page it appears like an error of a listener.
+ * Elsewhere it is only logged to the console, because one message must not end a server for all its clients.
  */
 export function report(error: unknown): void {
   if (typeof reportError === "function" && !isFatal) {
@@ -110,7 +110,7 @@ export function report(error: unknown): void {
   }
 }
 
-/** Calls a function of the application, and reports what it throws, or what the promise rejects with that it returns. */
+/** Calls a function of the application, and reports its exception or rejection. */
 export function guarded<A extends unknown[]>(call: (...given: A) => unknown, ...given: A): void {
   try {
     const result = call(...given);

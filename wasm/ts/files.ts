@@ -1,4 +1,6 @@
-/** File transfer: the files of the other peer, as streams, and files for the other peer. Here is the side that wants the files. */
+/**
+ * File transfer: receives the files of the peer as streams, and sends files to it. This module is the receiving side.
+ */
 
 import { notConnected, RakwireError } from "./errors.js";
 import { report } from "./events.js";
@@ -29,69 +31,69 @@ const WINDOW = 32;
 const CHUNK = 64 * 1_024;
 const MOST_WINDOW = 0xffff;
 const MOST_CHUNK = 1024 ** 2;
-/** How many files are looked at ahead. */
+/** The number of files that are prepared in advance. */
 const AHEAD = 64;
 
 /** A file as the sender describes it. */
 export interface FileEntry {
-  /** Relative, with `/` between its parts, none of which leads out of the directory that it is joined to. */
+  /** The relative path, with `/` as separator. It never leads out of the directory it is joined to. */
   readonly path: string;
   readonly size: number;
   /** The SHA-256 of the file. */
   readonly digest: Uint8Array;
 }
 
-/** A file that comes. Read it before the next one is asked for; what is not read by then is not fetched. */
+/** A received file. Read it before requesting the next one; unread bytes are not fetched. */
 export interface ReceivedFile extends FileEntry {
-  /** How many bytes were present before. The stream has those behind them. */
+  /** The number of bytes that were present before. The stream begins after them. */
   readonly offset: number;
   /**
-   * The bytes from `offset` on. It closes when the SHA-256 of the whole file is right, and fails otherwise: with the code
-   * `file-changed` if what was present is of another version, and then the file comes again from its beginning.
+   * The bytes from `offset` on. It closes if the SHA-256 of the whole file is correct, and fails otherwise. It fails
+   * with `file-changed` if the bytes present belong to another version; the file is then sent again from its beginning.
    */
   readonly stream: ReadableStream<Uint8Array>;
-  /** All bytes of the stream. */
+  /** Reads all bytes of the stream. */
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** How far a transfer is. */
+/** The progress of a transfer. */
 export interface FileProgress {
-  /** Files that are complete, and bytes that are here, those that were present too. */
+  /** The number of complete files, and the bytes present or received. */
   readonly files: number;
   readonly bytes: number;
-  /** What the sender has; 0 until it has said so. */
+  /** The totals of the sender; 0 until they are known. */
   readonly totalFiles: number;
   readonly totalBytes: number;
-  /** Bytes that came. */
+  /** Bytes received. */
   readonly received: number;
-  /** Files that were present. */
+  /** Files that were already present. */
   readonly unchanged: number;
 }
 
-/** What a receiver takes, and what it has. */
+/** The limits of a receiver, and the data that it already has. */
 export interface ReceiveOptions extends WaitOptions {
-  /** More files end the transfer before any is asked for. Default 10,000. */
+  /** The maximum number of files. A transfer with more ends before any is requested. Default: 10,000. */
   maxFiles?: number;
-  /** More bytes of all files do, too. Default 1 GiB. */
+  /** The maximum number of bytes of all files. Default: 1 GiB. */
   maxBytes?: number;
-  /** And so does a file with more bytes. Default: as many as of all files. */
+  /** The maximum number of bytes of one file. Default: `maxBytes`. */
   maxFileBytes?: number;
-  /** How long nothing may come that was asked for. Default 30,000. */
+  /** Milliseconds without requested data until the transfer fails. Default: 30,000. */
   timeoutMs?: number;
-  /** How many requests may be under way, or their answers wait to be read. Default 32. */
+  /** The maximum number of requests that are in progress or have unread answers. Default: 32. */
   window?: number;
-  /** How many bytes are asked for at once, at the most. Default 64 KiB. */
+  /** The maximum number of bytes per request. Default: 64 KiB. */
   chunkBytes?: number;
-  /** The most bytes that are asked for in a second. Default: no limit. */
+  /** The maximum number of bytes requested per second. Default: no limit. */
   maxBytesPerSecond?: number;
-  /** Tells what is here of a file, from its beginning on: of a transfer that was cut off, or of an earlier version. */
+  /** Returns the first bytes of a file that are already present, from an interrupted transfer or an earlier version. */
   present?: (entry: FileEntry) => PresentBytes | undefined | Promise<PresentBytes | undefined>;
   onProgress?: (progress: FileProgress) => void;
-  /** How requests are sent; reliably. */
+  /** The delivery of requests, which must be reliable. */
   delivery?: SendOptions;
 }
 
-/** Bytes that were asked for, and that came. */
+/** A requested range of bytes, and its data. */
 interface Read {
   readonly number: number;
   readonly file: IncomingFile;
@@ -100,8 +102,8 @@ interface Read {
 }
 
 /**
- * Fetches all files of the other peer. Iterating gives them one after the other, in the order of their paths; breaking the
- * iteration off ends the transfer.
+ * Receives all files of the peer. Iterating yields them in the order of their paths; leaving the loop ends the
+ * transfer.
  *
  * ```ts
  * for await (const { path, stream } of receiveFiles(connection)) {
@@ -109,17 +111,17 @@ interface Read {
  * }
  * ```
  *
- * @throws RakwireError with the code `bad-option`. The iteration throws a {@link TransferError}, `not-connected` or the reason of
- * the signal.
+ * @throws RakwireError with the code `bad-option`. The iteration throws a {@link TransferError}, `not-connected` or the
+ * reason of the signal.
  */
 export function receiveFiles(connection: Connection, options: ReceiveOptions = {}): FileTransfer {
   return new Transfer(connection, options);
 }
 
-/** A transfer under way. */
+/** A transfer in progress. */
 export interface FileTransfer extends AsyncIterable<ReceivedFile> {
   readonly progress: FileProgress;
-  /** Ends the transfer, and tells the sender so. */
+  /** Ends the transfer and notifies the sender. */
   cancel(): void;
 }
 
@@ -188,7 +190,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** The next file, whose place in the order has come; nothing if there is none. */
+  /** Returns the next file in order once it is ready; `undefined` after the last one. */
   async #next(): Promise<IncomingFile | undefined> {
     this.#files.filter(({ isGiven }) => isGiven).forEach((file) => this.#skip(file));
     for (;;) {
@@ -229,7 +231,7 @@ class Transfer implements FileTransfer {
     return { path: name, size, digest: digest.slice(), offset: file.present, stream, bytes };
   }
 
-  /** The next bytes of a file, or nothing at its end, if they are right. */
+  /** Returns the next bytes of a file, or `undefined` at its verified end. */
   async #take(file: IncomingFile): Promise<Uint8Array | undefined> {
     for (;;) {
       this.#throwIfFailed();
@@ -251,7 +253,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** All bytes of the first file are here. */
+  /** Verifies the first file when all of its bytes are present. */
   #check(file: IncomingFile): void {
     const { size } = file.entry;
     if (file.isRight()) {
@@ -284,7 +286,7 @@ class Transfer implements FileTransfer {
     this.#wake();
   }
 
-  /** Tells the sender that everything is here; who closes the connection before would keep it from it. */
+  /** Notifies the sender that the transfer is complete. Closing the connection before would lose this message. */
   #finish(): void {
     if (!this.#isFinishing) {
       this.#isFinishing = true;
@@ -347,7 +349,7 @@ class Transfer implements FileTransfer {
     this.#tell();
   }
 
-  /** Asks the application what is here of the files, one after the other. */
+  /** Asks the application which bytes of each file are present, one file after the other. */
   async #prepare(): Promise<void> {
     if (this.#isPreparing) {
       return;
@@ -371,7 +373,7 @@ class Transfer implements FileTransfer {
     return this.#files.find(({ isPrepared }) => !isPrepared);
   }
 
-  /** Asks for what may be asked for now. */
+  /** Sends all requests that are allowed now. */
   #request(): void {
     while (this.#ended === undefined && this.#pacer.isReady()) {
       const request = this.#nextRequest();
@@ -392,7 +394,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** The manifest before files, so that there are always some to ask for. */
+  /** The manifest is requested before files, so that there are always files to request. */
   #nextRequest(): Request | undefined {
     const number = this.#nextNumber;
     const room = AHEAD - this.#files.length;
@@ -415,12 +417,12 @@ class Transfer implements FileTransfer {
     if (this.#reads.filter(({ bytes }) => bytes === undefined).length >= this.#window) {
       return false;
     }
-    // What later files have waiting must not keep the first one from its bytes.
+    // Unread data of later files must not block the first one.
     const isStarved = file === this.#files[0] && !this.#reads.some((read) => read.file === file);
     return isStarved || this.#reads.length < this.#mostReads;
   }
 
-  /** Something came, or was asked for after a pause: from now on the time runs. */
+  /** Restarts the timeout, after data or a request that follows a pause. */
   #heard(): void {
     clearTimeout(this.#timer);
     const isWaiting = this.#listing !== undefined || this.#reads.some(({ bytes }) => bytes === undefined);
@@ -436,7 +438,7 @@ class Transfer implements FileTransfer {
     }
   }
 
-  /** Lets those look again who wait for anything. */
+  /** Wakes everything that waits for a change. */
   #wake(): void {
     this.#changed.resolve();
     this.#changed = deferred<void>();

@@ -1,4 +1,4 @@
-/** The Game Protocol alone, with a smaller WebAssembly inside. */
+/** Entry for the Game Protocol alone, with a smaller embedded WebAssembly. */
 
 import packed from "../pkg/game-protocol.js";
 import { connectWith, PeerConnection } from "./connection.js";
@@ -12,10 +12,10 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(gameClasses, () => inflate(packed));
 
 /**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
- * `udp://HOST:PORT`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`, or in Node also to the
+ * server at `udp://HOST:PORT`.
  *
- * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
   return connectWith(wasm, PeerConnection, createGamePeer, "game", url, options);

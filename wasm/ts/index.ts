@@ -1,4 +1,4 @@
-/** RakNet and the Game Protocol in browsers and Node, with the WebAssembly inside. */
+/** RakNet and the Game Protocol in browsers and Node, with embedded WebAssembly. */
 
 import packed from "../pkg/rakwire.js";
 import { CheckedConnection, connectWith } from "./connection.js";
@@ -13,10 +13,10 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(peerClasses, () => inflate(packed));
 
 /**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
- * `udp://HOST:PORT`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`, or in Node also to the
+ * server at `udp://HOST:PORT`.
  *
- * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
   return connectWith(wasm, CheckedConnection, createPeer, undefined, url, options);

@@ -4,19 +4,21 @@ import type { Peer } from "./peer.js";
 
 /** The interval at which a full socket is polled: browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
-/** The interval at which a peer without a transport is called that wants to send: it may have timeouts as well. */
+/**
+ * The interval at which a peer that wants to send is polled without a transport, because it may have timeouts as well.
+ */
 const NO_TRANSPORT_POLL_MS = 250;
 /** A timer this late means that the tab is hidden or was suspended, and that received datagrams may be queued. */
 const SUSPENDED_MS = 50;
-/** For how long queued datagrams are handled first, if they do not end before: a flood does not keep time from passing. */
+/** The longest time for which queued datagrams are handled first, so that a flood does not stop the clock. */
 const CATCH_UP_MS = 500;
 
 /** The destination of datagrams. */
 export interface Sink {
-  /** What carries them; `undefined` while there is nothing. Whoever knows that it is back runs the loop. */
+  /** The current transport; `undefined` while there is none. The owner runs the loop when it is back. */
   readonly name: string | undefined;
   readonly hasRoom: boolean;
-  /** Whether {@link send} keeps nothing of the bytes that it is given, so that they need not be copied for it. */
+  /** True if {@link send} does not keep a reference to its argument, so that no copy is needed. */
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
 }
@@ -36,11 +38,11 @@ export class Loop {
   #isScheduled = false;
   #scheduledAt = 0;
   #isStopped = false;
-  /** Whether datagrams that arrived during a suspension are handled before the loop goes on. */
+  /** True while datagrams that arrived during a suspension are handled first. */
   #isCatchingUp = false;
-  /** Whether there was something to run for meanwhile, as a datagram. */
+  /** True if something, such as a datagram, requested a run meanwhile. */
   #hasCaught = false;
-  /** Made once, as many messages cause a run each. */
+  /** Created once, because many messages schedule a run each. */
   readonly #runScheduled = (): void => {
     this.#isScheduled = false;
     this.run();
@@ -48,8 +50,8 @@ export class Loop {
   readonly #runTimer = (): void => this.#onTimer();
 
   /**
-   * Every run calls `onEvents` before it sends datagrams and once more when they are sent, as what is sent last may end the
-   * peer, and `onRun` at its end; exceptions go to `onError`.
+   * Every run calls `onEvents` before it sends datagrams and again afterwards, because the last datagram may end the
+   * peer. It calls `onRun` at its end, and `onError` with exceptions.
    */
   constructor(
     peer: Driven,
@@ -66,8 +68,8 @@ export class Loop {
   }
 
   /**
-   * Schedules a run as a microtask, so that all messages sent until then share datagrams. Returns the time, which is the
-   * same until that run: asking for it costs as much as a small message.
+   * Schedules a run as a microtask, so that all messages sent before it share datagrams. Returns the current time,
+   * which is cached until that run: reading the clock costs as much as a small message.
    */
   schedule(): number {
     if (!this.#isScheduled) {
@@ -92,7 +94,7 @@ export class Loop {
       this.#peer.handleTimeout(now);
       this.#onEvents();
       if (!this.#isStopped) {
-        // What is told of events may have taken long.
+        // Event callbacks may have taken long.
         const later = performance.now();
         this.#transmit(later);
         this.#onEvents();
@@ -106,7 +108,7 @@ export class Loop {
     }
   }
 
-  /** Sends the datagrams that are ready and stops for good. */
+  /** Sends the datagrams that are ready, then stops for good. */
   stop(): void {
     if (this.#isStopped) {
       return;
@@ -157,8 +159,8 @@ export class Loop {
   }
 
   /**
-   * The peer must see the datagrams that arrived meanwhile before it sees the new time. Node reads a few of them between two
-   * tasks, and those of the peers that send most may come first, so that this goes on until none came.
+   * The peer must handle the datagrams that arrived meanwhile before it sees the new time. Node reads only a few of
+   * them between two tasks, possibly those of the busiest peers first, so this repeats until none arrives.
    */
   #catchUp(): void {
     this.#clearTimer();
@@ -178,7 +180,7 @@ export class Loop {
   }
 }
 
-/** Calls back in a task of its own. A timer would do so later: those of a hidden tab fire once a second, or once a minute. */
+/** Calls back in a new task. Timers of a hidden tab are delayed to once a second or once a minute. */
 function afterTask(callback: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {

@@ -1,4 +1,4 @@
-/** Checks the options of callers, and gives up after their time. */
+/** Checks the options of callers, and applies timeouts. */
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
@@ -23,29 +23,32 @@ import {
 export interface PeerSettings {
   protocol: Protocol;
   protocolVersion: number;
-  /** The milliseconds to wait for a pong that shows the version of the server; 0 sends no ping. */
+  /** Milliseconds to wait for a pong that contains the version of the server; 0 sends no ping. */
   versionWaitMs?: number;
   progressInterval: number;
   password: Uint8Array;
   memory: MemoryOptions;
-  /** Milliseconds; 0 stands for the default. */
+  /** Milliseconds; 0 is the default. */
   silenceTimeoutMs: number;
-  /** Bits a second; 0 stands for no limit. */
+  /** Bits per second; 0 is no limit. */
   outgoingLimit: number;
-  /** The expected identity of the server of a secure connection, and that of the client; none for a plain connection. */
+  /**
+   * The expected identity of the server and the identity of the client of a secure connection; undefined for a plain
+   * one.
+   */
   security?: Uint8Array;
 }
 
 /** The settings of a session. */
 export interface SessionSettings extends PeerSettings {
   transport: TransportSettings;
-  /** True if it ends with the page. */
+  /** True if the connection ends with the page. */
   endWithPage?: boolean;
 }
 
 const MAX_OUTGOING_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** A whole number within these bounds. */
+/** Checks that a number is an integer within these bounds. */
 export function readInteger(name: string, value: number, least: number, most: number): number {
   if (!Number.isInteger(value) || value < least || value > most) {
     throw new RakwireError("bad-option", `${name} must be ${least} to ${most}, not ${String(value)}`);
@@ -53,7 +56,7 @@ export function readInteger(name: string, value: number, least: number, most: nu
   return value;
 }
 
-/** A whole number from 1 on; 0 if it is not given. */
+/** Checks that a number is a positive integer; returns 0 if it is not given. */
 export function readOptional(name: string, value: number | undefined, most: number): number {
   return value === undefined ? 0 : readInteger(name, value, 1, most);
 }
@@ -84,14 +87,17 @@ const CONNECT_OPTIONS = [
   "worker",
 ];
 
-/** The options of messages and of waits, by what is called with them. */
+/** The options of sending and waiting functions. */
 export const WAIT_OPTIONS = ["signal"];
 export const SEND_OPTIONS = ["reliability", "channel", "priority"];
 export const RECEIPT_OPTIONS = /* @__PURE__ */ SEND_OPTIONS.concat(WAIT_OPTIONS);
 export const READY_OPTIONS = /* @__PURE__ */ RECEIPT_OPTIONS.concat("length");
 export const STATS_OPTIONS = /* @__PURE__ */ WAIT_OPTIONS.concat("intervalMs");
 
-/** Refuses options that there are not: a wrong name would be left out of account. It allocates nothing, as messages have options. */
+/**
+ * Refuses unknown options, because a misspelled name would be ignored. It allocates nothing, since it runs for every
+ * message.
+ */
 export function checkNames(options: object | undefined, known: readonly string[]): void {
   for (const name in options) {
     if (Object.hasOwn(options, name) && !known.includes(name)) {
@@ -100,10 +106,10 @@ export function checkNames(options: object | undefined, known: readonly string[]
   }
 }
 
-/** What the entry with secure connections alone reads; another one must not leave it out of account. */
+/** Options of the entry `rakwire/secure`. Other entries must not ignore them. */
 const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"] as const;
 
-/** The settings of a session. An entry of the package that has one protocol names it as `only`. */
+/** Reads the settings of a session. `only` is the protocol of an entry that supports a single one. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
   const { protocol = only ?? "raknet", protocolVersion = "ask", progressInterval = 0 } = options;
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -142,7 +148,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
 
 type RelayOptions = Pick<ConnectOptions, "target" | "token" | "fingerprint" | "resume" | "webSocket" | "transport">;
 
-/** Where a transport leads, for a caller's options. */
+/** Reads the transport settings from the options of a caller. */
 export function readTransport(
   url: string | URL,
   { target, token, fingerprint, resume = true, webSocket, transport = "auto" }: RelayOptions,
@@ -164,7 +170,7 @@ export function readTransport(
   };
 }
 
-/** A text or bytes, at most so many. */
+/** Converts a text or bytes to bytes, at most `most`. */
 export function readBytes(name: string, given: string | Uint8Array = "", most: number): Uint8Array {
   const bytes = typeof given === "string" ? new TextEncoder().encode(given) : given;
   if (!(bytes instanceof Uint8Array) || bytes.length > most) {
@@ -183,7 +189,7 @@ export function readMemory(memory: MemoryOptions = {}): MemoryOptions {
 }
 
 /**
- * Does `work`, which gets a signal that is aborted with `signal` or after `timeoutMs`.
+ * Runs `work` with a signal that is aborted with `signal` or after `timeoutMs`.
  *
  * @throws RakwireError with `code` and `message` after that time.
  */
@@ -195,7 +201,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const timeout = controller.signal;
-  // Not that of `AbortSignal.timeout`, for which a process does not stay alive.
+  // `AbortSignal.timeout` does not keep a process alive.
   const timer = setTimeout(() => controller.abort(), readTimeout(timeoutMs));
   const deadline = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   try {

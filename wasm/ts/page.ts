@@ -1,29 +1,32 @@
-/** The page that a connection belongs to. */
+/** The lifetime of the page that a connection belongs to. */
 
 /**
- * How long a page stays for its browser. Firefox interrupts what a page runs while it is closed, once and within that time: the handler
- * that runs then ends, and the next one is called. Chromium drops with a session what it has taken of it and not sent yet.
+ * Milliseconds by which the unloading of a page is delayed for its browser. Firefox interrupts scripts of a closing
+ * page once within that time: the running handler ends, and the next one is called. Chromium drops data that a
+ * WebTransport session has accepted and not sent.
  */
 const STAY_MS = 20;
 
-/** What is called when the page is left, and whether that must not be interrupted. */
+/** Callbacks for when the page is left, and whether each must not be interrupted. */
 const leaving = new Map<() => void, () => boolean>();
-/** What is called once at the end of the time that a page stays which is left: what was sent before has left by then. */
+/** Called once at the end of the delay, when earlier data has been sent. */
 export const atPageEnd: (() => void)[] = [];
 
-/** Whether there is a page. A worker has none to leave, nor has a runtime without pages. */
+/** Returns true if there is a page. Workers and runtimes without pages have none to leave. */
 export function hasPage(): boolean {
   return typeof document !== "undefined";
 }
 
 /**
- * Calls back when the page is left: closed, reloaded, navigated away from, or kept in case of a return. What is returned ends that. The
- * callback may be interrupted and is called again then. `isFragile` says whether that would lose what is sent.
+ * Calls back when the page is left: closed, reloaded, navigated away from, or put into the back/forward cache. Returns
+ * a function that ends this. An interrupted callback is called again. `isFragile` returns true if an interruption would
+ * lose sent data.
  */
 export function onPageLeft(callback: () => void, isFragile: () => boolean): () => void {
   if (hasPage()) {
     leaving.set(callback, isFragile);
-    // Each is added once. The first one loses nothing by being interrupted, and the third one goes on where another was.
+    // Each is added once. An interruption of the first one loses nothing, and the third one continues where another was
+    // interrupted.
     [waitForInterrupt, leave, STILL, end].forEach((listener) => addEventListener("pagehide", listener));
   }
   return () => leaving.delete(callback);
@@ -49,7 +52,7 @@ function end(): void {
   atPageEnd.splice(0).forEach(attempt);
 }
 
-/** What fails keeps no other connection. */
+/** An error must not affect other connections. */
 function attempt(callback: () => void): void {
   try {
     callback();
@@ -58,5 +61,5 @@ function attempt(callback: () => void): void {
   }
 }
 
-/** How the connections of a page end that is left. */
+/** The close information of connections after the page was left. */
 export const PAGE_LEFT = { code: "page-left", reason: "the page was left" } as const;

@@ -1,6 +1,6 @@
 /**
- * A peer of Rust: exchanges numbers and bytes with the WebAssembly, and makes of them what the package works with. There are peers of
- * both protocols: what only RakNet tells of a server, and clients that ask a server for its version first.
+ * A protocol peer in Rust: passes numbers and bytes to the WebAssembly, and converts its output. There are classes for
+ * both protocols, and for clients that first ask a RakNet server for its version.
  */
 
 import type { ErrorCode } from "./errors.js";
@@ -41,12 +41,12 @@ export interface PeerEvents {
   onMtu(mtu: number): void;
 }
 
-/** One connection to one server, without socket and timers. */
+/** One connection to one server, without a socket or timers. */
 export type Peer = Pick<RustPeerHandle, keyof RustPeerHandle>;
 
 const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
 
-/** A peer of the Game Protocol that is not connected. */
+/** Creates a peer of the Game Protocol that is not connected. */
 export function createGamePeer(rust: Rust, settings: PeerSettings): Peer {
   return new RustPeerHandle(rust, settings);
 }
@@ -71,7 +71,7 @@ export class RustPeerHandle {
     this.create(settings.protocolVersion);
   }
 
-  /** Makes the peer of Rust, in place of one that it may have. */
+  /** Creates the peer in Rust, and replaces an existing one. */
   protected create(protocolVersion: number): void {
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const { memory, silenceTimeoutMs, progressInterval, outgoingLimit } = this.#settings;
@@ -105,7 +105,7 @@ export class RustPeerHandle {
     this.#rust.handleTimeout(this.#peer, now);
   }
 
-  /** Over a stream losses are left to it. */
+  /** A stream transport handles losses by itself. */
   setCarrier(isStream: boolean): void {
     this.#rust.setCarrier(this.#peer, isStream ? 1 : 0);
   }
@@ -114,7 +114,7 @@ export class RustPeerHandle {
     this.#rust.disconnect(this.#peer, now);
   }
 
-  /** The next datagram to send, if any, in the memory of Rust: it is good until the next call. */
+  /** Returns the next datagram to send, if any, as a view of the memory of Rust that is valid until the next call. */
   pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust.pollTransmit(this.#peer, now);
     if (at === 0) {
@@ -124,7 +124,7 @@ export class RustPeerHandle {
     return this.#bytes.subarray(at + HEADER, at + HEADER + length);
   }
 
-  /** Tells what happened next; false if nothing did. */
+  /** Reports the next event; returns false if there is none. */
   pollEvent(events: PeerEvents): boolean {
     const at = this.#rust.pollEvent(this.#peer);
     if (at === 0) {
@@ -168,7 +168,7 @@ export class RustPeerHandle {
     return true;
   }
 
-  /** When the peer wants to be called next, in milliseconds; infinity is never. */
+  /** Returns the time of the next call in milliseconds; infinity is never. */
   pollTimeout(): number {
     return this.#rust.pollTimeout(this.#peer);
   }
@@ -177,7 +177,7 @@ export class RustPeerHandle {
     return this.#rust.isOver(this.#peer) !== 0;
   }
 
-  /** Takes a message for sending, and returns the number of its receipt if it has one. */
+  /** Queues a message, and returns the number of its receipt if it has one. */
   send(bytes: Uint8Array, delivery: number, now: number): number | undefined {
     this.#write(bytes);
     const sent = this.#rust.send(this.#peer, bytes.length, delivery, now);
@@ -187,7 +187,7 @@ export class RustPeerHandle {
     return sent > 0 ? sent - 1 : undefined;
   }
 
-  /** Whether a message of this length would be taken now; throws if it never would. */
+  /** Returns true if a message of this length would be accepted now; throws if it never would. */
   canSend(length: number, delivery: number): boolean {
     const answer = this.#rust.canSend(this.#peer, length, delivery);
     if (answer < 0) {
@@ -209,7 +209,7 @@ export class RustPeerHandle {
     return undefined;
   }
 
-  /** The key of the server of a secure connection, and the hash of its next one if there is one. */
+  /** The key of the server of a secure connection, and the hash of its next key if there is one. */
   get securePeer(): Uint8Array | undefined {
     return undefined;
   }
@@ -218,7 +218,7 @@ export class RustPeerHandle {
     this.#rust.free(this.#peer, 0);
   }
 
-  /** Gives bytes to Rust. */
+  /** Copies bytes to the memory of Rust. */
   #write(bytes: Uint8Array): void {
     const at = this.#rust.reserve(this.#peer, bytes.length);
     if (at === 0) {
@@ -228,7 +228,7 @@ export class RustPeerHandle {
     this.#bytes.set(bytes, at + HEADER);
   }
 
-  /** What Rust tells, if it is there. */
+  /** Reads an optional value from Rust. */
   protected told(what: "internalAddresses" | "serverGuid" | "securePeer" | "texts"): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust[what]?.(this.#peer);
     return at ? this.#read(at) : undefined;
@@ -238,7 +238,10 @@ export class RustPeerHandle {
     return this.#readTexts[0] ? this.#readTexts : (this.#readTexts = readTexts(this.told("texts")));
   }
 
-  /** The code and the text of a number. Rust knows all of its numbers, so it is memory for the texts that may be missing. */
+  /**
+   * Returns the code and the text of a number. Rust knows all of its numbers, so a missing text means that there was no
+   * memory for it.
+   */
   #text(paragraph: number, number: number): readonly [code: string, text: string] {
     return this.#texts[paragraph]?.[number] ?? ["no-memory", NO_MEMORY];
   }
@@ -249,7 +252,7 @@ export class RustPeerHandle {
     return new RakwireError(code as ErrorCode, text);
   }
 
-  /** Takes the bytes of a record; at 0, which stands for no memory, there are none. */
+  /** Copies the bytes of a record and frees it; empty at 0, which means that there was no memory. */
   #read(at: number): Uint8Array<ArrayBuffer> {
     const length = at && this.#number(at, 3);
     return this.#bytes.slice(at + HEADER, at + HEADER + length);
@@ -269,15 +272,15 @@ export class RustPeerHandle {
   }
 }
 
-/** A peer that is not connected. */
+/** Creates a peer that is not connected. */
 export function createPeer(rust: Rust, settings: PeerSettings): Peer {
   const { protocol, security, versionWaitMs = 0 } = settings;
-  // A secure handshake proves the version from which it began, and a pong proves nothing.
+  // A secure handshake authenticates its initial version; a pong authenticates nothing.
   const asks = versionWaitMs > 0 && protocol === "raknet" && security === undefined;
   return asks ? new LearningPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
 }
 
-/** The time between two pings, either of which may be lost. */
+/** Milliseconds between two pings, either of which may be lost. */
 const REPEAT_MS = 250;
 
 export class RakNetPeerHandle extends RustPeerHandle {
@@ -296,11 +299,11 @@ export class RakNetPeerHandle extends RustPeerHandle {
   }
 }
 
-/** Sends pings before the first request, and names the version in it that a pong shows. */
+/** Sends pings before the first request, and uses the version in the pong. */
 class LearningPeerHandle extends RakNetPeerHandle {
   readonly #version: number;
   readonly #waitMs: number;
-  /** When the next ping is due, and until when a pong is waited for; both infinity before and after that. */
+  /** The times of the next ping and of the end of the wait for a pong; both infinity before and after. */
   #pingAt = Infinity;
   #until = Infinity;
   #isOverStream = false;

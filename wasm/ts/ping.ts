@@ -1,6 +1,6 @@
 /**
- * Asks servers what they say of themselves, without a connection. To a relay a WebSocket carries the pings, which every relay has,
- * without the race of all carriers.
+ * Asks servers for their status without a connection. At a relay, pings use a WebSocket, which every relay supports,
+ * without racing other carriers.
  */
 
 import type { ErrorCode } from "./errors.js";
@@ -24,19 +24,19 @@ export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** The options of `ping` besides the target. */
 const OPTIONS = ["scope", "token", "timeoutMs", "webSocket", "signal"];
-/** The time between two pings, either of which may be lost. */
+/** Milliseconds between two pings, either of which may be lost. */
 const REPEAT_MS = 1_000;
-/** How many servers are asked at the same time: a relay limits how many clients an address has. */
+/** The number of servers that are asked at the same time, because a relay limits the clients of an address. */
 const AT_ONCE = 16;
-/** What is wrong with one server and not with the question. */
+/** Errors of a single server, as opposed to the whole request. */
 const UNAVAILABLE: readonly ErrorCode[] = ["no-answer", "relay-closed", "relay-unreachable", "server-unreachable", "incompatible-protocol"];
 
 /**
- * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself, or in Node the server at
- * `udp://HOST:PORT`. It needs neither a connection nor the WebAssembly, goes by a WebSocket, and is repeated every second.
+ * Asks the RakNet server that the relay at `url` offers as `options.target` for its status, or in Node the server at
+ * `udp://HOST:PORT`. Needs neither a connection nor the WebAssembly; uses a WebSocket and is repeated every second.
  *
- * @throws RakwireError whose `code` names the cause, such as `no-answer` after `options.timeoutMs`, or the reason of
- * `options.signal`.
+ * @throws RakwireError with the `code` of the cause, such as `no-answer` after `options.timeoutMs`, or the reason
+ * of `options.signal`.
  */
 export async function ping(url: string | URL, options: PingOptions = {}): Promise<Pong> {
   const { target = String(url), scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -52,17 +52,17 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
 
 /**
  * Asks several servers of a relay, up to 16 at a time, and returns the pongs of those that answered, in the order of
- * `options.targets`. That some do not answer in time or are refused by the relay is no error: `options.onUnavailable` is told.
- * If it throws, nobody else is asked.
+ * `options.targets`. Servers that do not answer in time or are refused by the relay are no error:
+ * `options.onUnavailable` is called for each. If it throws, no other server is asked.
  *
- * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if the relay could be reached for none of them; or the
- * reason of `options.signal`.
+ * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if the relay could be reached for none of
+ * them; or the reason of `options.signal`.
  */
 export async function discover(url: string | URL, options: DiscoverOptions): Promise<Pong[]> {
   const { targets, onUnavailable, ...rest } = options;
   checkNames(rest, OPTIONS);
   targets.forEach((target) => openForPing(url, { ...rest, target }));
-  // What fails ends the rest.
+  // The first failure cancels the rest.
   const failed = new AbortController();
   const signal = AbortSignal.any([failed.signal, ...(rest.signal === undefined ? [] : [rest.signal])]);
   const pongs = new Map<string, Pong>();
@@ -93,12 +93,12 @@ export async function discover(url: string | URL, options: DiscoverOptions): Pro
   return targets.flatMap((target) => pongs.get(target) ?? []);
 }
 
-/** Repeats a ping until there is a pong. */
+/** Repeats a ping until a pong arrives. */
 async function ask(open: ReturnType<typeof openForPing>, target: string, scope: PingScope, deadline: AbortSignal): Promise<Pong> {
   deadline.throwIfAborted();
   const guid = crypto.getRandomValues(new BigUint64Array(1))[0] as bigint;
   const pong = deferred<Pong>();
-  /** When each ping was sent, by the time that it carries. */
+  /** The time at which each ping was sent, by the time that it carries. */
   const sent = new Map<bigint, number>();
   let lastSent = 0;
   let timer: ReturnType<typeof setInterval> | undefined;
@@ -135,7 +135,7 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
 
 type PingEvents = Pick<TransportEvents, "onTransportOpen" | "onDatagram" | "onClose">;
 
-/** Checks the options, and returns what opens the way to the server. */
+/** Checks the options, and returns a function that opens the transport to the server. */
 function openForPing(address: string | URL, options: PingOptions): (events: PingEvents) => Pick<Transport, "send" | "close"> {
   const { target, token } = options;
   const url = targetUrl(address, target);
@@ -155,7 +155,7 @@ function openForPing(address: string | URL, options: PingOptions): (events: Ping
     return {
       send: (datagram) => carrier?.send(datagram),
       close() {
-        // What is asked of the relay ends with the ping.
+        // Requests to the relay end with the ping.
         question.abort();
         carrier?.close();
       },
@@ -163,7 +163,7 @@ function openForPing(address: string | URL, options: PingOptions): (events: Ping
   };
 }
 
-/** The events of a carrier as those of a transport. */
+/** Adapts the events of a transport to those of a carrier. */
 function carrierEvents(url: URL, { onTransportOpen, onDatagram, onClose }: PingEvents): CarrierEvents {
   let wasOpen = false;
   return {

@@ -1,4 +1,4 @@
-/** Plugins: they have messages of their own, which they exchange with their like at the server and applications never see. */
+/** Plugins: message types with ids of their own, which applications never receive. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
@@ -8,27 +8,27 @@ import type { Connection, Message } from "./types.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
-/** What gets the messages of its ids in place of the application. */
+/** Receives the messages of its ids in place of the application. */
 export interface Plugin {
-  /** The first bytes of its messages. In the Game Protocol, which has no ids, the first byte is the id here too. */
+  /** The first bytes of its messages. The Game Protocol has no ids; there too, the first byte counts as the id. */
   readonly ids: readonly number[];
-  /** Gets each message once, in the order of their arrival. */
+  /** Called once for each message, in the order of arrival. */
   onMessage(message: Message): void;
 }
 
-/** Gets the messages of an id. */
+/** Handles the messages of an id. */
 type Take = (message: Message) => void;
 
-/** Has the ids of a plugin that was detached: what its like still sends is for no application. */
+/** Owns the ids of a detached plugin, so that late messages do not reach the application. */
 const discard: Take = () => undefined;
 
-/** Who has which id of each connection. */
+/** The handler of each id of each connection. */
 const attached = /* @__PURE__ */ new WeakMap<Connection, Map<number, Take>>();
 
 /**
- * Gives a plugin all messages of its ids, from the next microtask on: also those that arrived before and wait in the queue, and
- * later ones that arrive while nobody reads the others. Returns what detaches it; what comes for it then is discarded, until
- * another plugin has the id.
+ * Delivers all messages of its ids to a plugin, from the next microtask on. These include queued messages that arrived
+ * before, and messages behind others that are still unread. Returns a function that detaches the plugin; later messages
+ * are discarded until another plugin has the id.
  *
  * @throws RakwireError with the code `bad-option` if another plugin of the connection has one of the ids.
  */
@@ -46,7 +46,7 @@ export function attach(connection: Connection, plugin: Plugin): () => void {
   attached.set(connection, plugins);
   let waiting: Message[] | undefined = [];
   const give = (message: Message): void => {
-    // It may have been detached by an earlier message.
+    // An earlier message may have detached it.
     if (plugins.get(message.bytes[0] as number) !== take) {
       return;
     }
@@ -59,7 +59,7 @@ export function attach(connection: Connection, plugin: Plugin): () => void {
   const take: Take = (message) => void (waiting?.push(message) ?? give(message));
   ids.forEach((id) => plugins.set(id, take));
   offer(queue, plugins);
-  // Whoever attaches it may first do what it needs to answer.
+  // The caller may first finish its own setup.
   queueMicrotask(() => {
     const early = waiting;
     waiting = undefined;
@@ -75,7 +75,7 @@ function hasPlugins(plugins: Map<number, Take>): boolean {
   return [...plugins.values()].some((take) => take !== discard);
 }
 
-/** Takes what is queued for plugins, and everything that comes. */
+/** Takes the queued messages of plugins, and all that follow. */
 function offer(queue: ReceiveQueue, plugins: Map<number, Take>): void {
   const queued = queue.drain();
   queue.taker = (message) => {

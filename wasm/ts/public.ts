@@ -1,4 +1,4 @@
-/** What every entry with a connection exports beside `connect`. */
+/** The exports of every entry with a connection, in addition to `connect`. */
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";

@@ -1,37 +1,37 @@
 /**
- * What is read and written here of RakNet's bytes: the unconnected ping and pong, and addresses. Pings are not left to the
- * WebAssembly, so that a list of servers needs none of it.
+ * The parts of RakNet's wire format that TypeScript handles: the unconnected ping and pong, and addresses. Listing
+ * servers therefore needs no WebAssembly.
  */
 
 import type { PingScope } from "./types.js";
 
-/** The bytes that mark a message without a connection. */
+/** The magic bytes that mark an unconnected message. */
 const MAGIC = /* @__PURE__ */ Uint8Array.of(0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78);
 const PING_IDS: Readonly<Record<PingScope, number>> = { "any": 0x01, "open-connections": 0x02 };
 const PONG_ID = 0x1c;
-/** Bytes of a ping: id, time, magic, GUID. */
+/** The length of a ping in bytes: id, time, magic, GUID. */
 const PING_LENGTH = 33;
-/** That of Minecraft Bedrock, whose servers write the length before their data. */
+/** The version of Minecraft Bedrock. Its servers write a length before their data. */
 const BEDROCK_VERSION = 11;
-/** Bytes of a pong before its data: id, time, GUID, magic. */
+/** The length of a pong before its data in bytes: id, time, GUID, magic. */
 const PONG_HEADER = 33;
 const MAX_PONG_DATA = 399;
 
-/** What a pong says. */
+/** The contents of a pong. */
 export interface PongContents {
-  /** The time that the ping carried; some servers write their own clock. */
+  /** The time of the ping. Some servers write their own clock instead. */
   time: bigint;
   guid: bigint;
   data: Uint8Array;
   protocolVersion: number | undefined;
 }
 
-/** Whether servers with this name of a scope can be asked. */
+/** Returns true if the value is a ping scope. */
 export function isPingScope(scope: unknown): scope is PingScope {
   return typeof scope === "string" && Object.hasOwn(PING_IDS, scope);
 }
 
-/** The datagram of a ping. */
+/** Encodes a ping. */
 export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PING_LENGTH);
   const view = new DataView(bytes.buffer);
@@ -42,7 +42,7 @@ export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Ar
   return bytes;
 }
 
-/** What a datagram says if it is a pong. */
+/** Decodes a pong; `undefined` if the datagram is something else. */
 export function readPong(datagram: Uint8Array): PongContents | undefined {
   const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
   const isPong =
@@ -60,12 +60,12 @@ export function readPong(datagram: Uint8Array): PongContents | undefined {
   return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data, protocolVersion };
 }
 
-/** The bytes of an address: those of an IPv6 address, and the port. */
+/** The length of an address in bytes: IPv6 and port. */
 const LENGTH = 18;
-/** What stands before an IPv4 address inside IPv6, in groups of 16 bits (RFC 4291 section 2.5.5.2). */
+/** The prefix of an IPv4 address inside IPv6, in groups of 16 bits (RFC 4291 section 2.5.5.2). */
 const MAPPED = "0,0,0,0,0,65535";
 
-/** Reads addresses of 18 bytes each, as `192.0.2.7:19132` or `[2001:db8::7]:19132`. */
+/** Decodes addresses of 18 bytes each, as `192.0.2.7:19132` or `[2001:db8::7]:19132`. */
 export function readAddresses(bytes: Uint8Array): string[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const addresses: string[] = [];
@@ -78,7 +78,7 @@ export function readAddresses(bytes: Uint8Array): string[] {
   return addresses;
 }
 
-/** An IPv6 address in brackets, shortened as URLs shorten it. */
+/** Formats an IPv6 address in brackets, abbreviated as in URLs. */
 function ipv6(groups: readonly number[]): string {
   const text = groups.map((group) => group.toString(16)).join(":");
   return new URL(`http://[${text}]`).hostname;

@@ -1,4 +1,7 @@
-/** Ready events: several peers agree that all of them are ready, for a round to begin; with RakNet's own plugin, too. */
+/**
+ * Ready events: several peers agree that all of them are ready, for example to begin a round. Compatible with the
+ * plugin of RakNet.
+ */
 
 import { RakwireError } from "./errors.js";
 import { readInteger } from "./options.js";
@@ -14,16 +17,16 @@ const MAX_EVENTS = 64;
 const MIN_EVENT = -(2 ** 31);
 const MAX_EVENT = 2 ** 31 - 1;
 
-/** Counters. */
+/** Counters of ready events. */
 export interface ReadyStats {
   /** Messages that are too short. */
   readonly malformed: number;
-  /** Messages about events that are unknown here, or of peers that are not waited for. */
+  /** Messages about unknown events, or from peers that are not waited for. */
   readonly unexpected: number;
 }
 
 /**
- * The events of this peer, and the connections to the others, which must be those of RakNet.
+ * The ready events of this peer, and the RakNet connections to the others.
  *
  * ```ts
  * const events = new ReadyEvents();
@@ -40,7 +43,7 @@ export class ReadyEvents {
   readonly #leaves = new Map<Connection, () => void>();
   readonly #stats = { malformed: 0, unexpected: 0 };
 
-  /** Lets events wait for the peer of a connection, until that has ended or {@link leave} is called. */
+  /** Lets events wait for the peer of a connection, until it ends or {@link leave} is called. */
   join(connection: Connection): void {
     if (this.#queues.has(connection)) {
       return;
@@ -50,7 +53,7 @@ export class ReadyEvents {
     this.#queues.set(connection, new SendQueue(connection));
   }
 
-  /** Waits for the peer of a connection no longer, for no event. */
+  /** Removes the peer of a connection from all events. */
   leave(connection: Connection): void {
     this.#leaves.get(connection)?.();
     this.#queues.get(connection)?.clear();
@@ -60,9 +63,9 @@ export class ReadyEvents {
   }
 
   /**
-   * The event with a number, a whole one of 32 bits with a sign, which all peers know.
+   * Returns the event with a number, a signed 32-bit integer that all peers know. Creates it if it does not exist.
    *
-   * @throws RakwireError with the code `bad-option` if it is no such number, or there are 64 events.
+   * @throws RakwireError with the code `bad-option` if the number is invalid, or there are 64 events.
    */
   open(number: number): ReadyEvent {
     readInteger("the number of an event", number, MIN_EVENT, MAX_EVENT);
@@ -74,7 +77,7 @@ export class ReadyEvents {
     return event;
   }
 
-  /** Forgets an event, of which nobody is told; false if it is unknown. */
+  /** Removes an event without notifying the peers; false if it is unknown. */
   remove(number: number): boolean {
     return this.#events.delete(number);
   }

@@ -1,21 +1,21 @@
-/** The queue of received messages, and who gets them. */
+/** The queue of received messages, and the order of their receivers. */
 
 import type { Message } from "./types.js";
 import { MAX_BYTES, MAX_MESSAGES, OVERHEAD } from "./types.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
 
-/** Those that get messages as they come, before anybody who asks for one. */
+/** The listeners for messages. They come before pending `receive` calls. */
 export interface Listeners {
   readonly isEmpty: boolean;
-  /** Gives a message to all of them. */
+  /** Delivers a message to all listeners. */
   dispatch(message: Message): void;
 }
 
-/** Takes a message in place of everybody else, or says false. */
+/** Takes a message before all other receivers, or returns false. */
 export type Taker = (message: Message) => boolean;
 
-/** A queue of messages. Each goes to the listeners, if there are any, or to the first one who asks, and to nobody else. */
+/** A queue of messages. Each message goes either to all listeners or to the first pending `receive` call. */
 export class ReceiveQueue {
   readonly #listeners: Listeners;
   readonly onRoom: () => void;
@@ -25,9 +25,9 @@ export class ReceiveQueue {
   #isDelivering = false;
   #isClosed = false;
   readonly #maxBytes: number;
-  /** Has the first choice. */
+  /** Takes precedence over all other receivers. */
   taker: Taker | undefined;
-  /** Whether the taker wants what comes behind messages that nobody reads. */
+  /** True if the taker also wants messages behind unread ones. */
   hasPlugins = false;
 
   /** `onRoom` is called when the queue is no longer full. */
@@ -45,7 +45,7 @@ export class ReceiveQueue {
     return this.#messages.length >= MAX_MESSAGES;
   }
 
-  /** Whether the size limit is reached, which is far above the length of a full queue of small messages. */
+  /** True if the size limit is reached. It is far above the size of a full queue of small messages. */
   get isOverByteLimit(): boolean {
     return this.#bytes >= this.#maxBytes;
   }
@@ -59,9 +59,9 @@ export class ReceiveQueue {
     this.deliver();
   }
 
-  /** Gives the messages to the listeners while there are any, and then to those who have asked. */
+  /** Delivers messages to the listeners while there are any, then to pending `receive` calls. */
   deliver(): void {
-    // A listener that causes another delivery gets the next message after this one.
+    // If a listener causes another delivery, the next message follows after this one.
     if (this.#isDelivering) {
       return;
     }
@@ -78,7 +78,7 @@ export class ReceiveQueue {
     }
   }
 
-  /** Delivers the first message; false if nobody wants it. */
+  /** Delivers the first message; false if there is no receiver. */
   #deliverOne(): boolean {
     if (!this.#listeners.isEmpty) {
       this.#listeners.dispatch(this.#take());
@@ -89,7 +89,7 @@ export class ReceiveQueue {
     return reader !== undefined;
   }
 
-  /** Takes the first message out, which must be there. */
+  /** Removes and returns the first message, which must exist. */
   #take(): Message {
     const wasFull = this.isFull;
     const message = this.#messages.shift() as Message;
@@ -108,13 +108,13 @@ export class ReceiveQueue {
     return messages;
   }
 
-  /** No message follows those that are queued; who asks for more gets `undefined`. */
+  /** Ends the queue. When it is empty, `receive` returns `undefined`. */
   close(): void {
     this.#isClosed = true;
     this.deliver();
   }
 
-  /** The next message that no listener gets; `undefined` when all have been delivered and the queue is closed. */
+  /** Returns the next message that has no listener; `undefined` when the queue is closed and empty. */
   async receive(signal: AbortSignal | undefined): Promise<Message | undefined> {
     return this.#ask(signal).promise;
   }
@@ -143,7 +143,7 @@ export class ReceiveQueue {
           asked.delete(reader);
         }
       },
-      // What the iterator has asked for and not got goes to others.
+      // Messages that the iterator requested and did not get go to other receivers.
       return: async () => {
         isOver = true;
         asked.forEach((reader) => reader.resolve(undefined));

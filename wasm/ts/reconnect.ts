@@ -1,4 +1,4 @@
-/** Connections one after the other: when one is lost, the next one is opened. */
+/** Successive connections: when one is lost, the next one is opened. */
 
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
@@ -10,11 +10,11 @@ import { beforeAbort } from "./waits.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
-/** Opens a connection. The signal is that of the options, for `connect` to stop with it. */
+/** Opens a connection. Pass the signal on to `connect`, so that aborting it also cancels the attempt. */
 export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefined) => Promise<C>;
 
 /**
- * Opens a connection with `open`, and another one each time that it is lost, after growing pauses.
+ * Opens a connection with `open`, and another one each time it is lost, after increasing pauses.
  *
  * ```ts
  * import { connect } from "rakwire";
@@ -28,15 +28,15 @@ export type OpenConnection<C extends Connection> = (signal: AbortSignal | undefi
  * }
  * ```
  *
- * Each is a new connection, and a new player to the server: what the one before had under way is not sent again. Its receipts
- * resolve to `unknown`, and a reliable message without one may or may not have arrived.
+ * Each connection is new, and the server sees a new player: messages in transit are not resent. Their receipts resolve
+ * to `unknown`; a reliable message without a receipt may or may not have arrived.
  *
- * The next one is opened when this one has ended and the loop has asked for it. The loop ends when a connection was closed here, or
- * has ended for a reason that no other attempt would change, which {@link Connection.closed} tells. Whoever leaves the loop closes
- * the connection.
+ * The next connection is opened when the previous one has ended and the loop requests it. The loop ends when a
+ * connection was closed locally, or ended for a permanent reason, which {@link Connection.closed} returns. Leaving the
+ * loop closes the connection.
  *
- * @throws RakwireError with the code `bad-option`; and the iteration with the error of the last attempt, or the reason of the
- * signal.
+ * @throws RakwireError with the code `bad-option`; the iteration throws the error of the last attempt, or the reason of
+ * the signal.
  */
 export function connections<C extends Connection>(
   open: OpenConnection<C>,
@@ -70,7 +70,7 @@ async function* openEach<C extends Connection>(
   }
 }
 
-/** The next connection that opens. */
+/** Opens the next connection, with retries. */
 async function openNext<C extends Connection>(open: OpenConnection<C>, signal: AbortSignal | undefined, retries: Retries): Promise<C> {
   for (;;) {
     signal?.throwIfAborted();
@@ -87,13 +87,13 @@ async function openOnce<C extends Connection>(open: OpenConnection<C>, signal: A
   try {
     return await beforeAbort(signal, opening);
   } catch (error) {
-    // One that opens although the signal was aborted has no owner.
+    // A connection that opens after the signal was aborted has no owner.
     opening.then((connection) => connection.close(), () => undefined);
     throw error;
   }
 }
 
-/** Closes a connection. Whoever has aborted does not wait for it. */
+/** Closes a connection. Does not wait if the signal is aborted. */
 async function leave(connection: Connection, signal: AbortSignal | undefined): Promise<void> {
   const closing = connection.close();
   if (signal?.aborted !== true) {
@@ -105,35 +105,38 @@ const DEFAULT_MAX_ATTEMPTS = 10;
 const DEFAULT_MIN_DELAY_MS = 500;
 const DEFAULT_MAX_DELAY_MS = 30_000;
 
-/** A pause before another attempt. */
+/** A pause before the next attempt. */
 export interface Retry {
-  /** The error of the attempt that failed, or how the connection before has ended. */
+  /** The error of the failed attempt, or the close information of the previous connection. */
   readonly cause: unknown;
-  /** How many attempts have failed in succession: 0 after a connection that was open. */
+  /** The number of consecutive failed attempts: 0 after an open connection. */
   readonly failures: number;
-  /** How long the pause is. */
+  /** The length of the pause in milliseconds. */
   readonly delayMs: number;
 }
 
-/** How connections are opened again. */
+/** Options of reconnecting. */
 export interface ReconnectOptions {
-  /** Ends everything: the connection is closed, and the iteration rejects with the reason of the signal. */
+  /** Aborting it closes the connection and rejects the iteration with the reason of the signal. */
   signal?: AbortSignal | undefined;
-  /** How many attempts in succession may fail until the error of the last one is thrown, 1 or more, or `Infinity`. Default 10. */
+  /**
+   * The number of consecutive attempts that may fail until the last error is thrown: 1 or more, or `Infinity`. Default:
+   * 10.
+   */
   maxAttempts?: number;
   /**
-   * The pause after a failure, which doubles with each further one. A pause is a random part of it, half at least, so that not
-   * all clients of a relay come back at the same moment. Default 500.
+   * The pause after the first failure in milliseconds. It doubles with each further failure. The actual pause is a
+   * random part of it, at least half, so that the clients of a relay do not return at the same moment. Default: 500.
    */
   minDelayMs?: number;
-  /** The longest pause. Default 30,000, or `minDelayMs` if that is longer. */
+  /** The longest pause in milliseconds. Default: 30,000, or `minDelayMs` if that is longer. */
   maxDelayMs?: number;
   /**
-   * Whether to try again after an error that `open` has thrown or the end of a connection. It is not asked about a connection
-   * that was closed here. Default: {@link isTransient}.
+   * Returns true to try again after an error of `open` or the end of a connection. Not called for a connection that was
+   * closed locally. Default: {@link isTransient}.
    */
   shouldRetry?: (cause: unknown) => boolean;
-  /** Is told of each pause when it begins. */
+  /** Called at the beginning of each pause. */
   onRetry?: (retry: Retry) => void;
 }
 
@@ -142,7 +145,7 @@ type ReconnectSettings = Required<ReconnectOptions>;
 
 const OPTIONS = ["signal", "maxAttempts", "minDelayMs", "maxDelayMs", "shouldRetry", "onRetry"];
 
-/** The checked options. */
+/** Checks the options and applies defaults. */
 function readReconnect(options: ReconnectOptions): ReconnectSettings {
   checkNames(options, OPTIONS);
   return readValues(options);
@@ -167,10 +170,13 @@ function readValues({
   return { signal, maxAttempts, minDelayMs, maxDelayMs, shouldRetry, onRetry };
 }
 
-/** A connection that does not last so long leaves the pauses as long as they are, or a server that drops everybody would be dialled incessantly. */
+/**
+ * A connection that ends sooner, in milliseconds, does not reset the pauses. Otherwise a server that drops every client
+ * would be dialled continuously.
+ */
 const LASTING_MS = 5_000;
 
-/** Counts failures, and makes the pauses between attempts. */
+/** Counts failures and determines the pauses between attempts. */
 class Retries {
   readonly #settings: ReconnectSettings;
   #delayMs: number;
@@ -181,7 +187,7 @@ class Retries {
     this.#delayMs = settings.minDelayMs;
   }
 
-  /** Pauses after an attempt that failed, or throws its error again if there is to be no other one. */
+  /** Pauses after a failed attempt, or throws its error if no other attempt is to follow. */
   async afterFailure(error: unknown): Promise<void> {
     const { signal, maxAttempts, shouldRetry } = this.#settings;
     signal?.throwIfAborted();
@@ -192,7 +198,7 @@ class Retries {
     await this.#pause(error);
   }
 
-  /** Pauses after a connection that was open for so long and was lost. */
+  /** Pauses after the loss of a connection that was open for `lastedMs`. */
   async afterLoss(cause: unknown, lastedMs: number): Promise<void> {
     this.#failures = 0;
     if (lastedMs >= LASTING_MS) {
@@ -219,10 +225,13 @@ class Retries {
   }
 }
 
-/** The codes of ends of connections and of errors of `connect`. `relay-closed` is one of them by the code of the relay. */
+/**
+ * Codes of closed connections and of errors of `connect` that allow another attempt. `relay-closed` also depends on the
+ * code of the relay.
+ */
 const TRANSIENT_CODES: readonly unknown[] = [
   "lost",
-  // It may come back, where the browser kept it.
+  // The page may come back from the back/forward cache.
   "page-left",
   "relay-unreachable",
   "server-unreachable",
@@ -231,27 +240,30 @@ const TRANSIENT_CODES: readonly unknown[] = [
   "timeout",
   "server-full",
   "recently-connected",
-  // The server has not noticed yet that the connection before was lost.
+  // The server has not yet noticed that the previous connection was lost.
   "already-connected",
 ];
-/** The worker hangs or has failed, and the next connection starts another one. One that cannot be started fails in `connect`. */
+/**
+ * The worker hangs or failed, and the next connection starts another one. A worker that cannot be started fails in
+ * `connect`.
+ */
 const WORKER_LOST = "worker-unavailable";
 
 /**
- * Close codes of a relay, or of a proxy before it, that takes a new client later: it shuts down or restarts, the connection or
- * the socket to the server was lost, it is full, its server cannot be reached, it heard nothing, or the address has its share.
+ * Close codes of a relay or a proxy that may accept a new client later: it shuts down or restarts, a connection was
+ * lost, it is full, its server is unreachable, it received nothing, or the address reached its limit.
  */
 const TRANSIENT_RELAY_CODES: readonly unknown[] = [1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429];
 
 /**
- * Whether another attempt may succeed after an error of `connect`, or after the end of a connection: a relay or a server that is
- * gone or full may come back, and a worker that ends an open connection is replaced. Who was refused, was disconnected by the server
- * or by the operator of the relay, or has closed the connection is not to come again.
+ * Returns true if another attempt may succeed after an error of `connect` or the end of a connection: a relay or server
+ * that is unreachable or full may come back, and a worker that fails is replaced. Returns false if the client was
+ * refused, was disconnected by the server or the operator of the relay, or closed the connection itself.
  */
 export function isTransient(cause: unknown): boolean {
   const { code, relayCode } = Object(cause) as { code?: unknown; relayCode?: unknown };
   if (code === "relay-closed") {
-    // Without a code the relay was there and had forgotten the flow, as after a restart.
+    // Without a code, the relay was reachable but had forgotten the flow, for example after a restart.
     return relayCode === undefined || TRANSIENT_RELAY_CODES.includes(relayCode);
   }
   if (code === WORKER_LOST) {

@@ -1,4 +1,4 @@
-/** Replication: the entities of a server, as this peer has them, and those of them that it owns. */
+/** Replication: copies of the entities of a server, and the entities that this peer owns. */
 
 import { BitReader } from "./codec/bits.js";
 import { CodecError } from "./codec/cursor.js";
@@ -34,35 +34,36 @@ const MOST_BYTES = 65_536;
 const MAX_NUMBER = 0xffff_ffff;
 const UNRELIABLE: SendOptions = { reliability: "unreliable" };
 
-/** What replicas are told of at their making. */
+/** The settings of {@link Replicas}. */
 export interface ReplicasOptions<C extends EntityClasses> {
   /** The classes of the server, in the same order. */
   classes: C;
-  /** How many entities there is room for; as many as the server has. Default 1,024. */
+  /** The maximum number of entities; the same as at the server. Default: 1,024. */
   maxEntities?: number;
-  /** How many bytes a message may have, in both directions; as many as the server takes. Default 1,024. */
+  /** The largest message in bytes, in both directions; the same as at the server. Default: 1,024. */
   maxBytes?: number;
 }
 
-/** What has become of an entity: it is here, it has changed, this peer owns it now or no longer, it is not here any more. */
+/** A change of an entity: it was created or changed, this peer gained or lost its ownership, or it was removed. */
 export type ReplicaEvent<C, H = unknown> =
   | { readonly kind: "created" | "changed" | "owner-changed"; readonly replica: ReplicaOf<C, H> }
   | { readonly kind: "removed"; readonly replica: ReplicaOf<C, H>; readonly reason: RemoveReason };
 
-/** Counters. */
+/** Counters of replication. */
 export interface ReplicasStats {
-  /** Updates that were heeded. */
+  /** Updates that were applied. */
   readonly updates: number;
-  /** Updates that came so late that they say nothing. */
+  /** Updates that arrived too late to have an effect. */
   readonly late: number;
-  /** Messages that say nothing, that are too long, or of more entities than there is room for. */
+  /** Messages that cannot be decoded, are too long, or name more entities than allowed. */
   readonly malformed: number;
-  /** Servers whose classes are others, and updates of them, which are dropped. */
+  /** Servers with different classes, and their updates, which are dropped. */
   readonly mismatched: number;
 }
 
 /**
- * The entities of a server, as they were there in some tick. Those that this peer owns are as it says, and the server is told.
+ * The entities of a server at a recent tick. Entities that this peer owns keep its own values, which are sent to the
+ * server.
  *
  * ```ts
  * const classes = { player: { x: { bits: 16, short: 6 }, y: { bits: 16, short: 6 } } };
@@ -72,9 +73,12 @@ export interface ReplicasStats {
  * ```
  */
 export class Replicas<C extends EntityClasses, H = unknown> {
-  /** Is told what has become of entities, each time after the whole update that says so. */
+  /** Called for each change, after the whole update was applied. */
   onEvent: ((event: ReplicaEvent<C, H>) => void) | undefined;
-  /** Is called when the server has other classes: it is of another version of the game, and shows nothing here. */
+  /**
+   * Called if the server has different classes, because it runs another version of the game. Its entities are not
+   * available then.
+   */
   onMismatch: (() => void) | undefined;
   readonly #classes: readonly EntityClass[];
   readonly #fingerprint: bigint;
@@ -87,12 +91,12 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   #detach: (() => void) | undefined;
   #received = new Received();
   #isUnacknowledged = false;
-  /** The server was not sent the fingerprint of the classes. */
+  /** True until the fingerprint of the classes was sent to the server. */
   #owesClasses = false;
   #hasOtherClasses = false;
-  /** It sends in the next microtask. */
+  /** True if the next microtask sends changes. */
   #isSending = false;
-  /** The connection that has no room for states. */
+  /** The connection without room for states. */
   #blocked: Connection | undefined;
   /** The number of the last message with states. */
   #number = 0;
@@ -109,9 +113,9 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   }
 
   /**
-   * Has the entities of the server of a connection, until that has ended or {@link leave} is called.
+   * Receives the entities of the server of a connection, until it ends or {@link leave} is called.
    *
-   * @throws RakwireError with the code `bad-option` if they are those of another one, or another plugin has the id.
+   * @throws RakwireError with the code `bad-option` if another connection has joined, or another plugin has the id.
    */
   join(connection: Connection): void {
     if (this.#connection === connection) {
@@ -127,7 +131,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#sendLater();
   }
 
-  /** Removes all entities, and takes no more. */
+  /** Leaves the connection and removes all entities. */
   leave(): void {
     this.#detach?.();
     this.#detach = this.#connection = undefined;
@@ -137,13 +141,13 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#tell();
   }
 
-  /** The entity with an id. */
+  /** Returns the entity with an id. */
   get(id: number): ReplicaOf<C, H> | undefined {
     const replica = this.#places.at(indexOf(id));
     return replica?.id === id ? (replica as ReplicaOf<C, H>) : undefined;
   }
 
-  /** The first entity that has this of the application's. */
+  /** Returns the first entity with this handle. */
   find(handle: H): ReplicaOf<C, H> | undefined {
     for (const replica of this) {
       if (replica.handle === handle) {
@@ -153,12 +157,12 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return undefined;
   }
 
-  /** The entities, in the order of their indices. */
+  /** Iterates over the entities in the order of their indices. */
   [Symbol.iterator](): IterableIterator<ReplicaOf<C, H>> {
     return this.#places.all() as Generator<unknown> as Generator<ReplicaOf<C, H>>;
   }
 
-  /** The latest tick of the server that has arrived; 0 is none. */
+  /** The latest tick received from the server; 0 if there is none. */
   get tick(): number {
     return this.#received.latest;
   }
@@ -175,7 +179,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#tell();
   }
 
-  /** Takes an update wholly or not at all. */
+  /** Applies an update completely or not at all. */
   #take(bytes: Uint8Array): keyof ReplicasStats | undefined {
     try {
       return bytes.length > this.#maxBytes ? "malformed" : this.#read(bytes);
@@ -198,7 +202,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return "mismatched";
     }
     const records = bytes.subarray(HEADER);
-    // Nothing of a message counts unless all of it says something.
+    // A message is applied only if all of it is valid.
     if (this.#received.isTooOld(tick) || !this.#places.read(new BitReader(records, "msb"), tick, false)) {
       return "late";
     }
@@ -209,7 +213,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return "updates";
   }
 
-  /** The server shows its classes, and has those of this peer shown. */
+  /** Compares the fingerprint of the server, and sends the own one. */
   #compareClasses(fingerprint: bigint | undefined): "malformed" | "mismatched" | undefined {
     if (fingerprint === undefined) {
       return "malformed";
@@ -228,7 +232,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     return "mismatched";
   }
 
-  /** Tells of events in their order, also of those that come while it does. */
+  /** Dispatches events in order, including those that are added meanwhile. */
   #tell(): void {
     if (this.#isTelling) {
       return;
@@ -261,19 +265,19 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return;
     }
     if (this.#owesClasses) {
-      // One that finds no room is sent when the server repeats its own.
+      // If there is no room, it is sent when the server repeats its own.
       this.#owesClasses = false;
       failureOf(() => connection.send(encodeClasses(this.#fingerprint)));
     }
     if (this.#isUnacknowledged) {
       this.#isUnacknowledged = false;
-      // A lost one matters little: the next one says the same and more.
+      // Losing one is harmless: the next one repeats its contents.
       failureOf(() => connection.send(encodeAcknowledgement(this.#received), UNRELIABLE));
     }
     this.#sendStates(connection);
   }
 
-  /** Sends how the entities are that this peer owns, as they are when there is room. */
+  /** Sends the current values of the entities that this peer owns, when there is room. */
   #sendStates(connection: Connection): void {
     const { unsent } = this.#places;
     while (unsent.size > 0 && this.#number < MAX_NUMBER && this.#blocked !== connection) {
@@ -289,7 +293,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     }
   }
 
-  /** Sends again when there is room, if that is what was missing. */
+  /** Tries again when there is room, if that was the reason. */
   #wait(connection: Connection, failure: unknown, length: number): void {
     if (!(failure instanceof RakwireError) || failure.code !== "queue-full") {
       return;
@@ -299,12 +303,12 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       this.#blocked = undefined;
       this.#sendLater();
     };
-    // It is refused when the connection ends, and then there is nobody to tell.
+    // Rejects when the connection ends; nothing needs to be sent then.
     connection.ready({ length }).then(goOn, () => undefined);
   }
 }
 
-/** Why something cannot be sent now; nothing if it was. */
+/** Returns the error of a `send`; `undefined` if it succeeded. */
 function failureOf(send: () => void): unknown {
   try {
     send();

@@ -1,14 +1,14 @@
 /**
- * Starts a compiled WebAssembly, and reads what it leaves: records, texts and counters. Between it and JavaScript only numbers pass, so
- * nothing of the code that wasm-bindgen generates for other types is needed.
+ * Starts a compiled WebAssembly module, and reads its records, texts and counters. Only numbers cross the boundary to
+ * JavaScript, so the code that wasm-bindgen generates for other types is not needed.
  */
 
-/** The paragraphs, as in `src/npm/texts/`. */
+/** The paragraphs of texts, as in `src/npm/texts/`. */
 export const FAILURES = 0;
 export const ENDS = 1;
 export const ERRORS = 2;
 export const DROPS = 3;
-/** The bytes of the four numbers before other bytes. */
+/** The length of the four numbers before the bytes of a record. */
 export const HEADER = 16;
 
 /** The kinds of events, as in `src/npm/record.rs`. */
@@ -21,15 +21,15 @@ export const SENDING = 6;
 export const RECEIVING = 7;
 export const MTU = 9;
 
-/** Stands for an event for which there is no memory, as in `src/npm/record.rs`. */
+/** Returned for an event if there is no memory for it, as in `src/npm/record.rs`. */
 export const EVENT_WITHOUT_MEMORY = 1;
 
-/** More than any UDP datagram has. */
+/** Larger than any UDP datagram. */
 export const MAX_DATAGRAM = 65_536;
 
-/** The functions of a class of Rust. The first number of each but `create` is what `create` returned. */
+/** The functions of a class in Rust. All but `create` take the value that `create` returned as the first argument. */
 export interface RustPeer {
-  /** 0 if there is no memory. */
+  /** Returns 0 if there is no memory. */
   create(
     a: bigint,
     b: bigint,
@@ -59,17 +59,19 @@ export interface RustPeer {
   internalAddresses?(peer: number): number;
   serverGuid?(peer: number): number;
   securePeer?(peer: number): number;
-  /** 0 if the bytes are none that it reads. */
+  /** Returns 0 if the bytes are invalid. */
   secure?(peer: number, length: number): number;
-  /** As `create`, with the seed of the handshake behind the rest. */
+  /** Like `create`, followed by the seed of the handshake. */
   createSecure?(...numbers: [...Parameters<RustPeer["create"]>, bigint, bigint, bigint, bigint]): number;
   free(peer: number, ownership: 0): void;
 }
 
-/** The functions of a server of Rust. The first number of each but `create` is what `create` returned, the second of some the slot
- * of a connection. */
+/**
+ * The functions of a server in Rust. All but `create` take the value that `create` returned as the first argument; some
+ * take the slot of a connection as the second.
+ */
 export interface RustServer {
-  /** 0 if there is no memory. */
+  /** Returns 0 if there is no memory. */
   create(
     a: bigint,
     b: bigint,
@@ -89,7 +91,7 @@ export interface RustServer {
   handleTimeout(server: number, now: number): void;
   pollTransmit(server: number, now: number): number;
   pollTimeout(server: number): number;
-  /** -1 if nothing happened on any connection. */
+  /** Returns -1 if no connection has an event. */
   pollReadable(server: number): number;
   serverStats(server: number): number;
   texts(server: number): number;
@@ -104,19 +106,21 @@ export interface RustServer {
   free(server: number, ownership: 0): void;
 }
 
-/** The functions of a private key of Rust. */
+/** The functions of a private key in Rust. */
 export interface RustKeyPair {
   create(a: bigint, b: bigint, c: bigint, d: bigint): number;
   publicKey(pair: number): number;
   free(pair: number, ownership: 0): void;
 }
 
-/** The exports of a WebAssembly, as wasm-bindgen declares them; those of classes that it does not contain are missing. */
+/** The exports of a WebAssembly as wasm-bindgen declares them. Classes that it does not contain are missing. */
 type Exports = Partial<
   typeof import("../pkg/rakwire-exports.js") & typeof import("../pkg/secure-exports.js") & typeof import("../pkg/server-exports.js")
 >;
 
-/** What Rust exports: its memory, and a class for each protocol that is in the WebAssembly and that an entry of the package has. */
+/**
+ * The memory of the WebAssembly, and a class for each protocol that it contains and that the entry of the package uses.
+ */
 export interface Rust {
   memory: WebAssembly.Memory;
   raknet?: RustPeer | undefined;
@@ -125,7 +129,7 @@ export interface Rust {
   server?: RustServer | undefined;
 }
 
-/** The classes of an entry of the package, by their exports: a WebAssembly has all functions of a class or none. */
+/** Selects the classes of an entry from the exports. A WebAssembly contains either all functions of a class or none. */
 export type Classes = (wasm: Exports) => Omit<Rust, "memory">;
 
 export function instantiate(module: WebAssembly.Module, classes: Classes): Rust {
@@ -138,7 +142,7 @@ export function instantiate(module: WebAssembly.Module, classes: Classes): Rust 
   return { memory: wasm.memory as WebAssembly.Memory, ...classes(wasm) };
 }
 
-/** Rust calls this where its caller has made a mistake. */
+/** Called by Rust after a mistake of the caller. */
 function fail(): void {
   throw new Error("a peer was used after its end");
 }
@@ -227,10 +231,10 @@ export const serverClasses: Classes = (wasm) => ({
   } as RustServer),
 });
 
-/** The texts of reasons and errors that Rust has: paragraphs of lines, each a code and its text. By paragraph and number. */
+/** The texts of reasons and errors in Rust, by paragraph and number: each has a code and a text. */
 export type Texts = readonly (readonly (readonly [code: string, text: string])[])[];
 
-/** Reads texts; of no bytes, as there was no memory for them, there are none. */
+/** Decodes texts; empty if there was no memory for them. */
 export function readTexts(bytes: Uint8Array | undefined): Texts {
   if (!bytes?.length) {
     return [];
@@ -244,18 +248,18 @@ export function readTexts(bytes: Uint8Array | undefined): Texts {
   );
 }
 
-/** The names of what is dropped. */
+/** The names of drop reasons. */
 export function dropNames(texts: Texts): string[] {
   return (texts[DROPS] ?? []).map(([name]) => name);
 }
 
-/** Takes the bytes of a record; at 0, which stands for no memory, there are none. */
+/** Copies the bytes of a record; empty at 0, which means that there was no memory. */
 export function recordAt(memory: WebAssembly.Memory, at: number): Uint8Array<ArrayBuffer> {
   const length = at && new DataView(memory.buffer).getUint32(at + 12, true);
   return new Uint8Array(memory.buffer as ArrayBuffer).slice(at + HEADER, at + HEADER + length);
 }
 
-/** The names of the numbers in the statistics of Rust, in their order; the last two are those of the whole peer. */
+/** The names of the statistics from Rust, in order; the last two belong to the whole peer. */
 const NAMES = [
   "roundTripMs",
   "pingMs",
@@ -281,14 +285,14 @@ const NAMES = [
 ] as const;
 
 type Name = (typeof NAMES)[number];
-/** The numbers that only RakNet measures. */
+/** The statistics that only RakNet measures. */
 type OfRakNet = "clockDifferenceMs" | "bytesSentLastSecond" | "bytesReceivedLastSecond" | "lossLastSecond";
 
 /** The statistics of a peer. */
 export type PeerStats = Record<Exclude<Name, OfRakNet>, number> &
   Partial<Record<OfRakNet, number>> & { drops: Record<string, number> };
 
-/** Makes an object of the numbers of a peer, in their order; those that follow are counts of drops, which have these names. */
+/** Converts the numbers of a peer to an object. The remaining numbers are drop counts with the given names. */
 export function describeStats(numbers: ArrayLike<number>, dropNames: readonly string[]): PeerStats {
   const stats = { drops: {} } as PeerStats;
   NAMES.forEach((name, index) => {

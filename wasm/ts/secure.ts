@@ -1,4 +1,6 @@
-/** RakNet with secure connections alone: encrypted from here to the server, whatever the relay is. */
+/**
+ * Entry for RakNet with secure connections: encrypted between client and server, so that the relay cannot read them.
+ */
 
 import packed from "../pkg/secure.js";
 import { openWith } from "./connection.js";
@@ -18,13 +20,13 @@ export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } fro
 const wasm = /* @__PURE__ */ new Wasm(secureClasses, () => inflate(packed));
 
 /**
- * Opens a secure connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server
- * at `udp://HOST:PORT`. It becomes a secure connection with the server that `options.serverKey` or `options.connectToken`
- * names, or none at all.
+ * Opens a secure connection to the game server that the relay at `url` offers as `options.target`, or in Node also to
+ * the server at `udp://HOST:PORT`. It connects only to the server that `options.serverKey` or `options.connectToken`
+ * names, and never without encryption.
  *
- * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`: of the server
- * `public-key-mismatch`, `server-without-security`, `identity-required`, `invalid-identity`, `invalid-password`, and
- * `invalid-token` if it does not accept the connect token.
+ * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`. The codes of a
+ * server are `public-key-mismatch`, `server-without-security`, `identity-required`, `invalid-identity`,
+ * `invalid-password`, and `invalid-token` if it does not accept the connect token.
  */
 export async function connect(url: string | URL, options: SecureConnectOptions): Promise<SecureConnection> {
   const { plain, security } = readSecureOptions(url, options);
@@ -41,8 +43,7 @@ export async function connect(url: string | URL, options: SecureConnectOptions):
 }
 
 /**
- * A new key pair for the option `identity`, from random bytes of the browser. A backend wants the public key for a connect
- * token.
+ * Creates a random key pair for the option `identity`. A backend needs the public key for a connect token.
  *
  * @throws RakwireError with the code `wasm-unavailable`.
  */

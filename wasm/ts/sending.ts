@@ -1,6 +1,6 @@
 /**
- * Messages to send: their delivery, their bytes, their ids, and the senders that wait for room. Rust has a number for a delivery: the
- * reliability in three bits, the priority in two, and the channel.
+ * Messages to send: delivery, bytes, ids, and senders that wait for room. Rust encodes a delivery as a number: three
+ * bits of reliability, two of priority, and the channel.
  */
 
 import { fromThrown, notConnected, RakwireError } from "./errors.js";
@@ -17,7 +17,7 @@ const RELIABILITIES: readonly Reliability[] = [
   "reliable-ordered",
   "reliable-sequenced",
 ];
-/** The reliability with a receipt for each of them, or 0 where there is none. */
+/** The number of each reliability with a receipt; 0 if it has none. */
 const WITH_RECEIPT = [5, 0, 6, 7, 0];
 const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
 const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
@@ -30,7 +30,7 @@ function numberOf<T extends string>(what: string, names: readonly T[], name: T):
   return number;
 }
 
-/** Checks the options of a message, and returns the number of its delivery. */
+/** Checks the options of a message and encodes its delivery. */
 export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"): number {
   const reliability = options.reliability ?? DEFAULTS[protocol];
   if (protocol === "game" && reliability !== "reliable" && reliability !== "unreliable") {
@@ -45,7 +45,7 @@ export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"
   return numberOf("reliability", RELIABILITIES, reliability) | (priority << 3) | (channel << 5);
 }
 
-/** The same delivery with a receipt. */
+/** Returns the same delivery with a receipt. */
 export function withReceipt(delivery: number, protocol: Protocol = "raknet"): number {
   if (protocol === "game") {
     throw new RakwireError("bad-option", "the Game Protocol has no receipts; use send");
@@ -57,12 +57,12 @@ export function withReceipt(delivery: number, protocol: Protocol = "raknet"): nu
   return (delivery & ~7) | reliability;
 }
 
-/** The name of a reliability; those with a receipt have the name of those without. */
+/** The name of a reliability, with or without a receipt. */
 export function reliabilityName(number: number): Reliability {
   return RELIABILITIES[number] ?? "reliable";
 }
 
-/** Throws if these are no bytes, or have gone elsewhere, as by `postMessage`. */
+/** Throws if the value is not bytes, or its buffer was detached, for example by `postMessage`. */
 export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
   if (!(bytes instanceof Uint8Array)) {
     throw new RakwireError("bad-option", "a message must be a Uint8Array");
@@ -71,7 +71,7 @@ export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
     return;
   }
   try {
-    // Not every platform has `detached`; no array can be made over such a buffer anywhere.
+    // Not every platform has `detached`, but constructing an array over a detached buffer always throws.
     new Uint8Array(bytes.buffer);
   } catch (cause) {
     throw new RakwireError("bad-option", "the buffer of the message is detached: it was transferred to somewhere else", { cause });
@@ -84,7 +84,7 @@ export const FIRST_ALLOWED_ID = 0x1b;
 /** The first id that is free for applications; those from {@link FIRST_ALLOWED_ID} on are used by plugins of RakNet. */
 export const FIRST_FREE_ID = 0x86;
 
-/** The room that a waiting message needs. */
+/** The room required by a waiting message. */
 export interface WantedRoom {
   length: number;
   delivery: number;
@@ -96,9 +96,9 @@ interface Receiver {
   canSend(length: number, delivery: number): boolean;
 }
 
-/** The senders that wait until the peer would accept their message. */
+/** Senders that wait until the peer would accept their message. */
 export class WaitingSenders {
-  /** The last message that was refused because there was no room for it. */
+  /** The last message that was refused for lack of room. */
   refused: WantedRoom | undefined;
 
   readonly #peer: Receiver;
@@ -111,7 +111,7 @@ export class WaitingSenders {
   }
 
   /**
-   * Resolves when the peer would accept such a message, or the one that it refused last if no length is given; rejects when
+   * Resolves when the peer would accept such a message, or without a length the one that was refused last; rejects when
    * it never would.
    */
   async ready(options: ReadyOptions, protocol: Protocol): Promise<void> {
@@ -131,13 +131,13 @@ export class WaitingSenders {
     return this.#waits.first !== undefined;
   }
 
-  /** Checks again what the peer would accept; returns true if senders still wait. */
+  /** Checks all waits again; returns true if some remain. */
   update(): boolean {
     this.#waits.all().forEach((wait) => this.#check(wait));
     return this.areWaiting;
   }
 
-  /** Rejects all waits, as nothing will be accepted any more. */
+  /** Rejects all waits, because nothing will be accepted any more. */
   end(): void {
     this.#isOver = true;
     this.#waits.all().forEach((wait) => wait.reject(notConnected()));

@@ -1,4 +1,4 @@
-/** A RakNet server in Node, over UDP. */
+/** Entry for a RakNet server in Node, over UDP. */
 
 import { isIP } from "node:net";
 
@@ -37,7 +37,7 @@ const MAX_ADVERTISEMENT_BYTES = 399;
 const wasm = /* @__PURE__ */ new Wasm(serverClasses, () => inflate(packed));
 
 /**
- * Listens for RakNet clients: those of this package at `udp://HOST:PORT` or through a relay, and any others.
+ * Listens for RakNet clients: this package at `udp://HOST:PORT` or through a relay, and any other client.
  *
  * ```ts
  * await using server = await listen({ host: "127.0.0.1", port: 19_132 });
@@ -64,7 +64,7 @@ export function listen(options: ListenOptions = {}): Promise<Server> {
 async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Server> {
   const { host = "0.0.0.0", port = 0, maxConnections = DEFAULT_CONNECTIONS } = options;
   checkNames(options, OPTIONS);
-  // An interface may have any name.
+  // Interface names can contain any characters.
   if (isIP(String(host).replace(/(:.*)%.+$/, "$1")) === 0) {
     throw new RakwireError("bad-option", `host must be an address of IPv4 or IPv6, not ${String(host)}`);
   }

@@ -18,12 +18,12 @@ import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 /**
- * How long a session that is closed may take. Rust gives up after 5 s, but tells so in a datagram, for which there may be no
- * carrier.
+ * Milliseconds until a closing session ends. Rust gives up after 5 s, but sends a last datagram then, for which there
+ * may be no carrier.
  */
 const CLOSE_MS = 6_000;
 
-/** How a session ended, before or after it was open. */
+/** The end of a session, before or after it was open. */
 export interface SessionEnd {
   code: CloseCode | ErrorCode;
   reason: string;
@@ -34,19 +34,19 @@ export interface SessionEnd {
 export interface SessionOwner {
   /** True if there is room for another message. */
   readonly hasRoom: boolean;
-  /** `securePeer` is the key of the server of a secure connection, and the hash of its next one. */
+  /** `securePeer` is the key of the server of a secure connection, and the hash of its next key if there is one. */
   onConnected(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
   onMtu(mtu: number): void;
-  /** Nothing arrives and nothing leaves until {@link onResumed}. */
+  /** No datagrams pass until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
   onEnd(end: SessionEnd): void;
 }
 
-/** A session as its connection sees it. It may run in another thread. */
+/** A session from the view of its connection. It may run in another thread. */
 export interface SessionLike {
   readonly awaitsReceipt: boolean;
   readonly bufferedAmount: number;
@@ -57,7 +57,7 @@ export interface SessionLike {
   ready(options: ReadyOptions): Promise<void>;
   disconnect(): void;
   cancel(): void;
-  /** Its owner has room for messages again. */
+  /** Called when the owner has room for messages again. */
   onRoom(): void;
   stats(): PeerStats;
   internalAddresses(): string[];
@@ -72,7 +72,7 @@ export interface SessionWorker extends PeerWorker {
 export type LoopCallbacks = [
   onEvents: () => void,
   onError: (thrown: unknown) => void,
-  /** Returns true if it has to be called again, as senders wait for room. */
+  /** Returns true to be called again, because senders wait for room. */
   onRun: () => boolean,
 ];
 
@@ -92,10 +92,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #lastStats: PeerStats | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stay: () => void;
-  /** True if it ends with its page, of which the peer knows nothing. */
+  /** True if it ends with its page, which the peer does not know. */
   #isLeaving = false;
 
-  /** The connections of a server have neither a transport nor a loop of their own. */
+  /** The connections of a server share its transport and loop. */
   constructor(
     peer: Peer,
     { protocol, transport, endWithPage = false }: SessionSettings,
@@ -129,7 +129,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return beforeAbort(options.signal, this.sendForReceipt(bytes, options));
   }
 
-  /** Sends a message now, or throws; the promise is that of its outcome. */
+  /** Sends a message immediately or throws; the promise resolves with its outcome. */
   sendForReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
     const delivery = withReceipt(readDelivery(options, this.#protocol), this.#protocol);
     const receipt = this.#send(bytes, delivery) as number;
@@ -182,16 +182,16 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     }
   }
 
-  /** Disconnects at once, although earlier messages may not have arrived: there is no later. */
+  /** Disconnects immediately, although earlier messages may not have arrived, because the page ends. */
   leave(): void {
     if (this.#isOver) {
       return;
     }
     this.#isLeaving = true;
     this.disconnect();
-    // Where nothing was on its way, that was the end of the peer.
+    // If nothing was in transit, the peer has ended.
     if (!this.#isOver) {
-      // The time to wait for them is over.
+      // Ends the wait for messages in transit.
       this.#guard(() => this.#peer.handleTimeout(performance.now() + CLOSE_MS));
       this.#end(PAGE_LEFT);
     }
@@ -345,12 +345,12 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     this.#end({ code, reason: message });
   }
 
-  /** The server need not wait until this side seems to be silent. */
+  /** Notifies the server immediately, so that it does not wait for a timeout. */
   #disconnectAtOnce(): void {
     try {
       this.#peer.disconnect(performance.now());
     } catch {
-      // Then it hears nothing.
+      // The server is not notified then.
     }
   }
 

@@ -1,4 +1,4 @@
-/** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
+/** Entry for both protocols that loads the WebAssembly from elsewhere: any of the `.wasm` files in the package. */
 
 import { CheckedConnection, connectWith } from "./connection.js";
 import { createPeer } from "./peer.js";
@@ -12,7 +12,7 @@ export * from "./public.js";
 const wasm = /* @__PURE__ */ new Wasm(peerClasses);
 
 /**
- * Loads the WebAssembly: its URL, its bytes, a response or a compiled module. The first call counts.
+ * Loads the WebAssembly from a URL, bytes, a response or a compiled module. Only the first call has an effect.
  *
  * @throws RakwireError with the code `wasm-unavailable`.
  */
@@ -21,10 +21,10 @@ export async function init(source: WasmSource | Promise<WasmSource>): Promise<vo
 }
 
 /**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
- * `udp://HOST:PORT`. The WebAssembly comes from {@link init}, or from `options.wasm`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`, or in Node also to the
+ * server at `udp://HOST:PORT`. The WebAssembly comes from {@link init} or `options.wasm`.
  *
- * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ * @throws RakwireError with the `code` and `message` of the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
   return connectWith(wasm, CheckedConnection, createPeer, undefined, url, options);

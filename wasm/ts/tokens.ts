@@ -1,4 +1,4 @@
-/** Connect tokens, as the backend of a game makes them for its players; for Node and Deno. */
+/** Creates connect tokens in the backend of a game; for Node and Deno. */
 
 import { createHash, randomBytes } from "node:crypto";
 
@@ -12,39 +12,39 @@ export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
 /** A server that accepts a token. */
 export interface TokenServer {
-  /** Its public key, as `rakwire keygen` prints it. */
+  /** The public key of the server, as `rakwire keygen` prints it. */
   key: string | Uint8Array;
-  /** Its name for the client: the target of a relay, or `HOST:PORT`; at most 255 bytes (UTF-8). */
+  /** The name of the server for the client: the target at a relay, or `HOST:PORT`; at most 255 bytes (UTF-8). */
   name: string;
 }
 
-/** What a token says, and the key that seals it. */
+/** The contents of a token, and the key that seals it. */
 export interface TokenOptions {
-  /** The token key, which the servers have too: its text, the contents of its file, or 32 bytes. */
+  /** The token key, which the servers also have: its text, the contents of its file, or 32 bytes. */
   key: string | Uint8Array;
-  /** The number by which the servers know the player, of 64 bits. */
+  /** The number that identifies the player at the servers, unsigned 64-bit. */
   userId: bigint | number;
-  /** When the token is over; a minute from now is plenty. Servers keep it to the second. */
+  /** The expiry, which servers enforce to the second; one minute from now is enough. */
   expires: Date;
   /** The servers that accept it, 1 to 4, in the order in which a client should try them. */
   servers: readonly TokenServer[];
-  /** The public key of the player, who alone can use the token. */
+  /** The public key of the player. Only the owner of its private key can use the token. */
   clientKey: string | Uint8Array;
-  /** What else the servers are told of the player: at most 128 bytes, fewer with several servers. Text is UTF-8. */
+  /** Additional data about the player for the servers: at most 128 bytes, fewer with several servers. Text is UTF-8. */
   userData?: string | Uint8Array;
 }
 
 const MAX_U64 = 2n ** 64n - 1n;
 const MAX_NAME = 255;
 
-/** A new token key, as the line of a key file. Who has it can make tokens. */
+/** Creates a token key, as the line of a key file. Anyone with this key can create tokens. */
 export function createTokenKey(): string {
   return toText(PREFIXES.tokenKey, randomBytes(KEY));
 }
 
 /**
- * A connect token, which goes to the player over HTTPS and into the option `connectToken` of `rakwire/secure`. It opens one
- * connection.
+ * Creates a connect token. Send it to the player over HTTPS, for the option `connectToken` of `rakwire/secure`. It
+ * opens one connection.
  *
  * @throws RakwireError with the code `bad-option`.
  */
@@ -67,12 +67,12 @@ export function createToken(options: TokenOptions): string {
   return toText(PREFIXES.connectToken, Buffer.concat([head, ...named, Buffer.of(sealed.length), sealed]));
 }
 
-/** The key hash of a server. */
+/** Returns the key hash of a server. */
 function hashOf(key: Uint8Array): Uint8Array {
   return createHash("blake2s256").update("rakwire key hash 1").update(key).digest().subarray(0, KEY_HASH);
 }
 
-/** What a backend passes on from elsewhere may be anything. */
+/** The backend may pass on unchecked values. */
 function readServers(servers: readonly TokenServer[]): ReturnType<typeof readServer>[] {
   if (!Array.isArray(servers) || !servers.every((server) => typeof server === "object" && server !== null)) {
     throw new RakwireError("bad-option", "servers must be a list of { key, name }");

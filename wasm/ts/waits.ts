@@ -1,12 +1,12 @@
-/** Waits for something that may not come, which a signal ends; timers; and the method that `await using` calls. */
+/** Waits that a signal can end, timers, and the method that `await using` calls. */
 
-/** How a wait may be ended. */
+/** Options of a wait. */
 export interface WaitOptions {
-  /** Ends the wait, which then rejects with the reason of the signal. What was waited for goes on by itself. */
+  /** Aborting it ends the wait, which rejects with the reason of the signal. The operation itself continues. */
   signal?: AbortSignal | undefined;
 }
 
-/** A promise that others settle. */
+/** A promise with its settling functions. */
 export interface Deferred<T> {
   promise: Promise<T>;
   resolve: (value: T) => void;
@@ -23,14 +23,14 @@ export function deferred<T>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** One that waits. Settling it takes it out of its list. */
+/** A pending wait. Settling it removes it from its list. */
 export interface Wait<T> {
   readonly promise: Promise<T>;
   resolve(value: T): void;
   reject(reason: unknown): void;
 }
 
-/** Those that wait for the same thing, the one that came first at the front. */
+/** Pending waits for the same event, in order of arrival. */
 export class WaitList<T> {
   readonly #waits = new Set<Wait<T>>();
 
@@ -38,7 +38,7 @@ export class WaitList<T> {
     return this.#waits.values().next().value;
   }
 
-  /** Adds one that waits until `signal` is aborted. */
+  /** Adds a wait that ends when `signal` is aborted. */
   add(signal: AbortSignal | undefined): Wait<T> {
     const { promise, resolve, reject } = deferred<T>();
     const onAbort = (): void => wait.reject(signal?.reason);
@@ -65,13 +65,13 @@ export class WaitList<T> {
     return wait;
   }
 
-  /** All that wait now; more may come and some leave meanwhile. */
+  /** Returns a copy of the current waits, because the list may change meanwhile. */
   all(): Wait<T>[] {
     return [...this.#waits];
   }
 }
 
-/** Settles as `work` does, or rejects with the reason of `signal` if that is aborted first. */
+/** Settles like `work`, or rejects with the reason of `signal` if that is aborted first. */
 export async function beforeAbort<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) {
     return work;
@@ -84,7 +84,7 @@ export async function beforeAbort<T>(signal: AbortSignal | undefined, work: Prom
   }
 }
 
-/** The timers of the platform, or of a test; milliseconds. */
+/** The timers of the platform or of a test, in milliseconds. */
 export interface Timers {
   now(): number;
   set(callback: () => void, ms: number): unknown;
@@ -97,7 +97,7 @@ export const PLATFORM_TIMERS: Timers = {
   clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 };
 
-/** What TypeScript and bundlers use where the platform does not have the symbol yet. */
+/** The fallback of TypeScript and bundlers for platforms without the symbol. */
 export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
   (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
   (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);

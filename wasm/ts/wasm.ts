@@ -1,30 +1,30 @@
-/** Loads the WebAssembly once for all connections of an entry of the package, which may contain it. */
+/** Loads the WebAssembly once for all connections of an entry of the package, which may embed it. */
 
 import { RakwireError } from "./errors.js";
 import type { Classes, Rust } from "./rust.js";
 import { instantiate } from "./rust.js";
 import type { WasmSource } from "./types.js";
 
-/** The bytes of a text in base64 of what gzip compressed. */
+/** Decompresses gzip data in base64. */
 export async function inflate(base64: string): Promise<ArrayBuffer> {
   const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(unpacked).arrayBuffer();
 }
 
-/** What Rust exports, and the compiled module for another thread. */
+/** The exports of Rust, and the compiled module for another thread. */
 export interface Loaded extends Rust {
   module: WebAssembly.Module;
 }
 
-/** Reads a file that `fetch` cannot, as in Node; other URLs are fetched. */
+/** Reads a file that `fetch` cannot, as in Node; `undefined` for other URLs. */
 let readFile: ((url: URL) => Promise<BufferSource>) | undefined;
 
 export function setFileReader(reader: (url: URL) => Promise<BufferSource>): void {
   readFile = reader;
 }
 
-/** What browsers say where the policy of the page forbids WebAssembly. */
+/** Error messages of browsers where the policy of the page forbids WebAssembly. */
 const BY_POLICY = /content security policy|unsafe-eval|\bCSP\b/i;
 
 /** The WebAssembly of an entry. */
@@ -33,13 +33,13 @@ export class Wasm {
   readonly #embedded: (() => Promise<WasmSource>) | undefined;
   #loading: Promise<Loaded> | undefined;
 
-  /** `embedded` is the source where callers name none. */
+  /** `embedded` is the default source. */
   constructor(classes: Classes, embedded?: () => Promise<WasmSource>) {
     this.#classes = classes;
     this.#embedded = embedded;
   }
 
-  /** Loads it, at the first call; the first source counts. */
+  /** Loads the WebAssembly on the first call; later sources are ignored. */
   async load(source: WasmSource | Promise<WasmSource> | undefined): Promise<Loaded> {
     this.#loading ??= this.#load(source);
     try {
@@ -76,7 +76,7 @@ async function compile(source: WasmSource): Promise<WebAssembly.Module> {
     if (!source.ok) {
       throw new Error(`${source.url} answers ${source.status}`);
     }
-    // A server that calls it something else is no reason to fail, as it would be for compileStreaming.
+    // Unlike `compileStreaming`, accept servers that send another content type.
     return WebAssembly.compile(await source.arrayBuffer());
   }
   return WebAssembly.compile(source);

@@ -1,4 +1,4 @@
-/** Connections whose protocol and transport run in a Web Worker: the page's side of it. */
+/** Runs the protocol and the transport of connections in a Web Worker: the side of the page. */
 
 import source from "../pkg/worker-source.js";
 import { notConnected, RakwireError } from "./errors.js";
@@ -17,27 +17,28 @@ import { MAX_UNTAKEN_BYTES, refusal } from "./worker/messages.js";
 
 export type { PeerWorker } from "./types.js";
 
-/** After so long a worker that is closed has ended its connections, which takes up to 10 s, or does nothing any more. */
+/** Milliseconds until a closing worker is ended. Its connections take up to 10 s to end, so it hangs after that. */
 const CLOSE_MS = 15_000;
 /**
- * How often it is looked whether the worker lives, and after how many looks without a word it hangs: it tells statistics ten times a second.
- * Looks are counted, as a page that was suspended looks before it hears.
+ * The interval of liveness checks, and the number of checks without a message after which the worker hangs: it sends
+ * statistics ten times a second. Checks are counted, because a page that was suspended runs the check before it
+ * receives messages.
  */
 const LOOK_MS = 5_000;
 const SILENT_LOOKS = 3;
 /**
- * How long a page that is left stays for its worker. A process that ends with its page waits for no worker, and what that sends has left
- * within a few milliseconds, on a busy machine within tens of them.
+ * Milliseconds by which a page that is left waits for its worker. A process that ends with its page does not wait for
+ * the worker. The worker sends its last datagrams within a few milliseconds, or tens of them on a busy machine.
  */
 const LEAVE_MS = 50;
-/** What each message counts beside its bytes. */
+/** The bytes counted for each message besides its contents. */
 const OVERHEAD = 64;
 
 type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;
-/** Tells the worker something of a session. */
+/** Posts a command about a session to the worker. */
 type Post = (command: Command, transfer?: Transferable[]) => void;
 
-/** A worker that runs sessions, started at the first one. */
+/** A worker that runs sessions, started by the first one. */
 class WorkerThread implements SessionWorker {
   readonly #start: () => Worker;
   readonly #sessions = new Map<number, RemoteSession>();
@@ -102,7 +103,7 @@ class WorkerThread implements SessionWorker {
     return [...this.#sessions.values()].filter((session) => session.endsWithPage);
   }
 
-  /** The worker has what it takes to disconnect at once, and ends with the page. */
+  /** Lets the worker disconnect immediately and end with the page. */
   #leave(): void {
     const leaving = this.#leaving();
     leaving.forEach((session) => session.leave());
@@ -119,7 +120,7 @@ class WorkerThread implements SessionWorker {
     return worker;
   }
 
-  /** Ends the worker, and what it still has of connections. */
+  /** Ends the worker and its remaining connections. */
   #endAll(reason: string): void {
     this.#worker?.terminate();
     this.#worker = undefined;
@@ -139,12 +140,12 @@ class RemoteSession implements SessionLike {
   readonly #receipts = new Map<number, Deferred<Outcome>>();
   #outgoing: Outgoing[] = [];
   #stats: PeerStats = describeStats([], []);
-  /** What the worker has taken of the memory of the connection, and what is still on the way to it. */
+  /** Bytes in the memory of the connection, and bytes on the way to the worker. */
   #remoteBuffered = 0;
   #untaken = 0;
   #longest = 0;
   #lastReceipt = 0;
-  /** Messages that the page has got and not granted room for again, and their bytes. */
+  /** Received messages for which the worker was not granted room again, and their bytes. */
   #withheld = 0;
   #withheldBytes = 0;
   #isOpen = false;
@@ -194,7 +195,7 @@ class RemoteSession implements SessionLike {
     const outcome = deferred<Outcome>();
     this.#receipts.set(receipt, outcome);
     this.#queue(bytes, options, receipt);
-    // Messages that wait do not keep its outcome back.
+    // Unread messages must not delay the outcome.
     this.#grantRoom();
     return beforeAbort(options.signal, outcome.promise);
   }
@@ -218,7 +219,7 @@ class RemoteSession implements SessionLike {
     this.end(PAGE_LEFT);
   }
 
-  /** Disconnects; a connection that was never open ends at once. */
+  /** Disconnects; a connection that was never open ends immediately. */
   close(): void {
     if (this.#longest > 0) {
       this.disconnect();
@@ -250,7 +251,7 @@ class RemoteSession implements SessionLike {
     return this.#isOver ? [] : this.#addresses;
   }
 
-  /** Takes what the worker tells. */
+  /** Handles a message of the worker. */
   handle(told: ToPage): void {
     this.#silentLooks = 0;
     switch (told.type) {
@@ -323,7 +324,7 @@ class RemoteSession implements SessionLike {
     clearTimeout(this.#closeTimer);
     clearInterval(this.#watch);
     this.#onEnd();
-    // It was closed here, even if the worker is no longer there to do it.
+    // The caller closed it, even if the worker is no longer there to do so.
     const isClosedHere = this.#closeTimer !== undefined && end.code === "worker-unavailable";
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
@@ -338,7 +339,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** The worker learns of room when the page has it. */
+  /** Grants the worker room once the page has it. */
   #grantRoom(): void {
     if (this.#withheld > 0 && this.#owner.hasRoom) {
       this.#post({ type: "room", messages: this.#withheld, bytes: this.#withheldBytes });
@@ -346,7 +347,7 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** Throws what the connection would throw, as far as the page knows. */
+  /** Throws the errors of the connection that the page can detect itself. */
   #check(bytes: Uint8Array, delivery: number): void {
     checkBytes(bytes);
     if (this.#isOver) {
@@ -376,7 +377,7 @@ class RemoteSession implements SessionLike {
     return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
   }
 
-  /** Copies a message. All until the next microtask go to the worker together. */
+  /** Copies a message. All messages until the next microtask are posted to the worker together. */
   #queue(bytes: Uint8Array, { reliability, channel, priority }: SendOptions, receipt?: number): void {
     const options: SendOptions = {
       ...(reliability !== undefined && { reliability }),
@@ -398,34 +399,34 @@ class RemoteSession implements SessionLike {
     }
   }
 
-  /** A message that only the worker could know to be refused. */
+  /** Handles the refusal of a message that only the worker could detect. */
   #refuse(receipt: number | undefined, error: RakwireError): void {
     const waiting = receipt === undefined ? undefined : this.#receipts.get(receipt);
     if (receipt !== undefined && waiting !== undefined) {
       this.#receipts.delete(receipt);
       waiting.reject(error);
     } else if (this.#isOpen || error.code !== "not-connected") {
-      // What a closed connection had no time for is no error.
+      // A message that a closed connection had no time for is not an error.
       report(error);
     }
   }
 }
 
 /**
- * A worker of its own for connections. `start` makes it from the file `rakwire/worker-script.js`, for pages whose content
- * security policy forbids workers from `blob:`.
+ * Creates a separate worker for connections. `start` creates it from the file `rakwire/worker-script.js`, for pages
+ * with a content security policy that forbids workers from `blob:`.
  */
 export function createWorker(start: () => Worker = startFromSource): PeerWorker {
   return new WorkerThread(start);
 }
 
-/** The worker of this page, which is started by the first connection with it. */
+/** The shared worker of this page, started by the first connection that uses it. */
 export const worker: PeerWorker = /* @__PURE__ */ createWorker();
 
 function startFromSource(): Worker {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const worker = new Worker(url);
-  // Then it has been loaded, or never will be.
+  // The script has been loaded by then, or never will be.
   ["message", "error"].forEach((type) => worker.addEventListener(type, () => URL.revokeObjectURL(url), { once: true }));
   return worker;
 }

@@ -1,6 +1,6 @@
 /**
- * What both peers know of their functions and signals: the names, the types of what is passed, and the fingerprints of these
- * (docs/plugins/calls.md#schemas). And what another peer may call, and what does the work then.
+ * Schemas of remote calls, which both peers share: names, types of values, and their fingerprints
+ * (docs/plugins/calls.md#schemas); and the handlers that serve the calls of the peer.
  */
 
 import type { BitStreamReader as Reader, BitStreamWriter as Writer } from "../codec/bitstream.js";
@@ -13,29 +13,32 @@ import { fingerprint } from "../plugin/connection.js";
 import type { Connection } from "../types.js";
 import { FunctionError, MAX_NAME, REASONS } from "./wire.js";
 
-/** Makes bytes of values and values of bytes, and throws for what is none. */
+/** Encodes values as bytes and decodes them. Decoding throws if the bytes are invalid. */
 export interface Encoding<T> {
   pack(value: T): Uint8Array;
   unpack(bytes: Uint8Array): T;
 }
 
-/** How a value is passed: by a schema of `rabbit`, as to peers in Rust, or by another encoding that both peers have. */
+/**
+ * The encoding of a value: a schema of `rabbit`, which peers in Rust understand, or another encoding that both peers
+ * have.
+ */
 export type ValueSchema<T = any> = Schema<T> | Encoding<T>;
 
-/** A function: what it is called with, and what it answers. */
+/** The argument and answer types of a function. */
 export interface FunctionSchema {
   readonly arguments: ValueSchema;
   readonly answer: ValueSchema;
 }
 
-/** Functions and signals by their names, which have 1 to 64 bytes (UTF-8). */
+/** Functions and signals by name. A name has 1 to 64 bytes (UTF-8). */
 export interface CallSchema {
   readonly functions?: Readonly<Record<string, FunctionSchema>>;
-  /** What each signal is given with. */
+  /** The value of each signal. */
   readonly signals?: Readonly<Record<string, ValueSchema>>;
 }
 
-/** The values of a schema. */
+/** The type of the values of a schema. */
 export type ValueOf<V> = V extends Schema<infer T> ? T : V extends Encoding<infer T> ? T : never;
 /** The functions of a schema. */
 export type FunctionsOf<S> = S extends { readonly functions: infer F } ? F : {};
@@ -45,14 +48,14 @@ export type SignalsOf<S> = S extends { readonly signals: infer G } ? G : {};
 export type FunctionName<S> = keyof FunctionsOf<S> & string;
 /** The names of the signals of a schema. */
 export type SignalName<S> = keyof SignalsOf<S> & string;
-/** What a function is called with. */
+/** The arguments of a function. */
 export type Arguments<S, N extends FunctionName<S>> = FunctionsOf<S>[N] extends { readonly arguments: infer V } ? ValueOf<V> : never;
-/** What a function answers. */
+/** The answer of a function. */
 export type Answer<S, N extends FunctionName<S>> = FunctionsOf<S>[N] extends { readonly answer: infer V } ? ValueOf<V> : never;
-/** What a signal is given with. */
+/** The value of a signal. */
 export type SignalValue<S, N extends SignalName<S>> = ValueOf<SignalsOf<S>[N]>;
 
-/** An encoding by a bit stream of RakNet: `write` and `read` do the same in the same order. */
+/** An encoding by RakNet's bit stream: `write` and `read` handle the same items in the same order. */
 export function bitStream<T>(write: (writer: Writer, value: T) => void, read: (reader: Reader) => T): Encoding<T> {
   return {
     pack(value) {
@@ -64,12 +67,12 @@ export function bitStream<T>(write: (writer: Writer, value: T) => void, read: (r
   };
 }
 
-/** The same encoding, whichever way it was written down. */
+/** Converts both kinds of schema to an encoding. */
 export function encodingOf(schema: ValueSchema): Encoding<unknown> {
   return "pack" in schema ? schema : { pack: (value) => pack(schema, value), unpack: (bytes) => unpack(schema, bytes) };
 }
 
-/** What a record has, by names that are some. */
+/** Reads the entries of a record and checks their names. */
 export function readNames<T>(record: Readonly<Record<string, T>> = {}): Map<string, T> {
   const entries = Object.entries(record);
   for (const [name] of entries) {
@@ -84,7 +87,10 @@ export function readNames<T>(record: Readonly<Record<string, T>> = {}): Map<stri
 const LENGTH = 8;
 const HALF = 4;
 
-/** What follows the arguments of a function, or without an answer of a signal; nothing if a type has no form. */
+/**
+ * The fingerprint appended to the arguments of a function, or of a signal if there is no `answer`; `undefined` if a
+ * type has no form.
+ */
 export function trailerOf(name: string, value: ValueSchema, answer?: ValueSchema): Uint8Array<ArrayBuffer> | undefined {
   const [form, end] = [formOf(value), answer === undefined ? "!" : formOf(answer)];
   if (form === undefined || end === undefined) {
@@ -94,7 +100,7 @@ export function trailerOf(name: string, value: ValueSchema, answer?: ValueSchema
   return withCheck(name, low(fingerprint(Array.from(text, (char) => char.charCodeAt(0)))));
 }
 
-/** The arguments without what follows them; `undefined` if the other peer has another schema. */
+/** Removes the fingerprint from the arguments; `undefined` if the peer has another schema. */
 function withoutTrailer(name: string, own: Uint8Array, payload: Uint8Array): Uint8Array | undefined {
   const trailer = payload.subarray(-LENGTH);
   if (payload.length < LENGTH || !areEqual(trailer, withCheck(name, trailer.subarray(0, HALF)))) {
@@ -120,25 +126,25 @@ function low(print: bigint): Uint8Array {
 
 const areEqual = (a: Uint8Array, b: Uint8Array): boolean => a.every((byte, at) => byte === b[at]);
 
-/** What a handler knows of who calls. */
+/** The caller of a handler. */
 export interface Caller {
   readonly connection: Connection;
-  /** Is aborted when the connection has ended, so that nobody waits for the answer. */
+  /** Aborted when the connection has ended and an answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What does the work when a function is called or a signal is given. */
+/** Serves a function or a signal. */
 export interface Handler<T, R> {
-  /** Whether the peer may call this. It is asked before the arguments are looked at. */
+  /** Returns true if the peer may call this. Called before the arguments are decoded. */
   isAllowed(caller: Caller): boolean;
   /**
-   * Does what was asked for. A {@link FunctionError} tells the caller why it failed; other errors are reported here, and are the
-   * failure 0 there.
+   * Handles the call and returns the answer. A {@link FunctionError} reports the reason to the caller. Any other error
+   * is reported locally and reaches the caller as failure 0.
    */
   handle(value: T, caller: Caller): R | Promise<R>;
 }
 
-/** Why a call is refused. */
+/** A reason to refuse a call. */
 export class Refusal {
   readonly reason: number;
   readonly code: number;
@@ -149,17 +155,17 @@ export class Refusal {
   }
 }
 
-/** A handler behind the bytes of its arguments and answer. */
+/** A handler with the encodings of its arguments and answer. */
 export class Registered {
   readonly order: number;
   readonly name: string;
-  /** What callers with fingerprints have behind their arguments. */
+  /** The fingerprint that callers append to their arguments. */
   readonly #trailer: Uint8Array | undefined;
   readonly #handler: Handler<unknown, unknown>;
   readonly #arguments: Encoding<unknown>;
   readonly #answer: Encoding<unknown> | undefined;
 
-  /** A function, or without an answer the handler of a signal. */
+  /** A function, or the handler of a signal if there is no `answer`. */
   constructor(name: string, schema: Pick<FunctionSchema, "arguments"> & { answer?: ValueSchema }, handler: Handler<any, any>, order = 0) {
     this.order = order;
     this.name = name;
@@ -169,7 +175,7 @@ export class Registered {
     this.#answer = schema.answer && encodingOf(schema.answer);
   }
 
-  /** Lets the handler do its work, and gives the bytes of the answer, none for a signal; at once if the handler does. */
+  /** Runs the handler and passes on the encoded answer, which is empty for a signal. Synchronous if the handler is. */
   run(payload: Uint8Array, caller: Caller, done: (result: Uint8Array | Refusal) => void): void {
     const result = this.#begin(payload, caller);
     if (isPromise(result)) {
@@ -223,7 +229,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function";
 }
 
-/** What the caller learns of what a handler has thrown. */
+/** Converts an error of a handler to a refusal for the caller. */
 function failed(error: unknown): Refusal {
   if (error instanceof FunctionError) {
     return new Refusal(REASONS.failed, error.failure);

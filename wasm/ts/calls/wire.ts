@@ -1,4 +1,4 @@
-/** The bytes of remote calls (docs/plugins/calls.md), and why a call has no answer. */
+/** The wire format of remote calls (docs/plugins/calls.md), and the errors of calls without an answer. */
 
 import { ByteReader, ByteWriter } from "../codec/cursor.js";
 import type { ErrorCode } from "../errors.js";
@@ -6,7 +6,7 @@ import { RakwireError } from "../errors.js";
 
 /** The first byte of every message. */
 export const CALLS_ID = 127;
-/** The longest name of a function or signal in bytes. */
+/** The longest name of a function or signal, in bytes. */
 export const MAX_NAME = 64;
 
 const CALL = 0;
@@ -14,17 +14,17 @@ const ANSWER = 1;
 const REFUSAL = 2;
 const SIGNAL = 3;
 
-/** Why a call was refused at the other peer. */
+/** The reasons of the peer to refuse a call. */
 export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4, busy: 5, answerDropped: 6, otherSchema: 7 } as const;
 
-/** A message; `payload` is arguments or an answer. */
+/** A message; `payload` holds the arguments or the answer. */
 export type CallMessage =
   | { readonly kind: "call"; readonly number: number; readonly name: string; readonly payload: Uint8Array }
   | { readonly kind: "answer"; readonly number: number; readonly payload: Uint8Array }
   | { readonly kind: "refusal"; readonly number: number; readonly reason: number; readonly code: number }
   | { readonly kind: "signal"; readonly name: string; readonly payload: Uint8Array };
 
-/** The bytes of a message, whose name must be one. */
+/** Encodes a message. Its name must be valid. */
 export function encodeCall(message: CallMessage): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter("big").u8(CALLS_ID);
   switch (message.kind) {
@@ -39,7 +39,7 @@ export function encodeCall(message: CallMessage): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** What the bytes say; `undefined` if they say nothing. */
+/** Decodes a message; `undefined` if the bytes are invalid. */
 export function decodeCall(bytes: Uint8Array): CallMessage | undefined {
   try {
     return read(new ByteReader(bytes, "big"));
@@ -84,15 +84,15 @@ function takeName(reader: ByteReader): string {
   if (length > MAX_NAME) {
     throw new RangeError("a name is too long");
   }
-  // What is not UTF-8 becomes a name that is not registered, as no name has the sign for it.
+  // Invalid UTF-8 decodes to a name with U+FFFD, which is never registered.
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(reader.bytes(length));
 }
 
 const MAX_FAILURE = 255;
 
-/** Thrown by a function that fails, with a code of its own; and at who has called it. */
+/** Thrown by a function that fails, with its own code, and received by the caller. */
 export class FunctionError extends RakwireError {
-  /** The code, 0 to 255. */
+  /** The failure code, 0 to 255. */
   readonly failure: number;
 
   constructor(failure: number) {
@@ -114,7 +114,7 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.otherSchema]: ["other-schema", "the other peer registered this function with other argument or answer types; run the same version on both"],
 };
 
-/** What a refusal of the other peer is for who has called. */
+/** Converts a refusal of the peer to the error of the caller. */
 export function refusalError(reason: number, code: number): RakwireError {
   if (reason === REASONS.failed) {
     return new FunctionError(code);

@@ -1,18 +1,18 @@
-/** Many small messages in one: aggregates as `codec::aggregate` of the core has them, without compression. */
+/** Packs many small messages into one: the aggregates of `codec::aggregate` in the Rust crate, without compression. */
 
 import { ByteReader, ByteWriter, CodecError } from "./cursor.js";
 
 const FIRST_ID = 0x86;
 const LAST_ID = 0xff;
-/** What stands behind the id: no compression. */
+/** The byte after the id: no compression. */
 const PLAIN = 0;
-/** Lengths are below this: four groups of seven bits. */
+/** Lengths are below 2^28: four groups of seven bits. */
 const LENGTH_END = 2 ** 28;
 const MAX_GROUPS = 4;
 
 /**
- * The aggregate of some messages, to be sent as one. The other side knows it by its id, 0x86 to 0xFF; no message is empty or
- * begins with that id.
+ * Packs messages into one aggregate. The receiver recognizes it by its id, 0x86 to 0xFF. No message may be empty or
+ * begin with that id.
  *
  * @throws CodecError with the code `out-of-range` or `too-many`.
  */
@@ -31,9 +31,9 @@ export function pack(id: number, messages: Iterable<Uint8Array>): Uint8Array<Arr
 }
 
 /**
- * The messages of an aggregate with this id, without a copy.
+ * Unpacks the messages of an aggregate with this id, without copying them.
  *
- * @throws CodecError with the code `out-of-range` for what is no such aggregate or a compressed one, and `truncated`.
+ * @throws CodecError with the code `out-of-range` if the id differs or the aggregate is compressed, and `truncated`.
  */
 export function unpack(id: number, aggregate: Uint8Array): Uint8Array[] {
   checkId(id);
@@ -57,7 +57,7 @@ function checkId(id: number): void {
   }
 }
 
-/** None is an aggregate with the same id, so that nothing unfolds twice. */
+/** Refuses nested aggregates with the same id, so that no message is unpacked twice. */
 function checkMessage(id: number, message: Uint8Array): void {
   if (message.length === 0 || message[0] === id) {
     throw new CodecError("out-of-range", "a message of an aggregate is not empty and does not begin with the aggregate's id");

@@ -1,11 +1,11 @@
-/** Numbers of any width, one bit after the other. */
+/** Writes and reads numbers of any width, bit by bit. */
 
 import { CodecError } from "./cursor.js";
 
-/** Which bit of a byte comes first, and which of a number: the least or the most significant. */
+/** The bit order within bytes and numbers: least or most significant bit first. */
 export type BitOrder = "lsb" | "msb";
 
-/** The widest number that is no `bigint`. */
+/** The widest number that is not a `bigint`, in bits. */
 const WORD = 32;
 const FIRST_SIZE = 64;
 
@@ -15,7 +15,7 @@ function checkWidth(count: number): void {
   }
 }
 
-/** Writes numbers as bits. The memory grows as needed; bits that fill up the last byte are zero. */
+/** Writes numbers as bits. The buffer grows as needed, and the last byte is padded with zeros. */
 export class BitWriter {
   readonly #isLsb: boolean;
   #bytes = new Uint8Array(FIRST_SIZE);
@@ -25,7 +25,7 @@ export class BitWriter {
     this.#isLsb = order === "lsb";
   }
 
-  /** How many bits were written. */
+  /** The number of bits written. */
   get position(): number {
     return this.#at;
   }
@@ -69,12 +69,12 @@ export class BitWriter {
     bytes.forEach((byte) => this.bits(byte, 8));
   }
 
-  /** Goes on at the next whole byte. */
+  /** Advances to the next byte boundary. */
   align(): void {
     this.bits(0, -this.#at & 7);
   }
 
-  /** A copy of what was written. */
+  /** Returns a copy of the written bytes. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.slice(0, (this.#at + 7) >>> 3);
   }
@@ -89,14 +89,14 @@ export class BitWriter {
   }
 }
 
-/** Reads what a {@link BitWriter} wrote. A read beyond the end throws a {@link CodecError} and takes nothing. */
+/** Reads the output of a {@link BitWriter}. Reading beyond the end throws a {@link CodecError} and consumes nothing. */
 export class BitReader {
   readonly #bytes: Uint8Array;
   readonly #isLsb: boolean;
   readonly #end: number;
   #at = 0;
 
-  /** A reader of all bits, or of the first ones. */
+  /** Creates a reader of the first `count` bits; all by default. */
   constructor(bytes: Uint8Array, order: BitOrder, count = 8 * bytes.length) {
     if (count > 8 * bytes.length) {
       throw new CodecError("truncated", `there are ${8 * bytes.length} bits, not ${count}`);
@@ -147,7 +147,7 @@ export class BitReader {
     return number;
   }
 
-  /** Reads bytes; a copy. */
+  /** Reads bytes into a copy. */
   bytes(count: number): Uint8Array<ArrayBuffer> {
     this.#check(8 * count);
     if ((this.#at & 7) === 0) {
@@ -158,7 +158,7 @@ export class BitReader {
     return Uint8Array.from({ length: count }, () => this.bits(8));
   }
 
-  /** Goes on at the next whole byte, at most at the end. */
+  /** Advances to the next byte boundary, at most to the end. */
   align(): void {
     this.#at = Math.min(this.#end, (this.#at + 7) & ~7);
   }

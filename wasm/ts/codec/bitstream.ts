@@ -1,6 +1,6 @@
 /**
- * RakNet's bit stream, in which games of that library write their messages: bits fill each byte from the most significant,
- * and nothing is aligned except where it is said.
+ * RakNet's bit stream, the message format of games that use that library: the most significant bit of each byte comes
+ * first, and values are aligned only where documented.
  *
  * ```ts
  * const writer = new BitStreamWriter();
@@ -14,9 +14,9 @@
 import { BitReader, BitWriter } from "./bits.js";
 import { CodecError } from "./cursor.js";
 
-/** A kind of values of a bit stream. */
+/** A value type of a bit stream. */
 export interface Item<T> {
-  /** Whether a delta has a bit that says that the value is the last one; a single bit needs none. */
+  /** True if a delta begins with a bit for an unchanged value; a single bit needs none. */
   readonly hasDeltaFlag: boolean;
   write(bits: BitWriter, value: T): void;
   read(bits: BitReader): T;
@@ -24,11 +24,11 @@ export interface Item<T> {
   readCompressed(bits: BitReader): T;
 }
 
-/** Steps of a compressed `f32` and `f64` of -1 to 1, and of a number in a range. */
+/** The steps of compressed `f32` and `f64` values of -1 to 1, and of a number in a range. */
 const F32_STEPS = 32_767.5;
 const F64_STEPS = 2_147_483_648;
 const STEPS = 65_535;
-/** The length below which a vector has no direction. */
+/** Vectors shorter than this have no direction. */
 const NO_DIRECTION = 0.000_01;
 const MAX_STRING = 0xffff;
 
@@ -36,14 +36,14 @@ function outOfRange(what: string): CodecError {
   return new CodecError("out-of-range", what);
 }
 
-/** The bytes of a number, the most significant first. */
+/** The bytes of a number, most significant first. */
 function bigEndian(value: bigint, width: number): Uint8Array {
   return Uint8Array.from({ length: width / 8 }, (_, index) => Number((value >> BigInt(width - 8 * (index + 1))) & 0xffn));
 }
 
 /**
- * Without the zero bytes at the end of a big-endian number: a set bit for each, then a clear bit and the bytes before. Of one
- * byte that is left alone, a zero high nibble is left out in the same way.
+ * Omits the zero bytes at the top of a number: a set bit for each, then a clear bit and the remaining bytes. If a
+ * single byte remains, a zero high nibble is omitted in the same way.
  */
 function writeCompressed(bits: BitWriter, bytes: Uint8Array): void {
   for (let length = bytes.length; length > 1; length--) {
@@ -116,7 +116,7 @@ export const i16: Item<number> = /* @__PURE__ */ integer(16, true);
 export const i32: Item<number> = /* @__PURE__ */ integer(32, true);
 export const i64: Item<bigint> = /* @__PURE__ */ bigInteger(64, true);
 
-/** One bit, also in a delta. */
+/** One bit, in deltas as well. */
 export const bool: Item<boolean> = {
   hasDeltaFlag: false,
   write: (bits, value) => bits.bit(value),
@@ -141,7 +141,7 @@ export const u24: Item<number> = {
   readCompressed: (bits) => u24.read(bits),
 };
 
-/** 32 bits; compressed 16, for numbers of -1 to 1. */
+/** 32 bits, or 16 compressed, for numbers of -1 to 1. */
 export const f32: Item<number> = {
   hasDeltaFlag: true,
   write(bits, value) {
@@ -158,7 +158,7 @@ export const f32: Item<number> = {
   readCompressed: (bits) => Math.fround(Math.fround(bits.bits(16) / F32_STEPS) - 1),
 };
 
-/** 64 bits; compressed 32, for numbers of -1 to 1. */
+/** 64 bits, or 32 compressed, for numbers of -1 to 1. */
 export const f64: Item<number> = {
   hasDeltaFlag: true,
   write(bits, value) {
@@ -177,12 +177,12 @@ export const f64: Item<number> = {
   readCompressed: (bits) => bits.bits(32) / F64_STEPS - 1,
 };
 
-/** A whole number of 0 to `most`; 0 for what is no number. */
+/** Clamps a number to an integer of 0 to `most`; NaN becomes 0. */
 function clamped(value: number, most: number): number {
   return Math.min(most, Math.max(0, Math.trunc(value))) || 0;
 }
 
-/** How many bits the numbers of a range take. */
+/** The number of bits of a value in a range. */
 function widthOf(least: number, most: number): number {
   const width = most - least;
   if (!Number.isInteger(width) || width < 0 || width > 0xffff_ffff) {
@@ -191,9 +191,9 @@ function widthOf(least: number, most: number): number {
   return 32 - Math.clz32(width);
 }
 
-/** x, y, z. */
+/** The coordinates x, y and z. */
 export type Vector = readonly [number, number, number];
-/** A rotation of length 1. */
+/** A rotation as a unit quaternion. */
 export interface Quaternion {
   readonly w: number;
   readonly x: number;
@@ -203,10 +203,10 @@ export interface Quaternion {
 
 /** Writes a bit stream. */
 export class BitStreamWriter {
-  /** The bits themselves, for formats that RakNet does not know. */
+  /** The underlying bit writer, for formats that RakNet does not define. */
   readonly bits: BitWriter = new BitWriter("msb");
 
-  /** A copy of what was written; bits that fill up the last byte are zero. */
+  /** Returns a copy of the written bytes. The last byte is padded with zeros. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.bits.finish();
   }
@@ -219,7 +219,7 @@ export class BitStreamWriter {
     item.writeCompressed(this.bits, value);
   }
 
-  /** Writes one bit if the value is the last one, which the reader must know. */
+  /** Writes a value, or a single bit if it equals `last`, which the reader must know. */
   writeDelta<T>(item: Item<T>, value: T, last: T): void {
     if (this.#follows(item, value, last)) {
       item.write(this.bits, value);
@@ -237,7 +237,7 @@ export class BitStreamWriter {
     this.bits.bytes(bytes);
   }
 
-  /** Writes bytes with their number before them. */
+  /** Writes a length and that many bytes. */
   alignedBytesSafe(bytes: Uint8Array): void {
     this.writeCompressed(u32, bytes.length);
     if (bytes.length > 0) {
@@ -245,7 +245,7 @@ export class BitStreamWriter {
     }
   }
 
-  /** Writes a string, which is bytes: RakNet knows no encoding. */
+  /** Writes a string as bytes, because RakNet defines no encoding. */
   string(bytes: Uint8Array): void {
     if (bytes.length > MAX_STRING) {
       throw new CodecError("too-many", `a string has at most ${MAX_STRING} bytes, not ${bytes.length}`);
@@ -254,7 +254,7 @@ export class BitStreamWriter {
     this.alignedBytes(bytes);
   }
 
-  /** Writes a whole number of a range in as many bits as its width needs, the low byte first. */
+  /** Writes an integer of a range in as few bits as the range needs, low byte first. */
   ranged(value: number, least: number, most: number): void {
     const count = widthOf(least, most);
     if (!Number.isInteger(value) || value < least || value > most) {
@@ -265,13 +265,13 @@ export class BitStreamWriter {
     }
   }
 
-  /** Writes a number of a range in 16 bits; outside of it, the nearest end. */
+  /** Writes a number of a range in 16 bits. Numbers outside the range are clamped. */
   float16(value: number, least: number, most: number): void {
     const above = Math.fround(Math.fround(value) - Math.fround(least));
     this.bits.bits(clamped(Math.fround(Math.fround(STEPS * above) / Math.fround(most - least)), STEPS), 16);
   }
 
-  /** Writes a vector of any length: 80 bits, or 32 if it is shorter than 0.00001. */
+  /** Writes a vector of any length in 80 bits, or 32 if it is shorter than 0.00001. */
   vector(vector: Vector): void {
     const [x, y, z] = vector.map(Math.fround) as unknown as Vector;
     const length = Math.fround(Math.sqrt(Math.fround(Math.fround(x * x) + Math.fround(y * y)) + Math.fround(z * z)));
@@ -284,12 +284,12 @@ export class BitStreamWriter {
     }
   }
 
-  /** Writes a vector of length 1: 48 bits. */
+  /** Writes a unit vector in 48 bits. */
   unitVector(vector: Vector): void {
     vector.forEach((part) => this.float16(part, -1, 1));
   }
 
-  /** Writes a rotation: 52 bits. */
+  /** Writes a rotation in 52 bits. */
   unitQuaternion({ w, x, y, z }: Quaternion): void {
     [w, x, y, z].forEach((part) => this.bits.bit(part < 0));
     [x, y, z].forEach((part) => this.bits.bits(clamped(Math.abs(Math.fround(part)) * STEPS, STEPS), 16));
@@ -304,17 +304,17 @@ export class BitStreamWriter {
   }
 }
 
-/** Reads a bit stream. What cannot be read throws a {@link CodecError}. */
+/** Reads a bit stream. Invalid or missing data throws a {@link CodecError}. */
 export class BitStreamReader {
-  /** The bits themselves, for formats that RakNet does not know. */
+  /** The underlying bit reader, for formats that RakNet does not define. */
   readonly bits: BitReader;
 
-  /** A reader of all bits, or of the first ones. */
+  /** Creates a reader of the first `count` bits; all by default. */
   constructor(bytes: Uint8Array, count?: number) {
     this.bits = new BitReader(bytes, "msb", count);
   }
 
-  /** How many bits remain. */
+  /** The number of bits that remain. */
   get remaining(): number {
     return this.bits.remaining;
   }
@@ -340,7 +340,7 @@ export class BitStreamReader {
     return this.bits.bytes(count);
   }
 
-  /** Reads bytes whose number stands before them, and is at most `most`. */
+  /** Reads a length of at most `most` and that many bytes. */
   alignedBytesSafe(most: number): Uint8Array<ArrayBuffer> {
     const count = this.readCompressed(u32);
     if (count > most) {
@@ -383,7 +383,7 @@ export class BitStreamReader {
     return this.#each(() => this.float16(-1, 1));
   }
 
-  /** Reads a rotation. Of w only the sign was written; what the other three leave over is its size. */
+  /** Reads a rotation. Only the sign of w is transmitted; its magnitude follows from the other three. */
   unitQuaternion(): Quaternion {
     const sign = (): number => (this.bits.bit() ? -1 : 1);
     const wSign = sign();

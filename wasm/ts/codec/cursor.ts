@@ -1,9 +1,9 @@
-/** Cursors over bytes, the id before a message, and why bytes could not be read or a value not be written. */
+/** Cursors over bytes, message ids, and the errors of encoding and decoding. */
 
 const FIRST_SIZE = 64;
 const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The message with an id before it, as RakNet wants it; 0x86 and above are free for applications. */
+/** Prepends an id to a message, as RakNet requires. Ids from 0x86 on are free for applications. */
 export function withId(id: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(1 + body.length);
   message[0] = id;
@@ -11,7 +11,7 @@ export function withId(id: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   return message;
 }
 
-/** The id of a message and what follows it, without a copy. */
+/** Splits a message into its id and its body, without copying. */
 export function splitId(message: Uint8Array): { id: number; body: Uint8Array } {
   if (message.length === 0) {
     throw new CodecError("truncated", "a message has no byte");
@@ -19,7 +19,7 @@ export function splitId(message: Uint8Array): { id: number; body: Uint8Array } {
   return { id: message[0] as number, body: message.subarray(1) };
 }
 
-/** Writes numbers, texts and bytes one after the other; little-endian unless it is told otherwise. */
+/** Writes numbers, texts and bytes, little-endian unless stated otherwise. */
 export class ByteWriter {
   readonly #isLittle: boolean;
   #bytes = new Uint8Array(FIRST_SIZE);
@@ -30,7 +30,7 @@ export class ByteWriter {
     this.#isLittle = order === "little";
   }
 
-  /** How many bytes were written. */
+  /** The number of bytes written. */
   get position(): number {
     return this.#at;
   }
@@ -91,7 +91,7 @@ export class ByteWriter {
     return this;
   }
 
-  /** UTF-8 of at most 65,535 bytes, with their number as `u16` before them. */
+  /** Writes UTF-8 of at most 65,535 bytes after its length as `u16`. */
   text(text: string): this {
     const bytes = new TextEncoder().encode(text);
     if (bytes.length > 0xffff) {
@@ -100,12 +100,12 @@ export class ByteWriter {
     return this.u16(bytes.length).bytes(bytes);
   }
 
-  /** A copy of what was written. */
+  /** Returns a copy of the written bytes. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.slice(0, this.#at);
   }
 
-  /** Goes on by so many bytes, and returns the view of all. */
+  /** Advances by `length` bytes and returns a view of the whole buffer. */
   #take(length: number): DataView {
     this.#at += length;
     if (this.#at > this.#bytes.length) {
@@ -118,7 +118,9 @@ export class ByteWriter {
   }
 }
 
-/** Reads what a {@link ByteWriter} wrote. A read beyond the end throws a {@link CodecError} and takes nothing. */
+/**
+ * Reads the output of a {@link ByteWriter}. Reading beyond the end throws a {@link CodecError} and consumes nothing.
+ */
 export class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -179,7 +181,7 @@ export class ByteReader {
     return this.#view.getFloat64(this.#take(8), this.#isLittle);
   }
 
-  /** Bytes, without a copy. */
+  /** Reads bytes without copying them. */
   bytes(count: number): Uint8Array {
     const at = this.#take(count);
     return this.#bytes.subarray(at, at + count);
@@ -206,20 +208,20 @@ export class ByteReader {
   }
 }
 
-/** What is wrong with bytes, or with a value. */
+/** The reason of a {@link CodecError}. */
 export type CodecErrorCode =
   /** The bytes end before the value. */
   | "truncated"
-  /** A value is outside of what its encoding can say. */
+  /** A value is outside the range of its encoding. */
   | "out-of-range"
   /** There are more elements or bytes than allowed. */
   | "too-many"
-  /** A text is not UTF-8. */
+  /** A text is not valid UTF-8. */
   | "bad-utf8"
-  /** Sequences lie within sequences more than 16 deep. */
+  /** Sequences are nested more than 16 deep. */
   | "too-deep";
 
-/** An error of a codec. Bytes that come from a network may always cause one. */
+/** An error of encoding or decoding. Data from the network can always cause one. */
 export class CodecError extends Error {
   override readonly name = "CodecError";
   readonly code: CodecErrorCode;

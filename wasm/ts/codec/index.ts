@@ -1,4 +1,4 @@
-/** Encodings for the contents of messages, in plain TypeScript: a bundler takes only those that are used. */
+/** Encodings for message contents in plain TypeScript. Bundlers include only the ones that are used. */
 
 export * as aggregate from "./aggregate.js";
 export { BitReader, BitWriter } from "./bits.js";

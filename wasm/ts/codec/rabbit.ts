@@ -1,6 +1,6 @@
 /**
- * Rabbit, the encoding of the Game Protocol's messages: bits without alignment and without types, the least significant
- * first. A schema says what a message is made of.
+ * Rabbit, the message encoding of the Game Protocol: unaligned bits without type information, least significant bit
+ * first. A schema describes the contents of a message.
  *
  * ```ts
  * const Position = struct({ player: u8, x: f32, y: f32, name: optional(text(20)) });
@@ -12,24 +12,24 @@
 import { BitReader, BitWriter } from "./bits.js";
 import { CodecError } from "./cursor.js";
 
-/** How deep sequences may lie within sequences. */
+/** The maximum nesting depth of sequences. */
 const MAX_DEPTH = 16;
 const WORD_BYTES = 4;
 
-/** How a value is written as bits and read from them. */
+/** Writes a value as bits and reads it back. */
 export interface Schema<T> {
-  /** No value takes fewer bits: so many elements can still follow, and no more are made. */
+  /** The minimum size of a value, which limits how many elements the remaining bits can hold before any is created. */
   readonly minBits: number;
-  /** How the encoding is described, for fingerprints (docs/rabbit.md#fingerprints); schemas that are made by hand need none. */
+  /** The description of the encoding for fingerprints (docs/rabbit.md#fingerprints). Custom schemas may omit it. */
   readonly form?: string | undefined;
   write(writer: BitWriter, value: T): void;
   read(reader: BitReader, depth: number): T;
 }
 
-/** The values of a schema. */
+/** The type of the values of a schema. */
 export type Packed<S> = S extends Schema<infer T> ? T : never;
 
-/** The bytes of a value. */
+/** Encodes a value. */
 export function pack<T>(schema: Schema<T>, value: T): Uint8Array<ArrayBuffer> {
   const writer = new BitWriter("lsb");
   schema.write(writer, value);
@@ -37,9 +37,9 @@ export function pack<T>(schema: Schema<T>, value: T): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The value that bytes hold. What follows it is ignored, as by the original.
+ * Decodes a value. Trailing bytes are ignored, as in the original implementation of Rabbit.
  *
- * @throws CodecError when they hold none.
+ * @throws CodecError if the bytes do not hold a value of the schema.
  */
 export function unpack<T>(schema: Schema<T>, bytes: Uint8Array): T {
   return schema.read(new BitReader(bytes, "lsb"), 0);
@@ -53,7 +53,7 @@ function range(value: number | bigint, least: number | bigint, most: number | bi
 
 const raw = (count: number): string => `r${String.fromCharCode(count)}`;
 
-/** The forms of several schemas, one after the other, if each has one. */
+/** The concatenated forms of several schemas, if each has one. */
 function forms(schemas: readonly Schema<unknown>[], end = ""): string | undefined {
   return schemas.every(({ form }) => form !== undefined) ? schemas.map(({ form }) => form + end).join("") : undefined;
 }
@@ -61,7 +61,7 @@ function forms(schemas: readonly Schema<unknown>[], end = ""): string | undefine
 const enclosed = (open: string, form: string | undefined, close: string): string | undefined =>
   form === undefined ? undefined : open + form + close;
 
-/** A number of 1 to 32 bits, whole and not negative. */
+/** An unsigned integer of 1 to 32 bits. */
 export function bits(count: number): Schema<number> {
   const most = 2 ** count - 1;
   return {
@@ -75,7 +75,7 @@ export function bits(count: number): Schema<number> {
   };
 }
 
-/** A number of 1 to 64 bits. */
+/** An unsigned integer of 1 to 64 bits. */
 export function bigBits(count: number): Schema<bigint> {
   const most = (1n << BigInt(count)) - 1n;
   return {
@@ -89,7 +89,7 @@ export function bigBits(count: number): Schema<bigint> {
   };
 }
 
-/** An unsigned number: how many bytes it has, less one, then these. */
+/** An unsigned number: its length in bytes minus one, then its bytes. */
 function variable(prefix: number, width: number): Schema<bigint> {
   const most = (1n << BigInt(width)) - 1n;
   return {
@@ -102,7 +102,7 @@ function variable(prefix: number, width: number): Schema<bigint> {
         bytes += 1;
       }
       writer.bits(bytes - 1, prefix);
-      // Of more than four bytes, the most significant four come first.
+      // If there are more than four bytes, the most significant ones come first.
       for (; bytes > WORD_BYTES; bytes -= WORD_BYTES) {
         writer.bigBits(value >> BigInt(8 * (bytes - WORD_BYTES)), 32);
       }
@@ -119,7 +119,7 @@ function variable(prefix: number, width: number): Schema<bigint> {
   };
 }
 
-/** A signed number: 0, -1, 1, -2, … are written as 0, 1, 2, 3, … */
+/** A signed number: 0, -1, 1, -2, … are encoded as 0, 1, 2, 3, … */
 function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
   const least = -(1n << BigInt(width - 1));
   return {
@@ -136,7 +136,7 @@ function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
   };
 }
 
-/** The same numbers as `number`, for widths that this has room for. */
+/** The same encoding with `number`, for widths that fit. */
 function asNumber(schema: Schema<bigint>): Schema<number> {
   return {
     minBits: schema.minBits,
@@ -165,7 +165,7 @@ export const u32: Schema<number> = /* @__PURE__ */ asNumber(/* @__PURE__ */ vari
 export const i16: Schema<number> = /* @__PURE__ */ asNumber(/* @__PURE__ */ zigzag(/* @__PURE__ */ variable(1, 16), 16));
 export const i32: Schema<number> = /* @__PURE__ */ asNumber(/* @__PURE__ */ zigzag(/* @__PURE__ */ variable(2, 32), 32));
 
-/** A number of 32 bits with a fraction. */
+/** A floating-point number of 32 bits. */
 export const f32: Schema<number> = {
   minBits: 32,
   form: "f",
@@ -181,7 +181,7 @@ export const f32: Schema<number> = {
   },
 };
 
-/** A number of 64 bits with a fraction, the high half first. */
+/** A floating-point number of 64 bits, high half first. */
 export const f64: Schema<number> = {
   minBits: 64,
   form: "d",
@@ -199,7 +199,7 @@ export const f64: Schema<number> = {
   },
 };
 
-/** Writes how many follow. */
+/** Writes the number of elements. */
 function writeCount(writer: BitWriter, count: number, most: number): void {
   if (count > most) {
     throw new CodecError("too-many", `there are ${count}, and ${most} are allowed`);
@@ -207,7 +207,7 @@ function writeCount(writer: BitWriter, count: number, most: number): void {
   u32.write(writer, count);
 }
 
-/** Reads how many follow: no more than are allowed, and than the bytes can hold. */
+/** Reads the number of elements and checks it against the limit and the remaining bits. */
 function readCount(reader: BitReader, minBits: number, most: number): number {
   const count = u32.read(reader, 0);
   const limit = Math.min(most, Math.floor(reader.remaining / minBits));
@@ -217,7 +217,7 @@ function readCount(reader: BitReader, minBits: number, most: number): number {
   return count;
 }
 
-/** A text of at most `most` bytes of UTF-8. */
+/** A text of at most `most` bytes (UTF-8). */
 export function text(most = 0xffff_ffff): Schema<string> {
   return {
     minBits: u32.minBits,
@@ -238,7 +238,7 @@ export function text(most = 0xffff_ffff): Schema<string> {
   };
 }
 
-/** At most `most` values of one kind. Elements must have at least one bit. */
+/** A list of at most `most` values. Each element must take at least one bit. */
 export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
   return {
     minBits: u32.minBits,
@@ -257,7 +257,7 @@ export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
   };
 }
 
-/** A value or nothing. */
+/** A value or `undefined`. */
 export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
   return {
     minBits: 1,
@@ -272,7 +272,7 @@ export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
   };
 }
 
-/** Values of several kinds, one after the other. */
+/** A sequence of values with their own schemas. */
 export function tuple<T extends readonly unknown[]>(...schemas: { [K in keyof T]: Schema<T[K]> }): Schema<T> {
   const all = schemas as unknown as readonly Schema<unknown>[];
   return {
@@ -294,10 +294,10 @@ export function struct<T extends object>(fields: { [K in keyof T]: Schema<T[K]> 
   };
 }
 
-/** A value and the name of its kind. */
+/** A value tagged with the name of its kind. */
 export type Variant<T> = { [K in keyof T]: { readonly kind: K; readonly value: T[K] } }[keyof T];
 
-/** One of several kinds, by their order: the index in as many bits as the largest needs, then the value. */
+/** One of several kinds: its index in as few bits as the largest index needs, then its value. */
 export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]> }): Schema<Variant<T>> {
   const entries = Object.entries(kinds) as [keyof T, Schema<unknown>][];
   const width = 32 - Math.clz32(entries.length - 1);
@@ -323,5 +323,5 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
   };
 }
 
-/** A kind without contents. */
+/** A kind without a value. */
 export const nothing: Schema<undefined> = { minBits: 0, form: "", write: () => undefined, read: () => undefined };

@@ -1,26 +1,29 @@
-/** The files of a transfer: what the sender says that it has, page by page, and what is here of each, with its digest so far. */
+/**
+ * The files of a transfer: the manifest, which the sender lists in pages, and the received bytes and digest of each
+ * file.
+ */
 
 import type { Entry, Page } from "./wire.js";
 import { TransferError } from "./wire.js";
 
-/** What a receiver takes. More ends the transfer. */
+/** The limits of a receiver. A transfer that exceeds them ends. */
 export interface Quotas {
   readonly maxFiles: number;
   readonly maxFileBytes: number;
   readonly maxBytes: number;
 }
 
-/** An entry whose path was checked. */
+/** An entry with a verified path. */
 interface NamedEntry extends Entry {
   readonly name: string;
 }
 
-/** Checks pages against each other and against the quotas. */
+/** Checks pages for consistency and against the quotas. */
 export class Manifest {
   readonly #quotas: Quotas;
   #lastPath = new Uint8Array(0);
   #bytes = 0;
-  /** How many files the pages so far have named. */
+  /** The number of files listed so far. */
   listed = 0;
   total: { readonly files: number; readonly bytes: number } | undefined;
 
@@ -32,7 +35,7 @@ export class Manifest {
     return this.listed === this.total?.files;
   }
 
-  /** The entries of the next page, of which there may be `most`; throws a {@link TransferError}. */
+  /** Returns the entries of the next page, at most `most`; throws a {@link TransferError}. */
   take(page: Page, most: number): NamedEntry[] {
     this.total ??= this.#readTotals(page);
     const { files, bytes } = this.total;
@@ -43,7 +46,7 @@ export class Manifest {
       throw new TransferError("bad-message");
     }
     const entries = page.entries.map((entry) => this.#readEntry(entry, files, bytes));
-    // A page that names nothing would be asked for without end.
+    // An empty page would be requested forever.
     if (this.isComplete ? this.#bytes !== bytes : entries.length === 0) {
       throw new TransferError("bad-manifest");
     }
@@ -68,7 +71,7 @@ export class Manifest {
     if (name === undefined) {
       throw new TransferError("bad-path");
     }
-    // In order, no path comes twice.
+    // Paths in order contain no duplicates.
     const isInOrder = comparePaths(this.#lastPath, entry.path) < 0;
     this.#bytes += entry.size;
     if (!isInOrder || this.listed >= files || this.#bytes > bytes) {
@@ -83,12 +86,12 @@ export class Manifest {
   }
 }
 
-/** The longest path in bytes. */
+/** The longest path, in bytes. */
 const MAX_PATH = 255;
 
 /**
- * The path, if a file may have it: relative, in UTF-8, 1 to 255 bytes, with `/` between parts of which none is empty, `.` or
- * `..`, and without backslashes, colons and control characters, which mean something to some system.
+ * Returns the path if it is valid: relative, UTF-8, 1 to 255 bytes, `/` as separator, without empty, `.` or `..`
+ * components, and without backslashes, colons and control characters, which have a meaning on some systems.
  */
 export function checkPath(bytes: Uint8Array): string | undefined {
   if (bytes.length > MAX_PATH) {
@@ -103,7 +106,7 @@ export function checkPath(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Which of two paths is first as bytes: negative if `a` is. */
+/** Compares two paths as bytes; negative if `a` comes first. */
 export function comparePaths(a: Uint8Array, b: Uint8Array): number {
   const shared = Math.min(a.length, b.length);
   for (let index = 0; index < shared; index++) {
@@ -114,25 +117,25 @@ export function comparePaths(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length;
 }
 
-/** How many bytes of a blob are read at a time. */
+/** The number of bytes of a blob that are read at a time. */
 const SLICE = 256 * 1_024;
 
-/** What is here of a file, from its beginning on. */
+/** The first bytes of a file that are already present. */
 export type PresentBytes = Uint8Array | Blob;
 
-/** A file on its way: what is here of it, and its digest so far. */
+/** A file being received: the bytes present and the digest so far. */
 export class IncomingFile {
   readonly entry: NamedEntry;
   readonly number: number;
-  /** Whether it is known what is here of it. */
+  /** True once it is known which bytes are present. */
   isPrepared = false;
-  /** The application has it, and has not read it to its end. */
+  /** True while the application has the file and has not read it to its end. */
   isGiven = false;
-  /** The application does not want its bytes. */
+  /** True if the application does not want the bytes. */
   isSkipped = false;
-  /** How many bytes were here before. */
+  /** The number of bytes that were present before. */
   present = 0;
-  /** Up to where bytes were asked for, and up to where the application has them. */
+  /** The ends of the bytes requested and of the bytes delivered to the application. */
   requested = 0;
   delivered = 0;
   #hash = new Sha256();
@@ -143,7 +146,7 @@ export class IncomingFile {
     this.entry = entry;
   }
 
-  /** Begins with what is here, of which no more counts than the file has. */
+  /** Starts with the bytes present, at most as many as the file has. */
   async begin(present: PresentBytes | undefined): Promise<void> {
     const { size } = this.entry;
     for await (const bytes of slices(present, size)) {
@@ -152,13 +155,13 @@ export class IncomingFile {
     this.present = this.delivered;
     this.requested = this.delivered;
     this.isPrepared = true;
-    // Nothing was given to the application yet, so it need not know that it is another version.
+    // The application has not received anything yet, so it need not know that the bytes belong to another version.
     if (this.present === size && this.present > 0 && !this.isRight()) {
       this.restart();
     }
   }
 
-  /** The same file without any of its bytes. */
+  /** Returns the same file without any bytes. */
   restart(): void {
     [this.present, this.requested, this.delivered] = [0, 0, 0];
     this.#hash = new Sha256();
@@ -170,14 +173,14 @@ export class IncomingFile {
     this.delivered += bytes.length;
   }
 
-  /** Whether the bytes, which must all be here, are those of the digest. */
+  /** Returns true if the digest is correct. All bytes must be present. */
   isRight(): boolean {
     const digest = (this.#digest ??= this.#hash.finish());
     return digest.every((byte, index) => byte === this.entry.digest[index]);
   }
 }
 
-/** The first bytes of what is present or to be sent, one slice after the other. */
+/** Yields the first `most` bytes in slices. */
 export async function* slices(present: PresentBytes | undefined, most: number): AsyncIterable<Uint8Array> {
   const length = Math.min(most, present === undefined ? 0 : sizeOf(present));
   for (let at = 0; at < length; at += SLICE) {
@@ -187,17 +190,17 @@ export async function* slices(present: PresentBytes | undefined, most: number): 
 
 export const sizeOf = (present: PresentBytes): number => (present instanceof Uint8Array ? present.length : present.size);
 
-/** Some bytes. */
+/** Reads a range of bytes. */
 export async function sliceOf(present: PresentBytes, from: number, to: number): Promise<Uint8Array> {
   return present instanceof Uint8Array ? present.subarray(from, to) : new Uint8Array(await present.slice(from, to).arrayBuffer());
 }
 
 const BLOCK = 64;
 const ROUNDS = 64;
-/** The bytes after the message: a set bit and the length in bits. */
+/** The padding of the message: a set bit and the length in bits. */
 const TAIL = 9;
 
-/** The first bits behind the point of a root of each of the first primes, with which the algorithm begins. */
+/** The first fractional bits of roots of the first primes, the constants of the algorithm. */
 function roots(count: number, exponent: number): number[] {
   const found: number[] = [];
   for (let number = 2; found.length < count; number++) {
@@ -218,7 +221,7 @@ const H = /* @__PURE__ */ roots(8, 1 / 2);
 const rotate = (word: number, count: number): number => (word >>> count) | (word << (32 - count));
 
 /**
- * SHA-256 of bytes that come one after the other, which no platform offers to pages. That of `@noble/hashes` takes 1.9 KB more with gzip,
+ * Computes SHA-256 incrementally, which no platform offers to pages. The one of `@noble/hashes` adds 1.9 KB with gzip,
  * a quarter of the entry.
  */
 export class Sha256 {
@@ -245,7 +248,7 @@ export class Sha256 {
     this.#rest.set(bytes.subarray(at));
   }
 
-  /** The digest; nothing may follow. */
+  /** Returns the digest. No more bytes may follow. */
   finish(): Uint8Array<ArrayBuffer> {
     const length = this.#length;
     const used = length % BLOCK;

@@ -1,4 +1,4 @@
-/** The side that has the files. */
+/** File transfer: the sending side. */
 
 import { notConnected, RakwireError } from "../errors.js";
 import { checkNames, readInteger, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
@@ -13,42 +13,42 @@ import { codeOfReason, DATA_HEADER, decodeRequest, encodeReply, reasonOfCode, RE
 
 const WINDOW = 32;
 const CHUNK = 32 * 1_024;
-/** A page with the longest entry has fewer bytes. */
+/** A page with the longest entry is shorter. */
 const LEAST_CHUNK = 512;
 const MOST_CHUNK = 1024 ** 2;
 const MOST_WINDOW = 0xffff - 1;
-/** A page without entries, and an entry without its path. */
+/** The bytes of a page without entries, and of an entry without its path. */
 const PAGE_HEADER = 28;
 const ENTRY = 41;
 const TIMEOUT_MS = 120_000;
 
-/** A file to be sent. */
+/** A file to send. */
 export interface SentFile {
-  /** Relative, with `/` between its parts, at most 255 bytes. */
+  /** The relative path, at most 255 bytes, with `/` as separator. */
   readonly path: string;
   readonly content: Uint8Array | Blob;
 }
 
-/** How files are sent. */
+/** Options of sending files. */
 export interface SendFilesOptions extends WaitOptions {
   /**
-   * How long the transfer may make no progress: the receiver asks for nothing, there is no room for a reply, and no bytes of a file can
-   * be read. It is no limit of the whole transfer, and pauses for `maxBytesPerSecond` do not count. A receiver that reads slowly asks for
-   * nothing meanwhile. Default 120,000.
+   * Milliseconds without progress until the transfer fails: no request of the receiver, no room for a reply, and no
+   * bytes read from a file. It does not limit the whole transfer, and pauses for `maxBytesPerSecond` do not count. A
+   * receiver that reads slowly sends no requests meanwhile. Default: 120,000.
    */
   timeoutMs?: number;
-  /** How many requests may be under way. Default 32. */
+  /** The maximum number of requests in progress. Default: 32. */
   window?: number;
-  /** How many bytes may be asked for at once. Default 32 KiB. */
+  /** The maximum number of bytes per request. Default: 32 KiB. */
   chunkBytes?: number;
   /**
-   * The most bytes of replies in a second. Fewer are asked for at once then, down to 512, so that four replies pass in a second.
-   * Default: no limit.
+   * The maximum number of bytes of replies per second. Requests become smaller then, down to 512 bytes, so that four
+   * replies fit in a second. Default: no limit.
    */
   maxBytesPerSecond?: number;
-  /** How many bytes of files were sent, and how many all files have. */
+  /** Called with the number of bytes sent and the size of all files. */
   onProgress?: (sent: number, total: number) => void;
-  /** How replies are sent; reliably. */
+  /** The delivery of replies, which must be reliable. */
   delivery?: SendOptions;
 }
 
@@ -57,11 +57,11 @@ interface SourceFile extends Entry {
 }
 
 /**
- * Lets the other peer fetch files, and resolves when it says that it has what it wants. Each file is read once before, for its
- * SHA-256; requests wait meanwhile.
+ * Lets the peer receive files, and resolves when it reports that it is done. Each file is read once before the transfer
+ * for its SHA-256; requests wait meanwhile.
  *
- * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, such as that with the reason `timed-out`
- * after {@link SendFilesOptions.timeoutMs} without progress, or the reason of the signal.
+ * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, such as the one with the
+ * reason `timed-out` after {@link SendFilesOptions.timeoutMs} without progress, or the reason of the signal.
  */
 export async function sendFiles(connection: Connection, files: Iterable<SentFile>, options: SendFilesOptions = {}): Promise<void> {
   const sender = new Sender(connection, options);
@@ -149,7 +149,7 @@ class Sender {
       case "list":
       case "read":
       case "find patch":
-        // One list beside the window.
+        // One request for the list is allowed in addition to the window.
         if (this.#requests.length > this.#window) {
           return this.#fail("too-many-requests");
         }
@@ -162,7 +162,7 @@ class Sender {
     }
   }
 
-  /** Answers one request after the other, each when its time has come and there is room for it. */
+  /** Answers requests in order, each when the pacer allows it and there is room. */
   async #reply(): Promise<void> {
     if (this.#isReplying || this.#files === undefined) {
       return;
@@ -188,7 +188,7 @@ class Sender {
     }
     this.#isReplying = false;
     if (this.#requests.length > 0) {
-      // The rest has to wait for its time.
+      // The remaining requests wait for the pacer.
       clearTimeout(this.#timer);
     }
   }
@@ -198,7 +198,7 @@ class Sender {
       return this.#page(request, files);
     }
     if (request.kind === "find patch") {
-      // This side has no older versions.
+      // Old versions of files are not kept on this side.
       return { kind: "patch", number: request.number, patch: 0, size: 0 };
     }
     const file = request.kind === "read" ? files[request.file] : undefined;
@@ -212,7 +212,7 @@ class Sender {
     return { kind: "data", number, bytes: await sliceOf(file.content, offset, offset + length) };
   }
 
-  /** As many entries as are asked for and fit. */
+  /** Returns as many entries as are requested and fit. */
   #page({ number, first, count }: Extract<Request, { kind: "list" }>, files: readonly SourceFile[]): Reply {
     if (first > files.length || count === 0) {
       throw new TransferError("unknown");
@@ -242,7 +242,7 @@ class Sender {
     }
   }
 
-  /** From now on the time runs in which something has to happen again. */
+  /** Restarts the timeout. */
   #progress(): void {
     clearTimeout(this.#timer);
     if (!this.#isOver) {
@@ -250,7 +250,9 @@ class Sender {
     }
   }
 
-  /** Ends the transfer. The receiver gets the reason as soon as there is room, for which the caller does not wait. */
+  /**
+   * Ends the transfer. The reason is sent to the receiver as soon as there is room; the caller does not wait for this.
+   */
   #fail(reason: TransferError["reason"], error: unknown = new TransferError(reason)): void {
     if (!this.#isOver) {
       this.#end(error);
@@ -281,31 +283,31 @@ function readPath(path: string): Uint8Array {
   return bytes;
 }
 
-/** Refuses options that neither both sides nor this one have. */
+/** Refuses options that are neither common to both sides nor in `own`. */
 export function checkTransfer(options: { delivery?: SendOptions }, ...own: string[]): void {
   checkNames(options, [...WAIT_OPTIONS, "timeoutMs", "window", "chunkBytes", "maxBytesPerSecond", "onProgress", "delivery", ...own]);
   checkNames(options.delivery, SEND_OPTIONS);
 }
 
-/** How much time that was not used may be made up for. */
+/** The longest unused time that may be made up for, in milliseconds. */
 const BURST_MS = 100;
-/** So many chunks pass in a second at the least, so that something comes before the other side gives up. */
+/** The minimum number of chunks per second, so that the peer does not time out. */
 const CHUNKS_PER_SECOND = 4;
 
-/** Says when the next bytes may travel. */
+/** Decides when the next bytes may be sent. */
 export class Pacer {
   readonly #bytesPerSecond: number;
   readonly #continue: () => void;
   #readyAt = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Calls back when bytes may travel, after {@link isReady} has said that they may not yet. */
+  /** `onReady` is called when bytes may be sent, after {@link isReady} returned false. */
   constructor(bytesPerSecond: number | undefined, onReady: () => void) {
     this.#bytesPerSecond = bytesPerSecond === undefined ? Infinity : readInteger("maxBytesPerSecond", bytesPerSecond, 1, Number.MAX_SAFE_INTEGER);
     this.#continue = onReady;
   }
 
-  /** How many bytes may travel at once, of so many; `least` at the least. */
+  /** Returns how many of these bytes may be sent at once, at least `least`. */
   chunk(bytes: number, least: number): number {
     return Math.min(bytes, Math.max(least, Math.floor(this.#bytesPerSecond / CHUNKS_PER_SECOND)));
   }
@@ -325,7 +327,7 @@ export class Pacer {
     this.#readyAt = begin + (1_000 * bytes) / this.#bytesPerSecond;
   }
 
-  /** Does not call back. */
+  /** Cancels the callback. */
   stop(): void {
     clearTimeout(this.#timer);
   }

@@ -1,4 +1,4 @@
-/** The bytes of file transfer (docs/plugins/files.md), and how a transfer ends that does not get to its end. */
+/** The wire format of file transfer (docs/plugins/files.md), and the errors of failed transfers. */
 
 import { ByteReader, ByteWriter } from "../codec/cursor.js";
 import { RakwireError } from "../errors.js";
@@ -8,9 +8,9 @@ export const REQUEST_ID = 128;
 /** The first byte of every message to a receiver. */
 export const REPLY_ID = 129;
 export const DIGEST_LENGTH = 32;
-/** The bytes by which an older version of a file is named: the first ones of its SHA-256. */
+/** The number of bytes that identify an older version of a file: the first ones of its SHA-256. */
 const BASE_LENGTH = 16;
-/** The bytes of a data message before those of the file. */
+/** The header of a data message, in bytes. */
 export const DATA_HEADER = 6;
 
 const LIST = 0;
@@ -22,7 +22,7 @@ const DATA = 1;
 const PATCH = 2;
 const FAILED = 3;
 
-/** What a receiver says to a sender. */
+/** A message from a receiver to a sender. */
 export type Request =
   | { readonly kind: "list"; readonly number: number; readonly first: number; readonly count: number }
   | { readonly kind: "read"; readonly number: number; readonly file: number; readonly offset: number; readonly length: number }
@@ -49,7 +49,7 @@ export interface Page {
   readonly entries: readonly Entry[];
 }
 
-/** What a sender says to a receiver. */
+/** A message from a sender to a receiver. */
 export type Reply =
   | Page
   | { readonly kind: "data"; readonly number: number; readonly bytes: Uint8Array }
@@ -73,7 +73,7 @@ export function encodeRequest(request: Request): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** What the bytes say; `undefined` if they say nothing. */
+/** Decodes a request; `undefined` if the bytes are invalid. */
 export function decodeRequest(bytes: Uint8Array): Request | undefined {
   return decoded(bytes, REQUEST_ID, (kind, reader) => {
     switch (kind) {
@@ -109,7 +109,7 @@ export function encodeReply(reply: Reply): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** What the bytes say; `undefined` if they say nothing. Numbers beyond those of JavaScript come as the nearest one. */
+/** Decodes a reply; `undefined` if the bytes are invalid. Numbers beyond the range of JavaScript are rounded. */
 export function decodeReply(bytes: Uint8Array): Reply | undefined {
   return decoded(bytes, REPLY_ID, (kind, reader) => {
     switch (kind) {
@@ -148,7 +148,7 @@ function decoded<T>(bytes: Uint8Array, id: number, read: (kind: number, reader: 
   }
 }
 
-/** Why a transfer failed; `other` is a reason unknown here. */
+/** The reason of a failed transfer; `other` is a reason that this version does not know. */
 export type TransferReason =
   | "cancelled"
   | "forbidden"
@@ -166,7 +166,7 @@ export type TransferReason =
   | "timed-out"
   | "other";
 
-/** Each reason as both peers are told, in the order of the codes. */
+/** The description of each reason, in the order of the codes. */
 const REASONS: Readonly<Record<TransferReason, string>> = {
   cancelled: "the transfer was cancelled",
   forbidden: "the sender does not serve this peer",
@@ -190,10 +190,10 @@ const CODES = /* @__PURE__ */ Object.keys(REASONS) as TransferReason[];
 export const codeOfReason = (reason: TransferReason): number => CODES.indexOf(reason);
 export const reasonOfCode = (code: number): TransferReason => CODES[code] ?? "other";
 
-/** A transfer has failed, here or at the other peer. */
+/** A transfer failed, locally or at the peer. */
 export class TransferError extends RakwireError {
   readonly reason: TransferReason;
-  /** Whether the other peer has ended it. */
+  /** True if the peer ended the transfer. */
   readonly isRemote: boolean;
 
   constructor(reason: TransferReason, isRemote = false, options?: ErrorOptions) {

@@ -1,4 +1,4 @@
-/** What Node has beyond browsers: UDP, datagrams straight to a server, and files. */
+/** The additions for Node: UDP directly to a server, and files. */
 
 import type { Socket } from "node:dgram";
 import { createSocket } from "node:dgram";
@@ -11,13 +11,13 @@ import type { Transport, TransportEvents, TransportSettings } from "../transport
 import { setDirectTransport } from "../transport/transport.js";
 import { setFileReader } from "../wasm.js";
 
-/** The limit for bytes that the socket has taken and not sent. */
+/** The maximum number of bytes that the socket has accepted and not sent. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
-/** An address of IPv6 with the name of an interface, after RFC 4007 or, with `%25`, RFC 6874. */
+/** An IPv6 address with an interface name, by RFC 4007 or, with `%25`, RFC 6874. */
 const WITH_INTERFACE = /^(udp:\/\/\[[\da-f:.]+)%(?:25)?([^\]/?#]+)\](:\d+)\/?$/i;
 
-/** Moves the name of an interface into the query, as a {@link URL} has none in its host. */
+/** Moves the interface name to the query, because {@link URL} does not allow it in the host. */
 export function readUdpUrl(url: string | URL): string {
   return String(url).replace(WITH_INTERFACE, (_, address, name, port) => `${address}]${port}?interface=${encodeURIComponent(name)}`);
 }
@@ -32,17 +32,17 @@ class UdpTransport implements Transport {
   readonly dropped = 0;
   readonly #host: string;
   readonly #port: number;
-  /** Those of the name that have not been tried. */
+  /** The addresses of the host that have not been tried. */
   #addresses: LookupAddress[] = [];
-  /** None until the address of the server is known. */
+  /** Undefined until the address of the server is resolved. */
   #socket: Socket | undefined;
   #events: TransportEvents | undefined;
   #isOpen = false;
-  /** Whether anything has come from the server. */
+  /** True once anything has been received. */
   #isHeard = false;
-  /** What was sent last, if nothing has come yet: another address gets it too. */
+  /** The last datagram sent before anything was received, which is repeated to the next address. */
   #unheard: Uint8Array | undefined;
-  /** Whether it shall be closed, and whether it is. */
+  /** True once the socket should be closed, and once it is closed. */
   #isClosing = false;
   #isClosed = false;
   #buffered = 0;
@@ -59,14 +59,14 @@ class UdpTransport implements Transport {
       this.#connectNext(error ?? new Error("its name has no address"));
     };
     if (name === null) {
-      // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
+      // The host may have addresses of only one family. IPv4 is preferred, regardless of the resolver.
       lookup(address, { verbatim: false, all: true }, found);
     } else {
       queueMicrotask(() => found(null, [{ address, family: 6 }]));
     }
   }
 
-  /** Goes on with the next address; without one the attempt ends with the error of the last. */
+  /** Tries the next address. After the last one, the attempt ends with its error. */
   #connectNext(error: Error): void {
     const next = this.#addresses.shift();
     if (next === undefined) {
@@ -86,7 +86,7 @@ class UdpTransport implements Transport {
       this.#events?.onDatagram(datagram);
     });
     socket.on("connect", () => {
-      // The attempt may have been given up in the meantime.
+      // The attempt may have been cancelled meanwhile.
       if (this.#isClosing) {
         return;
       }
@@ -102,7 +102,10 @@ class UdpTransport implements Transport {
     socket.connect(this.#port, address);
   }
 
-  /** By ICMP, where nothing listens. A server that has been there may be restarting; it is asked again until it counts as lost. */
+  /**
+   * An ICMP error, because no socket is bound to the port. A server that was reachable before may be restarting;
+   * datagrams continue until it counts as lost.
+   */
   #onError(socket: Socket, error: Error): void {
     if (socket === this.#socket && !this.#isHeard && !this.#isClosing) {
       this.#connectNext(error);

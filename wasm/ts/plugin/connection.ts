@@ -1,4 +1,7 @@
-/** What plugins have of a connection: its messages until it ends, a queue for theirs, and a fingerprint to compare with its other side. */
+/**
+ * Helpers for plugins: attaching until the connection ends, a send queue, and a fingerprint for comparing settings with
+ * the peer.
+ */
 
 import { RakwireError } from "../errors.js";
 import type { Plugin } from "../plugin.js";
@@ -6,10 +9,10 @@ import { attach } from "../plugin.js";
 import type { Connection, SendOptions } from "../types.js";
 
 /**
- * Attaches a plugin, and calls back when the connection ends. Returns what detaches the plugin; the connection then keeps nothing
- * of it alive.
+ * Attaches a plugin, and calls back when the connection ends. Returns a function that detaches the plugin; the
+ * connection then keeps no reference to it.
  *
- * @throws RakwireError as {@link attach}.
+ * @throws RakwireError for the same reasons as {@link attach}.
  */
 export function attachUntilEnd(connection: Connection, plugin: Plugin, onEnd: () => void): () => void {
   const detach = attach(connection, plugin);
@@ -25,16 +28,16 @@ export function attachUntilEnd(connection: Connection, plugin: Plugin, onEnd: ()
   };
 }
 
-/** A message that waits. */
+/** A message that waits to be sent. */
 export interface WaitingMessage {
   readonly bytes: Uint8Array;
   readonly options: SendOptions;
   onSent?(): void;
-  /** It cannot be sent. */
+  /** Called if the message cannot be sent. */
   onFailed(error: unknown): void;
 }
 
-/** Sends messages in order, as soon as there is room. Its owner says how many may wait. */
+/** Sends messages in order, as soon as there is room. The owner limits their number. */
 export class SendQueue {
   readonly #connection: Connection;
   #messages: WaitingMessage[] = [];
@@ -53,7 +56,7 @@ export class SendQueue {
     this.#send();
   }
 
-  /** Does not send a message that still waits. */
+  /** Removes a message that has not been sent. */
   remove(message: WaitingMessage): void {
     this.#messages = this.#messages.filter((other) => other !== message);
   }
@@ -93,7 +96,7 @@ export class SendQueue {
   }
 }
 
-/** FNV-1a with 64 bits, by which peers compare what they have. */
+/** FNV-1a with 64 bits, for comparing schemas and settings. */
 export function fingerprint(bytes: Iterable<number>): bigint {
   let hash = 0xcbf2_9ce4_8422_2325n;
   for (const byte of bytes) {

@@ -1,4 +1,4 @@
-/** One event, as this peer knows it, and the bytes of its messages (docs/plugins/ready.md). */
+/** The local state of a ready event, and its wire format (docs/plugins/ready.md). */
 
 import { checkNames, WAIT_OPTIONS } from "../options.js";
 import type { SendQueue } from "../plugin/connection.js";
@@ -11,15 +11,15 @@ const DELIVERY: SendOptions = { reliability: "reliable-ordered" };
 /** A peer that is waited for. */
 interface Remote {
   received: ReadyStatus;
-  /** What it was told last. */
+  /** The status that was sent last. */
   sent: ReadyStatus;
   asks: boolean;
   isAsked: boolean;
-  /** A message for it waits for room. */
+  /** True while a message to it waits for room. */
   isSending: boolean;
 }
 
-/** An event that several peers are to be ready for. */
+/** An event for which several peers have to be ready. */
 export class ReadyEvent {
   readonly number: number;
   readonly #queues: ReadonlyMap<Connection, SendQueue>;
@@ -33,23 +33,23 @@ export class ReadyEvent {
     this.#queues = queues;
   }
 
-  /** What this peer says of itself. */
+  /** The status of this peer. */
   get status(): ReadyStatus {
     return this.#status;
   }
 
-  /** What another peer has said; nothing if it is not waited for. */
+  /** The last status of a peer; `undefined` if it is not waited for. */
   statusOf(connection: Connection): ReadyStatus | undefined {
     return this.#remotes.get(connection)?.received;
   }
 
-  /** Whether all are ready, and know it of each other, or somebody has forced it. */
+  /** True if all peers are ready and know it of each other, or a peer has forced the event. */
   get isCompleted(): boolean {
     const areAllSet = (): boolean => [...this.#remotes.values()].every(({ received }) => received === "all-set");
     return this.#status === "force-all-set" || (this.#status === "all-set" && areAllSet());
   }
 
-  /** Resolves when the event is completed; at once if it is. */
+  /** Resolves when the event is completed; immediately if it already is. */
   async whenCompleted(options: WaitOptions = {}): Promise<void> {
     const { signal } = options;
     checkNames(options, WAIT_OPTIONS);
@@ -57,7 +57,7 @@ export class ReadyEvent {
     return this.isCompleted ? undefined : this.#waits.add(signal).promise;
   }
 
-  /** Says whether this peer is ready. What was forced stays. */
+  /** Sets whether this peer is ready. It has no effect once the event was forced. */
   set(isReady: boolean): void {
     if (!isReady && this.#status !== "force-all-set") {
       this.#status = "unset";
@@ -67,13 +67,13 @@ export class ReadyEvent {
     this.#update();
   }
 
-  /** Completes the event here and at all who wait for this peer, whoever is ready. */
+  /** Completes the event here and at all peers that wait for this one, even if some are not ready. */
   force(): void {
     this.#status = "force-all-set";
     this.#update();
   }
 
-  /** Waits for a peer too; false if its connection is none of these. */
+  /** Adds a peer to wait for; false if its connection has not joined. */
   waitFor(connection: Connection): boolean {
     if (!this.#queues.has(connection)) {
       return false;
@@ -85,14 +85,14 @@ export class ReadyEvent {
     return true;
   }
 
-  /** Waits for a peer no longer; false if it was not waited for. */
+  /** Removes a peer to wait for; false if it was not waited for. */
   stopWaitingFor(connection: Connection): boolean {
     const isGone = this.#remotes.delete(connection);
     this.#update();
     return isGone;
   }
 
-  /** What another peer says; false if it is not waited for. @internal */
+  /** Handles a message of a peer; false if it is not waited for. @internal */
   take(connection: Connection, message: ReadyMessage): boolean {
     const remote = this.#remotes.get(connection);
     if (remote === undefined) {
@@ -122,7 +122,7 @@ export class ReadyEvent {
     }
   }
 
-  /** Sends what a peer is to be told next, one message at a time: what comes meanwhile may change it. */
+  /** Sends the next message to a peer, one at a time, because later changes may replace it. */
   #tell(connection: Connection, remote: Remote): void {
     const message = nextOf(remote, this.#status);
     const queue = this.#queues.get(connection);
@@ -145,7 +145,7 @@ export class ReadyEvent {
   }
 }
 
-/** The question before anything else, then the status, if it is another one or was asked for. */
+/** Returns the next message: first the query, then the status if it changed or was requested. */
 function nextOf({ asks, isAsked, sent }: Remote, status: ReadyStatus): ReadyMessage | undefined {
   if (asks) {
     return "query";
@@ -153,9 +153,9 @@ function nextOf({ asks, isAsked, sent }: Remote, status: ReadyStatus): ReadyMess
   return (isAsked && status !== "unset") || sent !== status ? status : undefined;
 }
 
-/** Whether a peer is ready: not, itself, with all that it waits for, or because somebody has forced it. */
+/** The status of a peer: not ready, ready itself, ready with all peers that it waits for, or forced. */
 export type ReadyStatus = "unset" | "set" | "all-set" | "force-all-set";
-/** A status, or the question for it. */
+/** A status, or a request for it. */
 type ReadyMessage = ReadyStatus | "query";
 
 const IDS: Readonly<Record<ReadyMessage, number>> = { set: 68, unset: 69, "all-set": 70, query: 71, "force-all-set": 76 };
@@ -171,7 +171,7 @@ export function encodeReady(message: ReadyMessage, event: number): Uint8Array<Ar
   return new Uint8Array(bytes.buffer);
 }
 
-/** What the bytes say; what is behind them is ignored. */
+/** Decodes a message. Trailing bytes are ignored. */
 export function decodeReady(bytes: Uint8Array): { readonly message: ReadyMessage; readonly event: number } | undefined {
   const message = MESSAGES.find((name) => IDS[name] === bytes[0]);
   if (message === undefined || bytes.length < LENGTH) {

@@ -1,14 +1,14 @@
-/** Entities as this peer has them, their places, and which records of an update apply there. */
+/** The local entities by place, and the rules for applying the records of an update. */
 
 import type { BitReader } from "../codec/bits.js";
 import { RakwireError } from "../errors.js";
 import type { ClassName, EntityClass, FieldName, Name, State } from "./wire.js";
 import { check, MAX_FIELDS, readChanges, readGamma, readName, readValues, truncate } from "./wire.js";
 
-/** More than any index. */
+/** Higher than any index. */
 const GENERATION = 65_536;
 
-/** An entity, with the members that only its plugin changes. */
+/** An entity, with the members that only this plugin changes. */
 class Entity implements State {
   readonly index: number;
   readonly generation: number;
@@ -36,14 +36,15 @@ class Entity implements State {
     this.replica = new Replica(this, known, () => onSet(this));
   }
 
-  /** Whether this is an entity of that name, whoever owns it. */
+  /** Returns true if the name belongs to this entity, regardless of its owner. */
   is(name: Name): boolean {
     return this.generation === name.generation && this.class === name.class;
   }
 }
 
 /**
- * An entity, as this peer has it: the same object from its `created` to its `removed`, and then as it was last.
+ * The local copy of an entity: the same object from its `created` event to its `removed` event. Afterwards it keeps its
+ * last values.
  *
  * ```ts
  * if (replica.class === "player") {
@@ -52,11 +53,11 @@ class Entity implements State {
  * ```
  */
 export class Replica<N extends string = string, F extends string = string, H = unknown> {
-  /** Names it at all peers: its index, and 65,536 for each generation. */
+  /** Identifies the entity at all peers: its index, plus 65,536 for each generation. */
   readonly id: number;
   /** The name of its class. */
   readonly class: N;
-  /** What the application has for it, a sprite or a number of its own; `Replicas.find` finds it by that. */
+  /** A value of the application, such as a sprite or a number. `Replicas.find` finds the entity by it. */
   handle: H | undefined;
   readonly #entity: Entity;
   readonly #class: EntityClass;
@@ -76,15 +77,15 @@ export class Replica<N extends string = string, F extends string = string, H = u
     return this.#entity.isOwner;
   }
 
-  /** A field. */
+  /** Returns the value of a field. */
   get(field: F): number {
     return this.#entity.values[this.#place(field)] as number;
   }
 
   /**
-   * Changes a field of an entity that this peer owns; false if it does not, or no longer. Bits beyond the width of the field
-   * are cut off. The server is told in the next microtask, of all changes at once in as few messages as hold them; so set what
-   * belongs together without an `await` in between.
+   * Changes a field of an entity that this peer owns; returns false if it does not own it. Bits beyond the width of the
+   * field are cut off. All changes are sent in the next microtask, in as few messages as possible, so set related
+   * fields without an `await` in between.
    */
   set(field: F, value: number): boolean {
     const place = this.#place(field);
@@ -104,16 +105,16 @@ export class Replica<N extends string = string, F extends string = string, H = u
   }
 }
 
-/** The index of the entity with an id. */
+/** Returns the index of the entity with an id. */
 export function indexOf(id: number): number {
   return id % GENERATION;
 }
 
-/** An entity of any of these classes. Its `class` tells which fields it has. */
+/** An entity of any of these classes. Its `class` determines its fields. */
 export type ReplicaOf<C, H = unknown, N extends ClassName<C> = ClassName<C>> =
   N extends ClassName<C> ? Replica<N, FieldName<C, N>, H> : never;
 
-/** Why an entity is not here any more: it has ended, it has left the scope of this peer, or the connection has ended. */
+/** The reason for a removal: the entity was destroyed, it left the scope of this peer, or the connection ended. */
 export type RemoveReason = "destroyed" | "out-of-scope" | "disconnected";
 
 /** A change of an entity. */
@@ -121,19 +122,19 @@ export type PlaceEvent =
   | { readonly kind: "created" | "changed" | "owner-changed"; readonly replica: Replica }
   | { readonly kind: "removed"; readonly replica: Replica; readonly reason: RemoveReason };
 
-/** Places by the index of their entities. */
+/** The entities by index. */
 export class Places {
-  /** Entities that this peer owns and has changed, and not sent to the server. */
+  /** Owned entities with changes that were not sent to the server. */
   readonly unsent = new Set<Entity>();
   readonly #classes: readonly EntityClass[];
   readonly #onEvent: (event: PlaceEvent) => void;
   readonly #onSet: (entity: Entity) => void;
   readonly #entities: (Entity | undefined)[];
-  /** The last tick that has said anything of each place. */
+  /** The latest tick that affected each place. */
   readonly #ticks: Uint32Array;
-  /** The tick that the entity of each place came with, or the last one went with. */
+  /** The tick at which the entity of each place appeared, or the previous one disappeared. */
   readonly #filledAt: Uint32Array;
-  /** The fields of the record that is read. */
+  /** The fields of the record being read. */
   readonly #values = new Uint32Array(MAX_FIELDS);
 
   constructor(classes: readonly EntityClass[], count: number, onEvent: (event: PlaceEvent) => void, onSet: () => void) {
@@ -161,9 +162,9 @@ export class Places {
   }
 
   /**
-   * Reads the records of an update, which changes nothing unless it is applied; false if it is too late for one of them.
+   * Reads the records of an update, and applies them if `isApplied`; false if it is too late for one of them.
    *
-   * @throws CodecError if they say nothing.
+   * @throws CodecError if the records are invalid.
    */
   read(reader: BitReader, tick: number, isApplied: boolean): boolean {
     let next = 0;
@@ -178,7 +179,7 @@ export class Places {
     return true;
   }
 
-  /** Removes all, as the connection has ended. */
+  /** Removes all entities, because the connection ended. */
   clear(): void {
     this.#entities.forEach((_, index) => this.#remove(index, 0, "disconnected"));
     this.#ticks.fill(0);
@@ -207,7 +208,7 @@ export class Places {
 
   #readDelta(reader: BitReader, index: number, tick: number, isApplied: boolean): boolean {
     const entity = this.#entities[index];
-    // Without the entity it cannot be known how long the record is.
+    // The length of the record depends on the class of the entity.
     if (entity === undefined || tick < (this.#filledAt[index] as number)) {
       return false;
     }
@@ -223,7 +224,7 @@ export class Places {
     return this.#classes[name.class] as EntityClass;
   }
 
-  /** Whether a tick is the latest to say anything of a place. */
+  /** Records the tick of a place; false if a later one is known. */
   #advance(index: number, tick: number): boolean {
     const isLatest = tick > (this.#ticks[index] as number);
     if (isLatest) {
@@ -258,7 +259,7 @@ export class Places {
     }
   }
 
-  /** Gives an entity the fields that were read. */
+  /** Copies the fields that were read to an entity. */
   #take(entity: Entity): void {
     entity.values.set(this.#values.subarray(0, entity.values.length));
     this.#onEvent({ kind: "changed", replica: entity.replica });

@@ -1,6 +1,6 @@
 /**
- * The knowledge that both sides of a replication share: the classes of entities, the bytes of messages (docs/plugins/replication.md), and
- * the ticks that were received.
+ * The parts that both sides of a replication share: classes of entities, the wire format (docs/plugins/replication.md),
+ * and the set of received ticks.
  */
 
 import type { BitReader } from "../codec/bits.js";
@@ -12,65 +12,65 @@ import { fingerprint } from "../plugin/connection.js";
 
 /** The first byte of every message to replicas. */
 export const UPDATE_ID = 130;
-/** The bytes of an update before its records. */
+/** The length of an update before its records, in bytes. */
 export const HEADER = 5;
-/** The first bytes of a message with the fingerprint of the classes, and the bytes of that. */
+/** The first two bytes of a message with the fingerprint of the classes, and its length in bytes. */
 const CLASSES = 0x8302;
 const FINGERPRINT = 8;
-/** The first two bytes of what replicas send. */
+/** The first two bytes of an acknowledgement. */
 const ACKNOWLEDGEMENT = 0x8300;
 const STATE = 0x8301;
 const STATE_HEADER = 6;
-/** The bits that say which entity it is. */
+/** The bits that identify an entity. */
 const NAME_BITS = 40;
-/** The most bits that a message has beside the fields of a single record. */
+/** The maximum size of a message besides the fields of a single record, in bits. */
 export const OVERHEAD_BITS = /* @__PURE__ */ 8 * STATE_HEADER + 1 + 33 + 3 + NAME_BITS;
 const MAX_ZEROS = 16;
 
 const MAX_CLASSES = 256;
-/** The most fields that a class can have. */
+/** The maximum number of fields of a class. */
 export const MAX_FIELDS = 32;
-/** Objects have such names in the order of their numbers, whatever the order in which they were written. */
+/** JavaScript sorts such property names by number, regardless of the order in which they were written. */
 const WHOLE_NUMBER = /^\d+$/;
 
-/** A number of a fixed width. What it means is the application's affair, which also chooses how exact it is. */
+/** An unsigned integer of a fixed width. Its meaning and precision are up to the application. */
 export interface Field {
-  /** 1 to 32. */
+  /** The width in bits, 1 to 32. */
   readonly bits: number;
   /**
-   * The bits of the short form, fewer than `bits`: where the number has changed by less than half of what they hold, only so
-   * many are sent. None by default.
+   * The width of the short form in bits, fewer than `bits`. It is used if the number changed by less than half of its
+   * range. Default: none.
    */
   readonly short?: number;
 }
 
 /**
- * The classes of entities by their names, and the fields of each. The server has the same in the same order; the names are this
- * peer's own, and are no whole numbers.
+ * The classes of entities by name, and their fields. The server has the same in the same order. Names are local and
+ * must not be integers.
  */
 export type EntityClasses = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
-/** The names of classes. */
+/** The name of a class. */
 export type ClassName<C> = keyof C & string;
-/** The names of the fields of a class. */
+/** The name of a field of a class. */
 export type FieldName<C, N extends ClassName<C>> = keyof C[N] & string;
-/** A class, as messages need it. */
+/** A class in the form used for encoding. */
 export interface EntityClass {
   readonly name: string;
   readonly fields: readonly Required<Field>[];
-  /** The place of each field by its name. */
+  /** The position of each field, by name. */
   readonly places: ReadonlyMap<string, number>;
-  /** The bits of all fields. */
+  /** The total width of all fields in bits. */
   readonly bits: number;
 }
 
-/** The classes in their order. Each entity fits into a message of so many bytes. */
+/** Checks classes and returns them in order. Each entity must fit into a message of `maxBytes`. */
 export function readClasses(classes: EntityClasses, maxBytes: number): readonly EntityClass[] {
   const all = entriesOf(classes).map(([name, fields]) => readClass(name, fields));
   if (all.length < 1 || all.length > MAX_CLASSES) {
     throw new RakwireError("bad-option", `there must be 1 to ${MAX_CLASSES} classes, not ${all.length}`);
   }
-  // Every field with its two flags is longer than a whole one.
+  // A full record with two flags per field is the longest.
   const long = all.find(({ bits, fields }) => bits + 2 * fields.length + OVERHEAD_BITS > 8 * maxBytes);
   if (long !== undefined) {
     throw new RakwireError("bad-option", `an entity of the class ${long.name} does not fit into ${maxBytes} bytes`);
@@ -78,7 +78,10 @@ export function readClasses(classes: EntityClasses, maxBytes: number): readonly 
   return all;
 }
 
-/** Names the classes, without their names: FNV-1a with 64 bits, over the number of fields of each and the bits of each field. */
+/**
+ * The fingerprint of the classes, without names: 64-bit FNV-1a over the number of fields of each class and the width of
+ * each field.
+ */
 export function fingerprintOf(classes: readonly EntityClass[]): bigint {
   return fingerprint(classes.flatMap(({ fields }) => [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]));
 }
@@ -105,29 +108,29 @@ function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
   return entries;
 }
 
-/** The contents of a full record beside the fields. */
+/** The contents of a full record besides the fields. */
 export interface Name {
   readonly generation: number;
-  /** The place of its class among the classes. */
+  /** The index of its class. */
   readonly class: number;
-  /** Counts how often the entity has had another owner. */
+  /** The number of ownership changes. */
   readonly term: number;
 }
 
-/** How an entity is that this peer owns. */
+/** An entity that this peer owns. */
 export interface State extends Name {
   readonly index: number;
   readonly values: Uint32Array;
 }
 
-/** Ends the reading of a message that says nothing. */
+/** Throws if a message is invalid. */
 export function check(isRight: boolean): void {
   if (!isRight) {
     throw new CodecError("out-of-range", "the message says nothing");
   }
 }
 
-/** Reads a number of 1 or more in Elias' gamma code. */
+/** Reads a number of 1 or more in Elias gamma coding. */
 export function readGamma(reader: BitReader): number {
   let zeros = 0;
   while (!reader.bit()) {
@@ -162,7 +165,7 @@ export function readChanges(reader: BitReader, fields: readonly Required<Field>[
   check(covered <= fields.length);
   for (let place = 0; place < covered; place++) {
     const { bits, short } = fields[place] as Required<Field>;
-    // The last one has no bit that says that it has changed.
+    // The last field is always changed, so it has no flag.
     if (place === covered - 1 || reader.bit()) {
       const isShort = short > 0 && reader.bit();
       values[place] = isShort ? lengthen(values[place] as number, reader.bits(short), bits, short) : reader.bits(bits);
@@ -170,18 +173,18 @@ export function readChanges(reader: BitReader, fields: readonly Required<Field>[
   }
 }
 
-/** The number that has this short form and is nearest to what it was. */
+/** The number with this short form that is nearest to the previous value. */
 function lengthen(was: number, low: number, bits: number, short: number): number {
   const unused = 32 - short;
   return truncate(was + (((low - was) << unused) >> unused), bits);
 }
 
-/** The part of a number that a field can hold. */
+/** Truncates a number to the width of a field. */
 export function truncate(value: number, bits: number): number {
   return (value & (0xffff_ffff >>> (32 - bits))) >>> 0;
 }
 
-/** The message by which a client shows its classes. */
+/** Encodes the fingerprint of the classes, as a client sends it. */
 export function encodeClasses(fingerprint: bigint): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(2 + FINGERPRINT);
   const view = new DataView(bytes.buffer);
@@ -190,7 +193,7 @@ export function encodeClasses(fingerprint: bigint): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The fingerprint in a message of the server that has no tick; nothing if it is none. */
+/** Reads the fingerprint from a message of the server without a tick; `undefined` if it is invalid. */
 export function readFingerprint(bytes: Uint8Array): bigint | undefined {
   const { buffer, byteOffset, length } = bytes;
   return length === HEADER + FINGERPRINT ? new DataView(buffer, byteOffset, length).getBigUint64(HEADER) : undefined;
@@ -204,7 +207,7 @@ export function encodeAcknowledgement({ latest, before }: Received): Uint8Array<
   return writer.finish();
 }
 
-/** A message with the first of these states, as many as fit into so many bytes; they are in the order of their indices. */
+/** Encodes as many states as fit into `maxBytes`, in the order of their indices. */
 export function encodeStates(
   number: number,
   states: readonly State[],
@@ -240,16 +243,16 @@ function countOfFitting(states: readonly State[], classes: readonly EntityClass[
   return count;
 }
 
-/** So many ticks are acknowledged at once. */
+/** The number of ticks in an acknowledgement. */
 const WINDOW = 33;
 
-/** The latest tick that was received, and which of the 32 before. */
+/** The latest received tick, and which of the 32 before it were received. */
 export class Received {
   #latest = 0;
-  /** Bit `n` stands for `n + 1` ticks before the latest. */
+  /** Bit `n` is the tick `n + 1` before the latest. */
   #before = 0;
 
-  /** 0 before the first one. */
+  /** The latest tick; 0 if there is none. */
   get latest(): number {
     return this.#latest;
   }
@@ -258,7 +261,7 @@ export class Received {
     return this.#before >>> 0;
   }
 
-  /** Whether a tick is too old to be acknowledged. */
+  /** Returns true if a tick is too old to be acknowledged. */
   isTooOld(tick: number): boolean {
     return this.#latest - tick >= WINDOW;
   }
@@ -276,7 +279,7 @@ export class Received {
   }
 }
 
-/** The bit that stands for so many ticks before the latest. */
+/** The bit of the tick this far before the latest. */
 function bit(ticks: number): number {
   return ticks < WINDOW ? 1 << (ticks - 1) : 0;
 }

@@ -10,9 +10,9 @@ import { HEADER, recordAt } from "../rust.js";
 import type { KeyPair, KnownServer, SecureConnection } from "./keys.js";
 import { KEY, PREFIXES, toText } from "./keys.js";
 
-/** The secure connection of an application. */
+/** A secure connection of an application. */
 export class SecurePeerConnection extends CheckedConnection implements SecureConnection {
-  /** Set by the constructor of the base at the earliest, hence without a value here. */
+  /** Assigned by the base constructor at the earliest, so it must have no initializer. */
   declare securePeer: KnownServer;
 
   protected override onConnected(securePeer: Uint8Array | undefined): void {
@@ -26,13 +26,13 @@ export class SecurePeerConnection extends CheckedConnection implements SecureCon
   }
 }
 
-/** A peer that is not connected: secure if the settings want that, or plain. */
+/** Creates a peer that is not connected: secure if the settings contain `security`, otherwise plain. */
 export function createSecurePeer(rust: Rust, settings: PeerSettings): Peer {
   const { security } = settings;
   return createPeer(security === undefined ? rust : { ...rust, raknet: secured(rust, security) }, settings);
 }
 
-/** A class of Rust whose peers are secure: each knows whom the server has to be when it has been created. */
+/** Wraps a class of Rust so that each new peer is secure and knows the expected server. */
 function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   if (raknet?.createSecure === undefined) {
     throw new RakwireError("bad-option", "this WebAssembly is without secure connections; take rakwire/secure.wasm");
@@ -58,7 +58,7 @@ function isTold(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, secu
   return raknet.secure?.(peer, security.length) === 1;
 }
 
-/** A new key pair. */
+/** Creates a key pair. */
 export function makeKeyPair({ memory, keyPair }: Rust): KeyPair {
   if (keyPair === undefined) {
     throw new RakwireError("bad-option", "this WebAssembly is without secure connections");

@@ -1,6 +1,6 @@
 /**
- * Whom a client trusts to be the server, and who it is itself: the public types and the options of secure connections, with the keys and
- * tokens in them, and these as text (docs/secure.md, "Keys and their text", "Connect tokens").
+ * Trust and identity: the public types and options of secure connections, and the text form of keys and tokens
+ * (docs/secure.md, "Keys and their text", "Connect tokens").
  */
 
 import { RakwireError } from "../errors.js";
@@ -8,15 +8,15 @@ import { readBytes } from "../options.js";
 import { targetUrl } from "../transport/transport.js";
 import type { Connection, ConnectOptions } from "../types.js";
 
-/** What a page stores of a server after a connection, to trust it the next time. */
+/** The identity of a server after a connection. A page stores it in order to trust the server the next time. */
 export interface KnownServer {
-  /** The public key that the server has: `rakwire-public-key-1:` and 43 characters. */
+  /** The public key of the server: `rakwire-public-key-1:` and 43 characters. */
   readonly key: string;
-  /** The hash of the key that it will have next, if it has announced one. */
+  /** The hash of its next key, if it has announced one. */
   readonly next?: string;
 }
 
-/** A private key, and its public one. Who has the private key can pretend to be its owner. */
+/** A private key and its public key. Anyone with the private key can impersonate its owner. */
 export interface KeyPair {
   /** `rakwire-private-key-1:` and 43 characters. */
   readonly privateKey: string;
@@ -24,39 +24,41 @@ export interface KeyPair {
   readonly publicKey: string;
 }
 
-/** How to connect in a secure connection: with `serverKey`, or with a `connectToken`, which names the key of the server. */
+/** Options of a secure connection. Set either `serverKey` or `connectToken`, which contains the key of the server. */
 export interface SecureConnectOptions extends Omit<ConnectOptions, "protocol"> {
-  /** Secure connections are those of RakNet. */
+  /** Only RakNet has secure connections. */
   protocol?: "raknet";
   /**
-   * Whom the server has to be:
+   * The expected server:
    *
-   * - its public key or the hash of that, as `rakwire keygen` prints them; of the hash the 32 characters of a URL will do;
-   * - a {@link KnownServer}, which {@link SecureConnection.securePeer} was in an earlier connection;
-   * - `any`, which protects against who only listens. Store `securePeer` then, and give it the next time.
+   * - its public key or the hash of it, as `rakwire keygen` prints them; the 32 characters of the hash in a URL are
+   *   enough;
+   * - a {@link KnownServer}, the {@link SecureConnection.securePeer} of an earlier connection;
+   * - `any`, which protects against eavesdropping only. Store `securePeer` then, and pass it the next time.
    */
   serverKey?: string | KnownServer;
-  /** The key with which the client identifies itself: a pair, or the private key as text or in 32 bytes. Default: none. */
+  /** The key that identifies the client: a pair, or the private key as text or as 32 bytes. Default: none. */
   identity?: KeyPair | string | Uint8Array;
-  /** What the server gets with {@link identity}, encrypted with it and bound to it: a text or bytes, at most 95 bytes. Default: nothing. */
+  /** Data for the server, encrypted and bound to {@link identity}: a text or bytes, at most 95 bytes. Default: none. */
   identityData?: string | Uint8Array;
   /**
-   * What a backend has made for the player with {@link identity}: `rakwire-connect-token-1:` and what follows. The server is
-   * the only one that the token names, or the one that it calls as {@link ConnectOptions.target} does, or `HOST:PORT` as the URL.
+   * The connect token that a backend created for the player with {@link identity}: `rakwire-connect-token-1:` and its
+   * contents. The server is the only one in the token, or the one named like {@link ConnectOptions.target}, or like the
+   * `HOST:PORT` of the URL.
    */
   connectToken?: string;
 }
 
 /** An open secure connection. */
 export interface SecureConnection extends Connection {
-  /** Whom the server has shown to be, also when the connection has ended. */
+  /** The verified identity of the server. It remains available after the connection has ended. */
   readonly securePeer: KnownServer;
 }
 
-/** Bytes that an identity has room for beside its key. */
+/** The maximum number of bytes of identity data. */
 const MAX_IDENTITY_DATA = 95;
 
-/** What a connection is opened with: the options that every entry has, and what the WebAssembly reads besides. */
+/** The options of all entries, and the additional data for the WebAssembly. */
 export interface ReadOptions {
   plain: ConnectOptions;
   security: Uint8Array;
@@ -88,7 +90,7 @@ function readToken({ serverKey, identity, password }: SecureConnectOptions, text
   return readConnectToken(text);
 }
 
-/** Trusts the server of the token to which the connection leads. */
+/** Trusts the server of the token that the connection is for. */
 function trustOf(token: ConnectToken, url: string | URL, target: string | undefined): Trust {
   const address = targetUrl(url, target);
   return trustedKey(serverOf(token, address.searchParams.get("target") ?? address.host).key);
@@ -102,24 +104,24 @@ function readIdentity(identity: SecureConnectOptions["identity"]): Uint8Array | 
   return readKey("identity", PREFIXES.privateKey, key);
 }
 
-/** A server that a token names. */
+/** A server in a token. */
 export interface TokenServer {
   key: Uint8Array;
   name: string;
 }
 
-/** What a client needs of a token. */
+/** The parts of a token that a client needs. */
 interface ConnectToken {
   servers: TokenServer[];
-  /** What stands where a password would. */
+  /** Sent in place of a password. */
   sealed: Uint8Array;
 }
 
-/** Bytes before the first server but one: what it is, and the expiry. */
+/** The length of a token before its first server, in bytes: type and expiry. */
 const HEAD = 12;
 const MAGIC = "rwc1";
 
-/** The token of a text. */
+/** Parses a token. */
 export function readConnectToken(text: string): ConnectToken {
   const bytes = fromText(PREFIXES.connectToken, onlyLine(String(text)));
   const token = bytes && read(bytes);
@@ -149,7 +151,7 @@ function read(bytes: Uint8Array): ConnectToken | undefined {
   return { servers: servers.map(({ key, name }) => ({ key, name: decoder.decode(name) })), sealed };
 }
 
-/** The server of a token to which a connection leads, by the name of the relay's target or by its own address. */
+/** Returns the server of a token by the target of the relay or by its own address. */
 function serverOf({ servers }: ConnectToken, name: string): TokenServer {
   const found = servers.find((server) => server.name === name) ?? (servers.length === 1 ? servers[0] : undefined);
   if (found === undefined) {
@@ -166,19 +168,19 @@ const HASH = 2;
 const KNOWN = 3;
 const KNOWN_WITH_NEXT = 4;
 
-/** A server that is trusted: the kind, its key or the hash of that, and the hash of its next key. */
+/** A trusted server: the kind, its key or key hash, and the hash of its next key. */
 interface Trust {
   kind: number;
   key?: Uint8Array;
   next?: Uint8Array;
 }
 
-/** The server with this public key. */
+/** Trusts the server with this public key. */
 function trustedKey(key: Uint8Array): Trust {
   return { kind: KEY_ITSELF, key };
 }
 
-/** What a page has stored may be anything. */
+/** Stored values of a page can be anything. */
 function readTrust(serverKey: string | KnownServer | null | undefined): Trust {
   if (typeof serverKey !== "object" || serverKey === null) {
     const text = onlyLine(String(serverKey));
@@ -207,13 +209,13 @@ function readPinned(text: string): Trust {
   return { kind: HASH, key: hash };
 }
 
-/** The hash of a text; in a URL its 32 characters stand alone. */
+/** Parses a key hash; in a URL it has no prefix. */
 function readHash(text: string): Uint8Array | undefined {
   const hash = fromText(text.startsWith(PREFIXES.keyHash) ? PREFIXES.keyHash : "", text);
   return hash?.length === KEY_HASH ? hash : undefined;
 }
 
-/** What `RakNetPeer.secure` reads. */
+/** Encodes the input of `RakNetPeer.secure`. */
 function writeSecurity({ kind, key, next }: Trust, identity: Uint8Array | undefined, data: Uint8Array): Uint8Array {
   const server = 1 + KEY + KEY_HASH;
   const bytes = new Uint8Array(server + (identity?.length ?? 0) + data.length);
@@ -225,11 +227,11 @@ function writeSecurity({ kind, key, next }: Trust, identity: Uint8Array | undefi
   return bytes;
 }
 
-/** Bytes of a private or public key, and of a token key. */
+/** The length of a private key, public key or token key in bytes. */
 export const KEY = 32;
-/** Bytes of the hash of a public key. */
+/** The length of the hash of a public key in bytes. */
 export const KEY_HASH = 24;
-/** How many servers a connect token names at most. */
+/** The maximum number of servers in a connect token. */
 export const MAX_TOKEN_SERVERS = 4;
 
 export const PREFIXES = {
@@ -245,7 +247,7 @@ export function toText(prefix: string, bytes: Uint8Array): string {
   return prefix + base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The bytes of a text, if it has this prefix and nothing but base64url behind it. */
+/** Decodes a text with this prefix, followed only by base64url. */
 export function fromText(prefix: string, text: string): Uint8Array | undefined {
   const characters = text.slice(prefix.length);
   if (!text.startsWith(prefix) || !/^[\w-]+$/.test(characters)) {
@@ -254,14 +256,14 @@ export function fromText(prefix: string, text: string): Uint8Array | undefined {
   try {
     const base64 = characters.replaceAll("-", "+").replaceAll("_", "/");
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    // Several texts stand for the same bytes where bits are left over; one of them is right.
+    // Several texts can decode to the same bytes because of unused bits; only the canonical one is valid.
     return toText(prefix, bytes) === text ? bytes : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The key of a text, or its bytes themselves. */
+/** Reads a key from its text, or returns its bytes. */
 export function readKey(name: string, prefix: string, key: string | Uint8Array): Uint8Array {
   const text = typeof key === "string" ? onlyLine(key) : undefined;
   const bytes = text === undefined ? key : fromText(prefix, text);
@@ -271,7 +273,7 @@ export function readKey(name: string, prefix: string, key: string | Uint8Array):
   return bytes;
 }
 
-/** The one line of a file that is neither empty nor a comment; a text of one line is itself. */
+/** Returns the only line of a file that is neither empty nor a comment; a text of one line is returned as it is. */
 function onlyLine(file: string): string {
   const lines = file.split("\n").map((line) => line.trim());
   const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));

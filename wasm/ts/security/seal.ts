@@ -1,17 +1,20 @@
-/** The sealed part of a connect token, which only a backend and its game servers can read (docs/secure.md, "Connect tokens"). */
+/**
+ * The sealed part of a connect token, which only a backend and its game servers can decrypt (docs/secure.md, "Connect
+ * tokens").
+ */
 
 import { createCipheriv, createHmac } from "node:crypto";
 
 import { RakwireError } from "../errors.js";
 import { MAX_TOKEN_SERVERS } from "./keys.js";
 
-/** What a game server is told, in bytes. */
+/** The claims for a game server, in binary form. */
 export interface Claims {
   userId: bigint;
   /** Seconds since 1970. */
   expires: bigint;
   clientKey: Uint8Array;
-  /** The hashes of the servers' keys. */
+  /** The key hashes of the servers. */
   servers: readonly Uint8Array[];
   userData: Uint8Array;
 }
@@ -21,7 +24,7 @@ const MAX_USER_DATA = 128;
 const MAX_SEALED = 255;
 const TAG = 16;
 
-/** The sealed token of these claims. The salt is random and names the token. */
+/** Seals claims. The random salt also identifies the token. */
 export function seal(key: Uint8Array, salt: Uint8Array, claims: Claims): Uint8Array {
   const plain = write(claims);
   const head = Buffer.concat([Buffer.from("rwt1"), salt]);

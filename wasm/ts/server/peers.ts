@@ -1,4 +1,4 @@
-/** A server of Rust, and its connections, as peers. */
+/** A server in Rust, and its connections as peers. */
 
 import { RakwireError } from "../errors.js";
 import type { PeerSettings } from "../options.js";
@@ -9,10 +9,10 @@ import { dropNames, HEADER, readTexts, recordAt } from "../rust.js";
 import { ADDRESS, textOf } from "./socket.js";
 import type { RefusedClient, RefuseReason } from "./types.js";
 
-/** What Rust says of a client that was refused. */
+/** The refusal of a client as Rust reports it. */
 type Refusal = Pick<RefusedClient, "reason" | "isValidated">;
 
-/** The kind of an event, and the reasons by their numbers, as in `src/npm/record.rs`. */
+/** The kind of the event, and the reasons by number, as in `src/npm/record.rs`. */
 const REFUSED = 10;
 const REASONS: readonly RefuseReason[] = [
   "other",
@@ -27,7 +27,7 @@ const REASONS: readonly RefuseReason[] = [
   "token-store-full",
 ];
 
-/** What a server is made with; 0 stands for a default. */
+/** The settings of a server; 0 is a default. */
 export interface ServerSettings {
   maxConnections: number;
   blocks: number;
@@ -39,7 +39,7 @@ export interface ServerSettings {
   advertisement: Uint8Array;
 }
 
-/** Of a peer that is made already nothing of this counts. */
+/** Placeholder settings for peers that Rust has already created. */
 export const MADE: PeerSettings = {
   protocol: "raknet",
   protocolVersion: 0,
@@ -50,7 +50,7 @@ export const MADE: PeerSettings = {
   outgoingLimit: 0,
 };
 
-/** What a server as a whole does not do, or a connection of it. */
+/** Functions that are never called on a whole server or on its connections. */
 const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
   connect: () => 0,
   handle: () => undefined,
@@ -69,7 +69,7 @@ const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
 
 /** A server without socket and timers. */
 export class ServerPeers {
-  /** What takes and gives datagrams behind the bytes of an address. */
+  /** The server as one peer: each datagram follows the bytes of its address. */
   readonly all: Pick<Peer, "handle" | "handleTimeout" | "pollTransmit" | "pollTimeout" | "free">;
 
   readonly #loaded: Rust;
@@ -96,20 +96,23 @@ export class ServerPeers {
     this.all = this.#peer({ reserve, handle, handleTimeout, pollTransmit, pollTimeout, free });
   }
 
-  /** The next connection on which something happened, by its slot. */
+  /** Returns the slot of the next connection with an event. */
   pollReadable(): number | undefined {
     const connection = this.#rust.pollReadable(this.#server);
     return connection < 0 ? undefined : connection;
   }
 
-  /** Where a client is, and who it says that it is. */
+  /** The address and the claimed GUID of a client. */
   client(connection: number): { remoteAddress: string; clientGuid: bigint } {
     const at = this.#rust.client(this.#server, connection);
     const bytes = at === 0 ? new Uint8Array(ADDRESS + 8) : recordAt(this.#loaded.memory, at);
     return { remoteAddress: textOf(bytes), clientGuid: new DataView(bytes.buffer).getBigUint64(ADDRESS, true) };
   }
 
-  /** A connection as the peer of a session, which calls `onFree` at its end, or `onRefused` if it is none and never will be. */
+  /**
+   * Creates the peer of a connection for its session. `onFree` is called at its end, or `onRefused` if it never becomes
+   * a connection.
+   */
   connection(connection: number, onFree: () => void, onRefused: (refusal: Refusal) => void): Peer {
     const [rust, server] = [this.#rust, this.#server];
     return this.#peer({
@@ -144,17 +147,17 @@ export class ServerPeers {
     return { bytesSent, bytesReceived, drops: Object.fromEntries(counted.filter(([, count]) => count > 0)) };
   }
 
-  /** The server as a peer that Rust has made already, with these functions. */
+  /** Wraps a peer that already exists in Rust, with these functions. */
   #peer(functions: Pick<RustPeer, "reserve" | "free"> & Partial<RustPeer>): Peer {
     return new RakNetPeerHandle({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
   }
 
-  /** Why a client was refused, if that is the event at `at`; the least values stand for no event. */
+  /** Reads the refusal of a client if the event at `at` is one. The lowest values mean that there is no event. */
   #refused(at: number): Refusal | undefined {
     if (at < HEADER) {
       return undefined;
     }
-    // One view serves many events, until the memory grows.
+    // The view is reused until the memory grows.
     if (this.#view.buffer !== this.#loaded.memory.buffer) {
       this.#view = new DataView(this.#loaded.memory.buffer);
     }

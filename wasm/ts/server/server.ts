@@ -16,7 +16,7 @@ import { MADE } from "./peers.js";
 import type { ServerSocket } from "./socket.js";
 import type { Broadcast, BroadcastOptions, ListenOptions, RefusedClient, Server, ServerConnection, ServerStats } from "./types.js";
 
-/** A connection, and what the loop of the server calls for its session. */
+/** A connection, and the callbacks of the loop for its session. */
 interface Entry {
   connection: AcceptedConnection;
   session: Session;
@@ -25,7 +25,7 @@ interface Entry {
   onRun: LoopCallbacks[2];
 }
 
-/** The server sends and receives for all its connections. */
+/** The shared transport: the server sends and receives for all connections. */
 const SHARED: Transport = {
   name: "udp",
   dropped: 0,
@@ -48,9 +48,9 @@ export class UdpServer implements Server {
   readonly #closed = deferred<void>();
   /** By slot. */
   readonly #entries = new Map<number, Entry>();
-  /** The slots whose sessions take what they had no room for before. */
+  /** Slots of sessions that continue with events for which they had no room. */
   readonly #scheduled = new Set<number>();
-  /** The slots at which a run has something to end with, as nothing need happen there before there is room. */
+  /** Slots to check at the end of each run, because gaining room may cause no event there. */
   readonly #watched = new Set<number>();
   readonly #waiting: ServerConnection[] = [];
   readonly #accepting = new WaitList<ServerConnection | undefined>();
@@ -135,7 +135,7 @@ export class UdpServer implements Server {
     return beforeAbort(signal, this.closed);
   }
 
-  /** Closes the connections that are open, and then those that clients have opened meanwhile. What opens then ends with the server. */
+  /** Closes the open connections, then those that were opened meanwhile. Later ones end with the server. */
   async #closeAll(): Promise<void> {
     for (let rounds = 0; rounds < 2; rounds++) {
       await Promise.all(this.connections().map((connection) => connection.close()));
@@ -169,7 +169,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** What is wrong with one connection ends that alone. */
+  /** An error of one connection ends only that connection. */
   #handleEventsOf(slot: number, entry: Entry | undefined): void {
     this.#watched.add(slot);
     try {
@@ -187,7 +187,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** A client has connected, or was refused, which its first event says. */
+  /** Creates the entry of a client that connected or was refused, as its first event reports. */
   #open(slot: number): Entry {
     let callbacks!: LoopCallbacks;
     let session!: Session;
@@ -213,7 +213,7 @@ export class UdpServer implements Server {
     this.#entries.set(slot, entry);
     connection.opened.then(
       () => this.#onOpen(connection),
-      // Nobody has heard of it.
+      // The application does not know the connection yet.
       () => undefined,
     );
     return entry;
@@ -235,7 +235,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** The loop of the server, which also looks at this connection once it has been asked to run. */
+  /** The loop of the server, which also handles this connection when requested. */
   #loopOf(slot: number): SessionLoop {
     return {
       schedule: () => {
@@ -250,7 +250,7 @@ export class UdpServer implements Server {
     };
   }
 
-  /** Where more wait than there may be at a time, some of them have ended. */
+  /** Removes ended connections if more wait than there can be at a time. */
   #forgetEnded(): void {
     if (this.#waiting.length > this.#maxConnections) {
       const open = new Set<ServerConnection>(this.connections());
@@ -259,7 +259,7 @@ export class UdpServer implements Server {
     }
   }
 
-  /** Gives connections to those who wait for one. */
+  /** Passes connections to pending `accept` calls. */
   #giveOut(): void {
     for (let first = this.#accepting.first; first !== undefined; first = this.#accepting.first) {
       const connection = this.#waiting.shift();
@@ -281,14 +281,14 @@ export class UdpServer implements Server {
       return;
     }
     this.#isOver = true;
-    // Clients may have connected while others were waited for.
+    // Clients may have connected while others were closed.
     this.#entries.forEach(({ session }) => {
       session.disconnect();
       session.onEnded("local", "the server was closed");
     });
     this.#loop.stop();
     this.#socket.close();
-    // After a failure it may be unusable.
+    // It may be unusable after a failure.
     try {
       this.#peers.all.free();
     } finally {
@@ -299,12 +299,12 @@ export class UdpServer implements Server {
 }
 
 /**
- * How many bytes of unread messages a connection of a server queues for a receipt or a plugin behind them: there are many, and
- * what a client sends is not to cost a server more than it is worth.
+ * The maximum size of unread messages that a connection queues to reach a receipt or plugin message behind them, in
+ * bytes. It bounds the memory that each client can use.
  */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 
-/** A connection that a client has opened. */
+/** A connection opened by a client. */
 class AcceptedConnection extends CheckedConnection implements ServerConnection {
   readonly remoteAddress: string;
   readonly clientGuid: bigint;

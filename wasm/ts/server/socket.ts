@@ -1,4 +1,4 @@
-/** The UDP socket of a server, and addresses as Rust has them. */
+/** The UDP socket of a server, and conversions of addresses for Rust. */
 
 import type { Socket, SocketOptions } from "node:dgram";
 import { createSocket } from "node:dgram";
@@ -7,16 +7,18 @@ import { RakwireError } from "../errors.js";
 import type { Sink } from "../loop.js";
 import { readAddresses } from "../raknet-wire.js";
 
-/** The limit for bytes that the socket has taken and not sent: what comes behind them is dropped, as on any path. */
+/**
+ * The maximum number of bytes that the socket has accepted and not sent. Further datagrams are dropped, as on any path.
+ */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const MAX_DATAGRAM = 65_536;
 
-/** Datagrams from and to anybody, each behind the bytes of its address. */
+/** Sends and receives datagrams, each after the bytes of its address. */
 export class ServerSocket implements Sink {
   readonly name = "udp";
-  /** A server goes on for the others when one datagram cannot be sent. */
+  /** One failed datagram must not stop the server for other clients. */
   readonly hasRoom = true;
-  /** How many datagrams could not be sent. */
+  /** The number of datagrams that could not be sent. */
   unsent = 0;
 
   readonly #socket: Socket;
@@ -47,7 +49,7 @@ export class ServerSocket implements Sink {
     return { host: address, port };
   }
 
-  /** Hands over what arrives; the bytes are good until the callback returns. */
+  /** Calls back for each datagram. Its bytes are valid until the callback returns. */
   listen(onDatagram: (datagram: Uint8Array) => void, onError: (error: Error) => void): void {
     this.#socket.on("error", onError);
     this.#socket.on("message", (datagram, { address, port }) => {
@@ -69,7 +71,7 @@ export class ServerSocket implements Sink {
     });
   }
 
-  /** Closes it once what it has taken was sent. */
+  /** Closes the socket once accepted datagrams are sent. */
   close(): void {
     if (this.#buffered > 0) {
       setImmediate(() => this.close());
@@ -79,30 +81,30 @@ export class ServerSocket implements Sink {
   }
 }
 
-/** The bytes of an address as Rust has it: 16 bytes of IPv6, within which IPv4 stands, the port, and the number of an interface. */
+/** The length of an address in Rust: 16 bytes of IPv6 (or mapped IPv4), the port, and an interface number. */
 export const ADDRESS = 22;
 
-/** Where the port is, and the interface of a link-local address. */
+/** The offsets of the port and of the interface of a link-local address. */
 const PORT = 16;
 const INTERFACE = 18;
 
-/** What stands before an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2). */
+/** The prefix of an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2). */
 const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/** Names of this machine's interfaces. Sockets have names, and Rust has numbers: the places here, from 1 on. */
+/** Names of local interfaces. Sockets use names and Rust uses numbers, the positions here from 1 on. */
 const interfaces: string[] = [];
 
 function interfaceNumber(name: string | undefined): number {
   return name === undefined ? 0 : interfaces.indexOf(name) + 1 || interfaces.push(name);
 }
 
-/** The interface of an address behind a percent sign, or nothing. */
+/** Returns the interface of an address after a percent sign; empty if it has none. */
 function zoneOf(bytes: Uint8Array): string {
   const name = interfaces[new DataView(bytes.buffer, bytes.byteOffset).getUint32(INTERFACE) - 1];
   return name === undefined ? "" : `%${name}`;
 }
 
-/** Writes what a socket tells of a sender. */
+/** Encodes the address of a sender. */
 export function writeAddress(bytes: Uint8Array, address: string, port: number): void {
   const [host = "", name] = address.split("%");
   const view = new DataView(bytes.buffer, bytes.byteOffset);
@@ -116,7 +118,7 @@ export function writeAddress(bytes: Uint8Array, address: string, port: number): 
   view.setUint32(INTERFACE, interfaceNumber(name));
 }
 
-/** The eight groups of an IPv6 address, of which `::` stands for those that are 0. */
+/** The eight groups of an IPv6 address, with `::` expanded to zeros. */
 function groupsOf(host: string): number[] {
   const [head = "", tail] = host.replace(/\d+\.\d+\.\d+\.\d+$/, dotted).split("::");
   const read = (text: string): number[] => (text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16)));
@@ -124,13 +126,13 @@ function groupsOf(host: string): number[] {
   return [...first, ...Array.from({ length: 8 - first.length - last.length }, () => 0), ...last];
 }
 
-/** The two groups of the IPv4 address at the end of an IPv6 address. */
+/** The last two groups of an IPv6 address, from dotted IPv4. */
 function dotted(text: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = text.split(".").map(Number);
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }
 
-/** The host to which a socket of this family sends. */
+/** The host for a socket of this address family. */
 export function hostOf(bytes: Uint8Array, isIpv6: boolean): string {
   if (MAPPED.every((byte, index) => bytes[index] === byte)) {
     const host = bytes.slice(MAPPED.length, 16).join(".");
@@ -145,15 +147,15 @@ export function portOf(bytes: Uint8Array): number {
   return ((bytes[PORT] ?? 0) << 8) | (bytes[PORT + 1] ?? 0);
 }
 
-/** An address for people, as `192.0.2.7:19132` or `[fe80::7%eth0]:19132`. */
+/** Formats an address, as `192.0.2.7:19132` or `[fe80::7%eth0]:19132`. */
 export function textOf(bytes: Uint8Array): string {
   const [text = ""] = readAddresses(bytes.subarray(0, INTERFACE));
   return text.replace("]", () => `${zoneOf(bytes)}]`);
 }
 
 /**
- * Takes the place of the resolver, which has nothing to do with addresses. That of Node takes one for the name of a host whose
- * interface has an underscore in its name, and leaves out the interface.
+ * Replaces the resolver, since only addresses are used. The resolver of Node mistakes an address for a host name if its
+ * interface contains an underscore, and drops the interface.
  */
 export const withoutLookup: NonNullable<SocketOptions["lookup"]> = (address, _, callback) =>
   callback(null, address, address.includes(":") ? 6 : 4);

@@ -1,10 +1,11 @@
-/** What applications see of a server. */
+/** The public types of a server. */
 
 import type { Connection, MemoryOptions, SendOptions, WasmSource } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 
 /**
- * Why a server has refused a client. Servers of this package ask for a password alone; the others are those of servers in Rust.
+ * The reason for refusing a client. Servers of this package only check the password; the other reasons occur in Rust
+ * servers.
  */
 export type RefuseReason =
   | "wrong-password"
@@ -18,97 +19,108 @@ export type RefuseReason =
   | "token-store-full"
   | "other";
 
-/** A client that was refused by its password. */
+/** A client that was refused because of its password. */
 export interface RefusedClient {
-  /** The address that the client says is its own, such as `192.0.2.7:50000`. */
+  /** The claimed address of the client, such as `192.0.2.7:50000`. */
   readonly address: string;
   /**
-   * Whether the client has shown that it receives what is sent to its address, by a cookie or a pong. If not, the address may be
-   * forged, so that it is no reason for a ban.
+   * True if the client proved by a cookie or a pong that it receives datagrams at its address. Otherwise the address
+   * may be forged and must not be banned.
    */
   readonly isValidated: boolean;
-  /** The GUID that the client has chosen. Nobody has proved it. */
+  /** The GUID chosen by the client. It is not authenticated. */
   readonly clientGuid: bigint;
   readonly reason: RefuseReason;
 }
 
-/** How to listen. */
+/** Options of {@link listen}. */
 export interface ListenOptions {
   /**
-   * The address to listen on, of IPv4 or IPv6; one of a link has its interface, `fe80::1%eth0`. Default: `0.0.0.0`, all addresses of
-   * IPv4; `::` stands for all of both.
+   * The IPv4 or IPv6 address to listen on; a link-local one includes its interface, `fe80::1%eth0`. `::` listens on all
+   * addresses of both families. Default: `0.0.0.0`, all IPv4 addresses.
    */
   host?: string;
-  /** The UDP port, 0 to 65,535. Default: 0, any that is free. */
+  /** The UDP port, 0 to 65,535. Default: 0, any free port. */
   port?: number;
-  /** How many clients may be connected, 1 to 10,000. Default: 32. */
+  /** The maximum number of connected clients, 1 to 10,000. Default: 32. */
   maxConnections?: number;
   /**
-   * How many connections one address (64 bits of IPv6) may have open. Default: three quarters of `maxConnections`, without a limit
-   * below 16. Addresses that the Internet does not pass on are not limited.
+   * The maximum number of open connections per address (64 bits of IPv6). Default: three quarters of `maxConnections`,
+   * no limit below 16. Non-routable addresses are not limited.
    */
   maxPerAddress?: number;
-  /** The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of `maxConnections`. */
+  /**
+   * The maximum number of open connections per network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
+   * `maxConnections`.
+   */
   maxPerNetwork?: number;
-  /** What clients must give, at most 255 bytes (UTF-8). It crosses the network in the clear. Default: nothing. */
+  /**
+   * The password that clients must send, at most 255 bytes (UTF-8). It crosses the network unencrypted. Default: none.
+   */
   password?: string | Uint8Array;
   /**
-   * What the server answers to pings, at most 399 bytes (UTF-8). Default: nothing. Before data that begin with `MCPE;` or `MCEE;` goes
-   * their length, as clients of Minecraft Bedrock read it; before others nothing, as in the original.
+   * The data in answers to pings, at most 399 bytes (UTF-8). Data that begin with `MCPE;` or `MCEE;` are preceded by
+   * their length, as clients of Minecraft Bedrock expect. Default: empty.
    */
   advertisement?: string | Uint8Array;
   /**
-   * The memory of all connections together. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least 65,536;
-   * 32,768 for a single one.
+   * The memory shared by all connections. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least
+   * 65,536 blocks; 32,768 for a single connection.
    */
   memory?: MemoryOptions;
   /**
-   * How long a client may be silent while there is something that it must acknowledge, which is at least a ping every 5 s: 1 to
-   * 2,147,483,647. Default: 10,000.
+   * Milliseconds without a reply until a client counts as lost, while it has something to acknowledge, which is at
+   * least a ping every 5 s: 1 to 2,147,483,647. Default: 10,000.
    */
   silenceTimeoutMs?: number;
-  /** Is told of each client that is refused by its password. What it throws is reported and ends nothing. */
+  /** Called for each client that is refused because of its password. Exceptions are reported and end nothing. */
   onRefused?: ((client: RefusedClient) => void) | undefined;
-  /** The source of the WebAssembly, if not this package. The first server decides for all. */
+  /** The source of the WebAssembly, in place of the embedded one. The first server decides for all. */
   wasm?: WasmSource | Promise<WasmSource>;
 }
 
 /**
- * A connection that a client has opened. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. Of
- * messages that nobody reads it queues 1 MiB while a receipt or a plugin waits for what is behind them, in place of 16.
+ * A connection opened by a client. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. If a
+ * receipt or plugin message waits behind unread messages, it queues up to 1 MiB of them instead of 16 MiB.
  */
 export interface ServerConnection extends Connection {
-  /** Where the client is seen, such as `192.0.2.7:50000`, `[2001:db8::7]:50000` or, at the same link, `[fe80::7%eth0]:50000`. */
+  /**
+   * The observed address of the client, such as `192.0.2.7:50000`, `[2001:db8::7]:50000` or, if link-local,
+   * `[fe80::7%eth0]:50000`.
+   */
   readonly remoteAddress: string;
-  /** The GUID that the client has chosen. Nobody has proved it. */
+  /** The GUID chosen by the client. It is not authenticated. */
   readonly clientGuid: bigint;
 }
 
-/** How to send to all connections of a server. */
+/** Options of {@link Server.broadcast}. */
 export interface BroadcastOptions extends SendOptions {
-  /** The connection that gets nothing: it sent the message itself, for example. */
+  /** A connection to skip, such as the sender of the message. */
   except?: ServerConnection | undefined;
 }
 
-/** The outcome of a message to all connections of a server. */
+/** The result of a broadcast. */
 export interface Broadcast {
-  /** To how many connections it was sent. */
+  /** The number of connections that the message was sent to. */
   readonly sent: number;
-  /** The connections that have no room for it (`queue-full`). */
+  /** The connections without room for it (`queue-full`). */
   readonly refused: readonly ServerConnection[];
 }
 
-/** The counters of a server since its start. */
+/** Counters of a server since its start. */
 export interface ServerStats {
-  /** Clients that are connected. */
+  /** Connected clients. */
   readonly connections: number;
-  /** Connections that have ended before somebody accepted them, and gave way to others. */
+  /** Connections that ended before they were accepted, and were removed to make room for others. */
   readonly connectionsForgotten: number;
-  /** Datagrams that the system would not send, or for which its buffer had no room. */
+  /** Datagrams that the system refused to send, or for which its buffer had no room. */
   readonly datagramsUnsent: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** The number of dropped datagrams and messages by reason, of all connections and of nobody's; only reasons that occurred. */
+  /**
+   * The number of dropped datagrams and messages by reason, including those of no connection; only reasons that
+   * occurred.
+   */
   readonly drops: Readonly<Record<string, number>>;
 }
 
@@ -131,34 +143,37 @@ export interface ServerStats {
  * ```
  */
 export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable {
-  /** Where it listens; the port is the one that was chosen if the option was 0. */
+  /** The local address. If the option `port` was 0, this is the port that was chosen. */
   readonly address: { readonly host: string; readonly port: number };
 
-  /** Resolves when the server has ended, because of {@link close} or because its socket failed. Never rejects. */
+  /** Resolves when the server has ended, because of {@link close} or a failure of its socket. Never rejects. */
   readonly closed: Promise<void>;
 
   /**
-   * The next connection that a client has opened, or `undefined` once the server has ended. As many wait as there may be; of
-   * those that end meanwhile the oldest are forgotten first.
+   * Returns the next connection, or `undefined` once the server has ended. At most `maxConnections` wait; of those that
+   * end meanwhile, the oldest are forgotten first.
    *
    * @throws the reason of the signal; no connection was taken then.
    */
   accept(options?: WaitOptions): Promise<ServerConnection | undefined>;
 
-  /** The connections that are open, whether they were accepted or not. */
+  /** Returns the open connections, accepted or not. */
   connections(): ServerConnection[];
 
   /**
-   * Sends a message to every connection that is open, as its `send` does, or to all but `except`. Returns which of them have no
-   * room for it and get nothing.
+   * Sends a message to every open connection except `except`. Returns the connections without room, which do not get
+   * it.
    *
-   * @throws RakwireError as `send` does for bytes or options that no connection takes.
+   * @throws RakwireError as `send` does for bytes or options that no connection accepts.
    */
   broadcast(bytes: Uint8Array, options?: BroadcastOptions): Broadcast;
 
   stats(): ServerStats;
 
-  /** Closes all connections, each once earlier messages have arrived or after 5 s, and then the socket. The signal ends only the wait. */
+  /**
+   * Closes all connections, each once earlier messages have arrived or after 5 s, and then the socket. Aborting the
+   * signal only ends the wait.
+   */
   close(options?: WaitOptions): Promise<void>;
 
   /** Closes the server, for `await using`. */

@@ -1,54 +1,57 @@
-/** What a relay says of its transports, at `/transports`. */
+/** Transport discovery: the announcement of a relay at `/transports`. */
 
 import type { Timers } from "../waits.js";
 import type { CarrierClose } from "./close.js";
 import { targetAddressSpace } from "./local-network.js";
 
-/** How long a relay may take to answer. */
+/** Milliseconds until a relay without an answer counts as unavailable. */
 const ANSWER_MS = 10_000;
-/** The status of a server that does not know the question. */
+/** The status of a server without this endpoint. */
 const NOT_FOUND = 404;
 
-/** WebTransport at a relay. */
+/** The WebTransport endpoint of a relay. */
 export interface AnnouncedWebTransport {
-  /** The UDP port; the host is that of the relay. */
+  /** The UDP port, at the host of the relay. */
   port: number;
   path: string;
-  /** SHA-256 of the certificates, in base64; none if one of an authority is used. */
+  /** SHA-256 of the certificates in base64; empty if a certificate authority signed them. */
   certificate_hashes: string[];
 }
 
-/** Data channels of WebRTC at a relay. */
+/** The WebRTC data channel endpoint of a relay. */
 export interface AnnouncedWebRtc {
   /** The UDP port. */
   port: number;
-  /** SHA-256 of the certificate, in pairs of hexadecimal digits with colons. */
+  /** SHA-256 of the certificate, as pairs of hexadecimal digits with colons. */
   fingerprint: string;
-  /** Where the relay is, if the host of its URL does not tell. */
+  /** The addresses of the relay, if they differ from the host of its URL. */
   addresses?: string[];
 }
 
-/** The transports of a relay, or why it tells this page none. */
+/** The transports of a relay, or the reason it refuses this page. */
 export interface Announced {
   refused?: CarrierClose;
-  /** The path of the WebSocket, beside that of the announcement itself. */
+  /** The path of the WebSocket, relative to the announcement. */
   websocket?: { path: string };
   webtransport?: AnnouncedWebTransport;
   webrtc?: AnnouncedWebRtc;
 }
 
-/** The URL of the WebSocket that a relay announces; `undefined` if it is the one that was given, or none is announced. */
+/** The announced URL of the WebSocket; `undefined` if it is the given one, or none is announced. */
 export function announcedWebSocket(given: URL, { websocket }: Announced): URL | undefined {
   if (websocket === undefined) {
     return undefined;
   }
-  // A proxy may have put the relay below a path of its own.
+  // A proxy may have put the relay under a path prefix.
   const url = new URL(`.${websocket.path}`, given);
   url.search = given.search;
   return url.pathname === given.pathname ? undefined : url;
 }
 
-/** Asks the relay of a WebSocket; `undefined` if there is no answer of a relay. One that does not know the question has no other. */
+/**
+ * Requests the announcement of a relay; `undefined` if no relay answers. A server without the endpoint only has the
+ * WebSocket.
+ */
 export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Timers): Promise<Announced | undefined> {
   if (signal.aborted) {
     return undefined;
@@ -74,7 +77,7 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
   }
 }
 
-/** The transports in an answer, without those that nobody can open; `undefined` if it is none of a relay. */
+/** Reads the usable transports from an answer; `undefined` if it is not from a relay. */
 function readAnnounced(said: unknown): Announced | undefined {
   if (!isObject(said) || Array.isArray(said)) {
     return undefined;
@@ -87,7 +90,7 @@ function readAnnounced(said: unknown): Announced | undefined {
   };
 }
 
-/** The close code and the text in an answer that refuses. */
+/** Reads the close code and the reason from a refusal. */
 function readRefusal(said: unknown): Announced | undefined {
   const { code, reason = "" } = (isObject(said) ? said : {}) as Partial<CarrierClose>;
   return typeof code === "number" ? { refused: { code, reason } } : undefined;

@@ -4,29 +4,35 @@ import type { TransportName, WebSocketConstructor } from "../types.js";
 import type { Announced } from "./announced.js";
 import type { CarrierClose } from "./close.js";
 
-/** The carriers to a relay, the preferred ones first: those without retransmission of their own before the stream. */
+/** The carriers to a relay in order of preference: those without retransmission before the stream. */
 export const CARRIERS = ["webtransport", "webrtc", "websocket"] as const satisfies readonly TransportName[];
 export type CarrierName = (typeof CARRIERS)[number];
 
 /** The subprotocol of a relay that sends control messages. */
 export const CONTROL_PROTOCOL = "rakwire.relay.1";
-/** The one control message that a client sends: it asks for the message `flow`, and opens a flow that was deferred. */
+/** The only control message of a client: requests the message `flow`, and opens a flow that was deferred. */
 export const FLOW_REQUEST = '{"type":"flow"}';
-/** The most bytes that a carrier may have accepted and not sent: congestion control cannot hold them back any more. */
+/**
+ * The maximum number of bytes that a carrier may have accepted and not sent. Congestion control can no longer delay
+ * them.
+ */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 /**
- * The longest datagram of carriers over UDP. Safari takes as much in WebTransport, and every relay has room for it in a packet of QUIC;
- * it fits one packet of SCTP, so that no datagram is lost for a part of it. RakNet's MTU is 28 bytes more, 1,052, and chosen once:
- * a WebSocket keeps to it as well where a carrier over UDP may have the flow later.
+ * The longest datagram of carriers over UDP in bytes. Safari accepts as much in WebTransport, and every relay fits it
+ * into one QUIC packet; it also fits one SCTP packet, so that no loss of a fragment loses the datagram. RakNet's MTU is
+ * 28 bytes more, 1,052, and is chosen once: a WebSocket also keeps to it if a carrier over UDP may take the flow later.
  */
 export const LONGEST_DATAGRAM = 1_024;
-/** The longest wait of a datagram in the browser: an older one is of no use, and is sent again if it must arrive. */
+/**
+ * The longest time a datagram may wait in the browser, in milliseconds. An older one is useless, and is resent if it is
+ * reliable.
+ */
 export const MAX_AGE_MS = 500;
-/** The most datagrams that may wait in the browser in each direction. */
+/** The maximum number of datagrams waiting in the browser in each direction. */
 export const MAX_WAITING = 256;
-/** The Connection Attempt Delay that RFC 8305 recommends. */
+/** The Connection Attempt Delay recommended by RFC 8305, in milliseconds. */
 export const HEAD_START_MS = 250;
-/** A WebSocket yields for the time that it took to open, divided by this, and at most for the longest. */
+/** A WebSocket yields for its own opening time divided by this number, up to a maximum. */
 export const YIELDING_DIVISOR = 3;
 export const LONGEST_YIELD_MS = 250;
 /** The callbacks of a carrier. `onClose` is the last one. */
@@ -40,20 +46,20 @@ export interface CarrierEvents {
 
 /** An open carrier, or one that opens. */
 export interface Carrier {
-  /** The callbacks, which may be replaced once it is open; `undefined` after its end. */
+  /** The callbacks, which may be replaced while it is open; `undefined` after its end. */
   events: CarrierEvents | undefined;
   /** True if it accepts another datagram now. */
   readonly hasRoom: boolean;
-  /** Bytes that it has taken and not sent. */
+  /** The number of bytes accepted and not sent. */
   readonly bufferedAmount: number;
-  /** The longest datagram that arrives in both directions. */
+  /** The longest datagram that it transmits in both directions. */
   readonly longestDatagram: number;
   send(datagram: Uint8Array): void;
-  /** Asks for the message `flow`. On a carrier that loses messages it may have to be repeated. */
+  /** Requests the message `flow`. Repeat it on a carrier that loses messages. */
   requestFlow(): void;
   /**
-   * Closes it, and with it the flow that it has, without further callbacks. What was sent before leaves before, as far as it does before
-   * the end of the task where nothing comes later.
+   * Closes the carrier and its flow, without further callbacks. Datagrams sent before are still transmitted; if
+   * `isLast`, only as far as possible within the current task.
    */
   close(isLast?: boolean): void;
 }
@@ -72,7 +78,7 @@ export interface CarrierRequest {
   announced(): Promise<Announced>;
 }
 
-/** A way to open a carrier. */
+/** An implementation of a carrier. */
 export interface CarrierKind {
   /** True if the platform supports it. */
   isThere(webSocket: WebSocketConstructor | undefined): boolean;

@@ -1,10 +1,10 @@
 /**
- * Several carriers to one relay are opened, and the first that is open wins (RFC 8305). The preferred one has a head start; when
- * that is over all others begin, since several head starts would add up where UDP is blocked. If it fails before, the next one
- * has a head start in its place. A WebSocket that opens yields for a moment to a better carrier that is on its way: that asks the
- * relay first where it leads, and needs a round trip more.
+ * Races several carriers to one relay; the first to open wins (RFC 8305). The preferred carrier has a head start.
+ * Afterwards all others start together, because successive head starts would add up where UDP is blocked. If it fails
+ * earlier, the next carrier gets a head start. A WebSocket that opens yields briefly to a better carrier in progress,
+ * which needs the announcement of the relay and one more round trip.
  *
- * Here is also which carriers this package has.
+ * This module also lists the available carriers.
  */
 
 import { RakwireError } from "../errors.js";
@@ -18,7 +18,7 @@ import { webRtc } from "./webrtc.js";
 import { attempt, readWebSocket, webSocket } from "./websocket.js";
 import { webTransport } from "./webtransport.js";
 
-/** A carrier that takes part. */
+/** A carrier in the race. */
 export interface Entrant {
   name: CarrierName;
   open(events: CarrierEvents): Carrier;
@@ -26,9 +26,12 @@ export interface Entrant {
 
 /** The callbacks of a race. */
 export interface RaceOwner {
-  /** The winner is open, and the others are closed. From now on it calls the events that are returned, `onOpen` first. */
+  /**
+   * The winner is open, and the others are closed. The race passes further events to the returned callbacks, beginning
+   * with `onOpen`.
+   */
   onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
-  /** All have failed; the close is that of the relay if one of them received it. */
+  /** All carriers failed. The close has the code of the relay if one of them received it. */
   onFailed(close: CarrierClose): void;
 }
 
@@ -36,16 +39,16 @@ export class Race {
   readonly #owner: RaceOwner;
   readonly #timers: Timers;
   readonly #waiting: Entrant[];
-  /** Those that open, or are about to fail without a carrier. */
+  /** Carriers that are opening; `undefined` for one that could not be created and is about to fail. */
   readonly #running = new Map<Entrant, Carrier | undefined>();
   #failure: CarrierClose | undefined;
   #headStart: unknown;
   #yielding: unknown;
-  /** Lets the WebSocket win that yields. */
+  /** Lets the yielding WebSocket win. */
   #standby: (() => void) | undefined;
   #deadline: unknown;
 
-  /** The entrants in the order of preference, at least one. With `withinMs` it fails if none is open after that time. */
+  /** `entrants` are in order of preference, at least one. With `withinMs`, the race fails if none is open by then. */
   constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers, withinMs?: number) {
     this.#owner = owner;
     this.#timers = timers;
@@ -63,7 +66,7 @@ export class Race {
     this.#running.clear();
   }
 
-  /** Starts the next one, and later all others. */
+  /** Starts the next carrier, and all others after its head start. */
   #startNext(): void {
     this.#timers.clear(this.#headStart);
     this.#start();
@@ -114,7 +117,7 @@ export class Race {
 
   #onFailed(entrant: Entrant, close: CarrierClose): void {
     this.#running.delete(entrant);
-    // A code of the relay says more than a carrier that could not be opened.
+    // A code of the relay is more specific than a carrier that could not be opened.
     if (this.#failure === undefined || this.#failure.code === LOST) {
       this.#failure = close;
     }
@@ -133,19 +136,19 @@ export class Race {
   }
 }
 
-/** The carriers to a relay that this package has. */
+/** All carriers of this package. */
 export const carrierKinds: Record<CarrierName, CarrierKind> = {
   webtransport: webTransport,
   webrtc: webRtc,
   websocket: webSocket,
 };
 
-/** The carriers of these that the platform has. */
+/** Returns those carriers that the platform supports. */
 export function present(names: readonly CarrierName[], given: WebSocketConstructor | undefined): CarrierName[] {
   return names.filter((name) => carrierKinds[name].isThere(given));
 }
 
-/** The carriers that a caller wants: all, or a single one, which has to be there. */
+/** Returns the requested carriers: all available ones, or a single one, which must be available. */
 export function readCarriers(wanted: "auto" | CarrierName, given: WebSocketConstructor | undefined): CarrierName[] {
   if (wanted !== "auto" && !CARRIERS.includes(wanted)) {
     throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(wanted)}`);

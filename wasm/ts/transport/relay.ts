@@ -1,7 +1,6 @@
 /**
- * Datagrams to a server through a relay. Several carriers lead there and race for the flow of the relay; another carrier can
- * continue the flow, so that the server notices no more than lost datagrams. That happens when the carrier is lost, and when
- * a better one opens after all.
+ * Passes datagrams to a server through a relay. Several carriers race for a flow of the relay. Another carrier can
+ * continue the flow when one is lost or a better one opens, so that the server only notices lost datagrams.
  */
 
 import type { Timers } from "../waits.js";
@@ -44,27 +43,27 @@ import { carrierKinds, present, Race } from "./race.js";
 import type { Transport, TransportEvents, TransportSettings } from "./transport.js";
 import { directTransport } from "./transport.js";
 
-/** A carrier that has opened. */
+/** An open carrier. */
 interface Link {
   name: CarrierName;
   carrier: Carrier;
-  /** When something was sent that nothing has followed yet. */
+  /** The time of the first datagram sent without an answer since. */
   unansweredSince?: number | undefined;
-  /** True if its silence was attributed to a blocked page since something arrived last. */
+  /** True if its silence was once attributed to a blocked page, and nothing arrived since. */
   wasExcused?: boolean;
-  /** The bytes that were unsent at the last check. */
+  /** The number of unsent bytes at the last check. */
   unsent: number;
-  /** True if anything has arrived by it. */
+  /** True once anything has arrived. */
   isHeard?: boolean;
-  /** When the relay named the flow that it has. */
+  /** The time at which the relay named its flow. */
   heldSince?: number;
 }
 
-/** The carrier that is to continue the flow: the race for it, or the winner, which has requested the flow. */
+/** The next carrier of the flow: a race for it, or the winner, which has requested the flow. */
 type Successor = { race: Race; next?: undefined } | { race?: undefined; next: Link };
 type NoSuccessor = { race?: undefined; next?: undefined };
 
-/** No carrier is open, and there is no flow yet. Without a race the transport is about to end. */
+/** No carrier is open yet, and there is no flow. Without a race, the transport is about to end. */
 interface Racing {
   kind: typeof RACING;
   race?: Race;
@@ -73,17 +72,20 @@ interface Racing {
   flow?: undefined;
 }
 
-/** A carrier passes datagrams. The relay names the flow later, or never. */
+/** A carrier passes datagrams. The relay names the flow later or never. */
 interface Attached extends NoSuccessor {
   kind: typeof ATTACHED;
   active: Link;
   flow: Flow | undefined;
 }
 
-/** A carrier passes datagrams, and a better one is to continue the flow. */
+/** A carrier passes datagrams, and a better one is about to continue the flow. */
 type Migrating = { kind: typeof MIGRATING; active: Link; flow: Flow } & Successor;
 
-/** The carrier of the flow is gone, and the relay keeps the flow for another one, which is sought, at the latest by a timer. */
+/**
+ * The carrier of the flow is lost, and the relay keeps the flow. Another carrier is sought, at the latest when a timer
+ * fires.
+ */
 type Lost = { kind: typeof LOST_CARRIER; active?: undefined; flow: Flow; interruption: Interruption } & (Successor | NoSuccessor);
 
 /** Everything is closed, and no callback follows. */
@@ -95,7 +97,7 @@ interface Ended extends NoSuccessor {
 
 type State = Racing | Attached | Migrating | Lost | Ended;
 
-/** The purpose of a timer: a link has one while it requests its flow. */
+/** The purpose of a timer. A link uses its own while it requests its flow. */
 type Purpose = "retry" | "end" | "watch" | "upgrade" | Link;
 
 /** Starts to open carriers to a relay. */
@@ -111,7 +113,7 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  *   Racing ──────────────────> Attached ──────────────────────> Migrating
  *      ^                       │  │  ^ ^                          │  │
  *      └───────────────────────┘  │  │ └──────────────────────────┘  │
- *        nothing arrives by it    │  │    it takes over, or fails    │
+ *        nothing arrives by it    │  │   it takes over, or fails     │
  *                                 │  │                               │
  *                the carrier is   │  │  another carrier              │
  *                lost or silent   v  │  has the flow                 │
@@ -119,36 +121,36 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  *                                       the carrier is lost or silent
  * ```
  *
- * Every state leads to Ended: by `close`; Racing when all carriers failed; Attached and Migrating when the relay closes the
- * carrier for good; Lost when the relay refuses or has forgotten the flow, or does not keep it any longer.
+ * Every state leads to Ended: each on `close`; Racing when all carriers failed; Attached and Migrating when the relay
+ * closes the carrier permanently; Lost when the relay refuses or has forgotten the flow, or no longer keeps it.
  */
 export class RelayTransport implements Transport {
-  /** A WebSocket of the platform copies what it sends, as its standard says; the other carriers do, too. */
+  /** The WebSocket of a platform copies its data, as its standard requires; so do the other carriers. */
   readonly sendsAtOnce: boolean;
   readonly #settings: TransportSettings;
   readonly #url: URL;
-  /** In the order of preference. */
+  /** In order of preference. */
   readonly #names: readonly CarrierName[];
   readonly #timers: Timers;
   readonly #owner: TransportEvents;
   readonly #abort = new AbortController();
   #state: State = { kind: RACING };
   /**
-   * The unresponsive carriers. The relay may have given one of them the flow, which its close would end: they are closed once
-   * another one has it.
+   * Unresponsive carriers. The relay may have given the flow to one of them, and closing that one would end the flow.
+   * They are closed once another carrier has the flow.
    */
   readonly #abandoned: Carrier[] = [];
-  /** The kinds that have opened and by which nothing arrived, since a carrier had the flow. */
+  /** The kinds of carriers that opened but received nothing since a carrier last had the flow. */
   readonly #unresponsive = new Set<CarrierName>();
-  /** The last datagram that was sent, if nothing has arrived by its carrier. */
+  /** The last datagram sent, if nothing has arrived by its carrier. */
   #unheard: Uint8Array | undefined;
-  /** The longest datagram that is sent, chosen with the first carrier. */
+  /** The longest datagram to send, chosen with the first carrier. */
   #longest: number | undefined;
   /** The last announcement of the relay. */
   #offered: Announced | undefined;
   #upgradeMs = FIRST_UPGRADE_MS;
   readonly #running = new Map<Purpose, unknown>();
-  /** Datagrams that were too long for the path. */
+  /** The number of datagrams that were too long for the path. */
   dropped = 0;
 
   constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
@@ -211,7 +213,7 @@ export class RelayTransport implements Transport {
     return this.#state.kind === ENDED ? undefined : this.#owner;
   }
 
-  /** Sets the one timer for a purpose. */
+  /** Starts the only timer of a purpose. */
   #after(ms: number, purpose: Purpose, callback: () => void): void {
     this.#stop(purpose);
     this.#running.set(purpose, this.#timers.set(callback, ms));
@@ -224,7 +226,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Races the carriers that may have the flow. */
+  /** Races the carriers that may take the flow. */
   #seek(): void {
     const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
     const names = fitting.filter((name) => !this.#unresponsive.has(name));
@@ -253,21 +255,21 @@ export class RelayTransport implements Transport {
       onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unsent: 0 }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    // The first race ends with the attempt to connect, and the caller keeps its time.
+    // The first race ends with the attempt to connect, which has its own timeout.
     const withinMs = state.kind === LOST_CARRIER ? state.interruption.nextAttemptMs() : state.flow && UPGRADE_MS;
     return new Race(entrants, owner, this.#timers, withinMs);
   }
 
   async #ask(): Promise<Announced> {
     const said = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
-    // The relay may accept a client that returns to its flow where it refuses others.
+    // The relay may accept a returning client while it refuses others.
     if (said?.refused === undefined) {
       this.#offered = said ?? this.#offered;
     }
     return this.#offered ?? said ?? {};
   }
 
-  /** Takes the winner of a race, which is open: as the first carrier, or as the successor of the one before. */
+  /** Takes the open winner of a race as the first carrier, or as the successor. */
   #onWon(link: Link): CarrierEvents {
     const state = this.#state;
     this.#state =
@@ -282,10 +284,10 @@ export class RelayTransport implements Transport {
     };
   }
 
-  /** Begins to use a carrier that is open. */
+  /** Starts to use an open carrier. */
   #begin(link: Link): void {
     if (link === this.#state.next) {
-      // The answer shows whether the relay still has the flow.
+      // The answer shows if the relay still has the flow.
       this.#requestFlow(link);
     } else if (link === this.#state.active) {
       const isFirst = this.#longest === undefined;
@@ -297,15 +299,15 @@ export class RelayTransport implements Transport {
       if (isFirst) {
         this.#events?.onTransportOpen();
       } else if (this.#unheard !== undefined) {
-        // The carrier before did not pass it on.
+        // The previous carrier did not deliver it.
         link.carrier.send(this.#unheard);
       }
     }
   }
 
-  /** Requests the flow until the relay names it or there is no hope. */
+  /** Requests the flow until the relay names it or gives no sign of doing so. */
   #requestFlow(link: Link, count = 1): void {
-    // Without another carrier the relay names it unasked.
+    // If there is no other carrier, the relay names it without a request.
     if (this.#names.length > 1 || isLossy(link)) {
       link.carrier.requestFlow();
     }
@@ -320,7 +322,7 @@ export class RelayTransport implements Transport {
         if (this.#state.active === undefined) {
           this.#abandoned.push(link.carrier);
         } else {
-          // The relay closes the one before when it gives the flow to another.
+          // The relay closes the previous carrier when it passes the flow on.
           link.carrier.close();
         }
         this.#onClose(link, lost());
@@ -328,13 +330,13 @@ export class RelayTransport implements Transport {
     });
   }
 
-  /** True if a carrier that has opened can be replaced, because the server has not received anything by it. */
+  /** Returns true if an open carrier can be replaced, because the server has not received anything by it. */
   #canFallBack(link: Link): boolean {
     const hasOthers = this.#names.some((name) => name !== link.name && !this.#unresponsive.has(name));
     return link === this.#state.active && this.#state.flow === undefined && link.isHeard !== true && hasOthers;
   }
 
-  /** Races others in place of a carrier by which nothing arrived. */
+  /** Races the other carriers in place of one by which nothing arrived. */
   #fallBack(link: Link): void {
     this.#stop(link, "watch", "upgrade");
     this.#unresponsive.add(link.name);
@@ -342,7 +344,7 @@ export class RelayTransport implements Transport {
     this.#seek();
   }
 
-  /** A carrier has the flow: watches it, and plans to try a better one. */
+  /** Watches a carrier that has the flow, and schedules the attempt of a better one. */
   #settle(link: Link): void {
     this.#events?.onCarrier?.(link.name === STREAM);
     this.#stop("watch", "upgrade");
@@ -361,7 +363,7 @@ export class RelayTransport implements Transport {
       }
       const now = this.#timers.now();
       const unsent = link.carrier.bufferedAmount;
-      // A hidden tab is late at every check, of which only the first may precede datagrams that are queued.
+      // In a hidden tab every check is late, but only the first one may precede queued datagrams.
       const isExcused = now - dueAt > LATE_MS && link.wasExcused !== true;
       if (link.unansweredSince !== undefined && (isExcused || unsent < link.unsent && unsent > FEW_BYTES)) {
         link.unansweredSince = now;
@@ -375,7 +377,8 @@ export class RelayTransport implements Transport {
         return;
       }
       if (silentMs > SILENT_MS / 3 && (isLossy(link) || flow !== undefined)) {
-        // The relay answers, whatever the server does. A relay without flows would pass a text on to the server.
+        // The relay answers this request even if the server is silent. A relay without flows would pass the text on to
+        // the server.
         link.carrier.requestFlow();
       }
       this.#watch(link);
@@ -398,7 +401,7 @@ export class RelayTransport implements Transport {
     });
   }
 
-  /** The carriers that are better than one, as far as the relay is not known to be without them. */
+  /** The better carriers, except those that the relay is known to lack. */
   #better({ name }: Link): CarrierName[] {
     const offered = this.#offered;
     const better = this.#longest === Infinity ? [] : this.#names.slice(0, this.#names.indexOf(name));
@@ -418,7 +421,7 @@ export class RelayTransport implements Transport {
     link.isHeard = true;
   }
 
-  /** Handles a control message of the relay. An unknown one is ignored. */
+  /** Handles a control message of the relay. Unknown ones are ignored. */
   #onControl(link: Link, text: string): void {
     this.#onHeard(link);
     const said = readText(text);
@@ -449,7 +452,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** The relay has answered the request of a successor: it has the flow, or the relay does not know the flow any more. */
+  /** Handles the answer to a successor, which now has the flow, unless the relay has forgotten the flow. */
   #onTakenOver(link: Link, flow: Flow & { resumed: boolean }): void {
     const { kind, active } = this.#state;
     if (flow.resumed) {
@@ -476,7 +479,7 @@ export class RelayTransport implements Transport {
     if (link === next) {
       this.#onFailed(close);
     } else if (link === active) {
-      // The flow was taken over by the successor, or else by another connection, which goes on with it.
+      // The flow went to the successor, or to another connection, which continues it.
       const isReplaced = close.code === TAKEN_OVER && next !== undefined;
       if (close.code === LOST && this.#canFallBack(link)) {
         this.#fallBack(link);
@@ -488,7 +491,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** No carrier of a race has opened, or the successor has failed. */
+  /** All carriers of a race, or the successor, failed. */
   #onFailed(close: CarrierClose): void {
     const state = this.#state;
     if (state.kind === MIGRATING) {
@@ -496,7 +499,7 @@ export class RelayTransport implements Transport {
       this.#state = { kind: ATTACHED, active, flow };
       this.#planUpgrade(active);
     } else if (state.kind === LOST_CARRIER && close.code === TOKEN_REFUSED) {
-      // A secret that the relay knows needs no token, and the token may have expired since.
+      // A secret that the relay knows needs no token, which may have expired meanwhile.
       this.#endForgotten();
     } else if (state.kind === LOST_CARRIER && mayComeBack(close)) {
       this.#state = { ...state, race: undefined, next: undefined };
@@ -506,7 +509,7 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** The carrier that had the flow is gone. A successor that has requested the flow goes on. */
+  /** Handles the loss of the carrier that had the flow. A successor that has requested the flow continues. */
   #lose(link: Link, flow: Flow, close: CarrierClose): void {
     const now = this.#timers.now();
     this.#state.race?.cancel();
@@ -517,10 +520,10 @@ export class RelayTransport implements Transport {
     this.#retry(close);
   }
 
-  /** Races for the flow, after a pause that grows, unless the relay does not keep the flow until then. */
+  /** Races for the flow after an increasing pause, if the relay keeps the flow that long. */
   #retry(close: CarrierClose): void {
     const state = this.#state;
-    // The application may have closed it.
+    // The application may have closed the transport.
     if (state.kind !== LOST_CARRIER || state.next !== undefined) {
       return;
     }
@@ -529,14 +532,14 @@ export class RelayTransport implements Transport {
     if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
     } else if (delay === 0) {
-      // Without a timer: those of a tab in the background fire once a second.
+      // Immediate, because timers of a background tab fire only once a second.
       this.#seek();
     } else {
       this.#after(delay, "retry", () => this.#seek());
     }
   }
 
-  /** Without a code of the relay, so that `isTransient` allows another connection. */
+  /** Ends without a code of the relay, so that `isTransient` allows another connection. */
   #endForgotten(): void {
     this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
   }
@@ -549,8 +552,8 @@ export class RelayTransport implements Transport {
 }
 
 /**
- * The datagram as a path takes it; `undefined` if it does not. The first request of RakNet is padded to the MTU that it
- * proposes, so that it is cut, and the server proposes no more than what arrives.
+ * Shortens a datagram to the limit of a path; `undefined` if that is impossible. The first request of RakNet is padded
+ * to the MTU that it proposes, so it can be cut, and the server proposes no more than it receives.
  */
 function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
   if (datagram.length <= longest) {
@@ -559,12 +562,12 @@ function fit(datagram: Uint8Array, longest: number): Uint8Array | undefined {
   return datagram[0] === REQUEST_1 && longest >= REQUEST_1_LEAST ? datagram.subarray(0, longest) : undefined;
 }
 
-/** True if a carrier loses datagrams, as UDP does. */
+/** Returns true if a carrier loses datagrams, like UDP. */
 function isLossy({ name }: Link): boolean {
   return name !== STREAM;
 }
 
-/** Starts to open the transport that its URL names. */
+/** Starts to open the transport for a URL. */
 export function openTransport(settings: TransportSettings, events: TransportEvents): Transport {
   return (directTransport(new URL(settings.url)) ?? openRelay)(settings, events);
 }

@@ -1,4 +1,4 @@
-/** A transport of datagrams to one server, and its URL: that of a target of a relay, or of the server itself. */
+/** A transport of datagrams to one server, and its URL, which names a relay and its target, or the server itself. */
 
 import { RakwireError } from "../errors.js";
 import type { TransportName, WebSocketConstructor } from "../types.js";
@@ -8,12 +8,12 @@ import type { RelayNotice } from "./flow.js";
 
 /** The callbacks of a transport. */
 export interface TransportEvents {
-  /** It carries datagrams for the first time. */
+  /** Datagrams can pass for the first time. */
   onTransportOpen(): void;
-  /** The kind of carrier from now on: a stream or not. Called before {@link onTransportOpen}, and when it changes. */
+  /** Reports the kind of carrier, a stream or not: before {@link onTransportOpen}, and when it changes. */
   onCarrier?(isStream: boolean): void;
   onDatagram(datagram: Uint8Array): void;
-  /** Datagrams are lost until the transport is there again. */
+  /** Datagrams are lost until the transport resumes. */
   onInterrupted(): void;
   onResumed(): void;
   onRelayNotice(notice: RelayNotice): void;
@@ -22,29 +22,32 @@ export interface TransportEvents {
 
 /** An open transport, or one that opens. */
 export interface Transport {
-  /** Its name now; `undefined` while nothing carries datagrams. */
+  /** The name of the current carrier; `undefined` while there is none. */
   readonly name: TransportName | undefined;
-  /** The number of datagrams that were too long for it. */
+  /** The number of datagrams that were too long. */
   readonly dropped: number;
   /** True if it accepts another datagram now. */
   readonly hasRoom: boolean;
-  /** Bytes that it has taken and not sent. */
+  /** The number of bytes accepted and not sent. */
   readonly bufferedAmount: number;
-  /** Whether {@link send} keeps nothing of the bytes that it is given. Without it, it gets a copy that is its own. */
+  /** True if {@link send} does not keep a reference to its argument. Otherwise it gets a copy. */
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
-  /** Closes it after what it has taken, without further callbacks; where nothing comes later, after what it can send now. */
+  /**
+   * Closes the transport after sending accepted datagrams, without further callbacks; if `isLast`, after those that it
+   * can send immediately.
+   */
   close(isLast?: boolean): void;
 }
 
-/** The settings of a transport. Without `webSocket` they can be passed to another thread. */
+/** The settings of a transport. Without `webSocket` they can be posted to another thread. */
 export interface TransportSettings {
   /** The URL of a server, or of a relay with its target. */
   url: string;
   token?: string;
   /** The fingerprint of the relay's certificate for data channels. */
   fingerprint?: string;
-  /** The carriers to a relay, the preferred ones first. */
+  /** The carriers to a relay, in order of preference. */
   carriers: readonly CarrierName[];
   /** True if another carrier continues the flow when one is lost. */
   resume: boolean;
@@ -54,10 +57,10 @@ export interface TransportSettings {
 /** Starts to open a transport. */
 export type OpenTransport = (settings: TransportSettings, events: TransportEvents) => Transport;
 
-/** An address without a scheme, which a page would take for a path, and of which `new URL` takes the host for the scheme. */
+/** An address without a scheme. A page would take it for a path, and `new URL` would take its host for the scheme. */
 const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
 
-/** The URL for a transport. Pages may use http or a relative path for the relay; `udp:` leads to a server itself. */
+/** Builds the URL of a transport. A page may use http or a relative path for the relay; `udp:` is a server itself. */
 export function targetUrl(url: string | URL, target: string | undefined): URL {
   if (WITHOUT_SCHEME.test(String(url))) {
     throw new RakwireError("bad-option", `the address of the relay has no scheme: write ws://${url} or wss://`);
@@ -83,12 +86,12 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   }
   address.hash = "";
   address.searchParams.set("target", target);
-  // The relay knows at once that nothing listens where the server should be, by ICMP.
+  // Lets the relay close the connection when ICMP reports that no server uses the port.
   address.searchParams.set("unreachable", "close");
   return address;
 }
 
-/** The characters of a subprotocol of a WebSocket. */
+/** The characters allowed in a WebSocket subprotocol. */
 const TOKEN = /^[\w.~-]+$/;
 
 export function checkToken(token: string | undefined): void {
@@ -106,16 +109,16 @@ function withPort(address: URL): URL {
 
 let openDirect: OpenTransport | undefined;
 
-/** Makes a URL of an address that a platform's own transport takes and {@link URL} does not. */
+/** Converts an address that only the platform's own transport accepts, and not {@link URL}. */
 let readDirectUrl = (url: string | URL): string | URL => url;
 
-/** Adds the transport to servers themselves, which a platform may have. */
+/** Registers the platform's transport to servers without a relay. */
 export function setDirectTransport(open: OpenTransport, readUrl: typeof readDirectUrl): void {
   openDirect = open;
   readDirectUrl = readUrl;
 }
 
-/** The function that opens the server of a URL; `undefined` for the URL of a relay. */
+/** Returns the function that opens a server without a relay; `undefined` for the URL of a relay. */
 export function directTransport({ protocol }: URL): OpenTransport | undefined {
   if (protocol !== "udp:") {
     return undefined;

@@ -1,7 +1,7 @@
 /**
- * Data channels of WebRTC to a relay, without signalling: who knows the fingerprint of the relay's certificate, its address
- * and its port knows all that its session description says, and writes that itself. One channel has control messages, the
- * other datagrams, which are neither sent again nor put in order.
+ * WebRTC data channels to a relay without signalling: the page writes the session description of the relay itself, from
+ * its fingerprint, address and port. One channel carries control messages; the other carries unordered datagrams
+ * without retransmission.
  */
 
 import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
@@ -12,18 +12,18 @@ import { readText } from "./flow.js";
 import { loopbackHosts } from "./local-network.js";
 
 /**
- * How the name of every relay in ICE begins; its password there is the fingerprint. The password of the page follows, with which
- * the relay finds out that the page is where its checks come from.
+ * The prefix of every relay's ICE user name; its ICE password is the fingerprint. The password of the page follows,
+ * which lets the relay verify the origin of connectivity checks.
  */
 const USERNAME = "rakwire/";
-/** The longest message that the relay takes. */
+/** The longest message that the relay accepts, in bytes. */
 const LONGEST_MESSAGE = 16_384;
-/** For how long a browser may look for a way to the relay. */
+/** Milliseconds for the browser to find a path to the relay. */
 const OPEN_MS = 10_000;
 /** 32 bytes in hexadecimal digits, with or without colons. */
 const FINGERPRINT = /^([0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
 
-/** A relay as its session description has it. */
+/** The parameters of a relay for its session description. */
 export interface Peer {
   fingerprint: string;
   addresses: readonly string[];
@@ -35,7 +35,7 @@ export const webRtc: CarrierKind = {
   open: (request, events) => new WebRtcCarrier(request, events),
 };
 
-/** Whether a text can be the fingerprint of a certificate. */
+/** Returns true if a text has the form of a certificate fingerprint. */
 export function isFingerprint(text: string): boolean {
   return FINGERPRINT.test(text);
 }
@@ -110,7 +110,7 @@ class WebRtcCarrier implements Carrier {
     await peer.setLocalDescription(offer);
     await peer.setRemoteDescription({ type: "answer", sdp: answer(offer.sdp ?? "", relay) });
     for (const candidate of candidates(relay)) {
-      // One that the browser cannot read does not keep it from the others.
+      // The browser may reject one candidate and still use the others.
       await peer.addIceCandidate({ candidate, sdpMLineIndex: 0 }).catch(() => undefined);
     }
     await opened;
@@ -120,7 +120,7 @@ class WebRtcCarrier implements Carrier {
     this.events?.onOpen();
   }
 
-  /** Completes when a channel is open, and ends the carrier when it closes. */
+  /** Resolves when a channel is open, and ends the carrier when it closes. */
   #follow(channel: RTCDataChannel): Promise<void> {
     channel.addEventListener("close", () => endCarrier(this, lost()));
     return new Promise((resolve) => channel.addEventListener("open", () => resolve()));
@@ -142,13 +142,13 @@ class WebRtcCarrier implements Carrier {
   }
 }
 
-/** Why a relay closes a carrier, if a message says so. */
+/** Reads the close code and reason from a message, if it has them. */
 function readClose(text: string): { code: number; reason: string } | undefined {
   const { type, code, reason } = readText(text) as { type?: unknown; code?: unknown; reason?: unknown };
   return type === "close" && typeof code === "number" ? { code, reason: String(reason ?? "") } : undefined;
 }
 
-/** The relay of a request: as the caller knows it, or as it announces itself; or why it refuses this page. */
+/** Finds the parameters of the relay from the request or its announcement; or the reason it refuses this page. */
 async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer | CarrierClose> {
   const hosts = loopbackHosts(url.hostname);
   const own = (hosts.length > 0 ? hosts : [url.hostname]).map((host) => host.replace(/^\[|\]$/g, ""));
@@ -166,7 +166,7 @@ async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promis
   return { fingerprint: offer.fingerprint, addresses: addresses.length > 0 ? addresses : own, port: offer.port };
 }
 
-/** The session description of a relay, as the answer to an offer. */
+/** Writes the session description of a relay, as the answer to an offer. */
 export function answer(offer: string, { fingerprint }: Peer): string {
   const [, mid = "0"] = /^a=mid:(\S+)/m.exec(offer) ?? [];
   const [, password = ""] = /^a=ice-pwd:(\S+)/m.exec(offer) ?? [];
@@ -189,8 +189,8 @@ a=max-message-size:${LONGEST_MESSAGE}
 `.replaceAll("\n", "\r\n");
 }
 
-/** Where a relay is, as ICE has it. */
+/** The ICE candidates of a relay. */
 export function candidates({ addresses, port }: Peer): string[] {
-  // The first one is preferred; they have nothing else in common.
+  // The first one has the highest priority; each has its own foundation.
   return addresses.map((address, index) => `candidate:${index + 1} 1 udp ${2_130_706_431 - index} ${address} ${port} typ host`);
 }

@@ -1,4 +1,4 @@
-/** A WebSocket to a relay: one binary message is one datagram, and control messages are text. */
+/** A WebSocket to a relay: each binary message is a datagram, and each text message is a control message. */
 
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
@@ -8,10 +8,10 @@ import { CONTROL_PROTOCOL, FLOW_REQUEST, MAX_BUFFERED_BYTES } from "./carrier.js
 import type { CarrierClose } from "./close.js";
 import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
 
-/** What a token is preceded by among the subprotocols, where no log has it. */
+/** The prefix of a token among the subprotocols, which logs do not contain, unlike URLs. */
 const TOKEN = "rakwire.token.";
 
-/** The WebSocket class that the caller gives or the platform has. */
+/** Returns the WebSocket class of the caller or the platform. */
 export function readWebSocket(given: WebSocketConstructor | undefined): WebSocketConstructor {
   const webSocket = given ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   if (webSocket === undefined) {
@@ -20,13 +20,16 @@ export function readWebSocket(given: WebSocketConstructor | undefined): WebSocke
   return webSocket;
 }
 
-/** How long after an error an open WebSocket may take to say how it has ended; one that was never open has nothing to say. */
+/**
+ * Milliseconds to wait for the close event of an open WebSocket after an error. One that was never open has no further
+ * information.
+ */
 const CLOSE_MS = 1_000;
 
-/** The path at which a relay has its WebSocket. One that cannot be opened elsewhere is sought where the relay announces it. */
+/** The default path of the WebSocket. If it cannot be opened elsewhere, the announced path of the relay is tried. */
 const PATH = "/ws";
 
-/** What a WebSocket is opened for. */
+/** The parameters of a WebSocket. */
 type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "webSocket" | "announced">;
 
 export const openWebSocket = (request: WebSocketRequest, events: CarrierEvents): Carrier => new WebSocketCarrier(request, events);
@@ -49,9 +52,9 @@ class WebSocketCarrier implements Carrier {
     this.#socket = this.#open(request, url, url.pathname.endsWith(PATH) ? undefined : onLost);
   }
 
-  /** Opens a WebSocket; with `onLost` that is called in place of the end of one that could not be opened. */
+  /** Opens a WebSocket. If it cannot be opened, `onLost` is called, if given, in place of ending the carrier. */
   #open({ token, hasControl, webSocket }: WebSocketRequest, url: URL, onLost?: (close: CarrierClose) => void): WebSocketLike {
-    // A relay that is offered a subprotocol has to choose one, or browsers close the WebSocket.
+    // If subprotocols are offered, the relay has to choose one, or browsers close the WebSocket.
     const protocols = [
       ...(hasControl || token !== undefined ? [CONTROL_PROTOCOL] : []),
       ...(token !== undefined ? [TOKEN + token] : []),
@@ -73,7 +76,7 @@ class WebSocketCarrier implements Carrier {
     const end = (close: CarrierClose): void => {
       if (!hasEnded) {
         hasEnded = true;
-        // Deno has the code 0 for a WebSocket that was never open.
+        // Deno reports the code 0 for a WebSocket that was never open.
         const isLost = close.code === 0 || close.code === LOST;
         const told = { code: isLost ? LOST : close.code, reason: close.reason };
         if (isLost && !this.#isOpen && onLost !== undefined) {
@@ -84,15 +87,15 @@ class WebSocketCarrier implements Carrier {
       }
     };
     socket.addEventListener("close", end);
-    // A close event, which has more details, follows an error by the standard, but not in Node 22, nor in Chromium if the policy
-    // of the page forbids the URL.
+    // By the standard, a close event with more details follows an error. It does not in Node 22, nor in Chromium if the
+    // policy of the page forbids the URL.
     socket.addEventListener("error", () => {
       setTimeout(() => end(lost()), this.#isOpen ? CLOSE_MS : 0);
     });
     return socket;
   }
 
-  /** The path of the URL may be another one than the relay's. */
+  /** The path of the URL may differ from that of the relay. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
     if (this.events === undefined) {
       return;
@@ -141,8 +144,8 @@ class WebSocketCarrier implements Carrier {
 }
 
 /**
- * Opens a carrier. One that cannot be made, as a WebSocket that the policy of the page forbids, is `undefined` and fails a moment later,
- * as others do.
+ * Opens a carrier. If it cannot be created, because the policy of the page forbids it for example, returns `undefined`
+ * and fails asynchronously, like other carriers.
  */
 export function attempt(open: (events: CarrierEvents) => Carrier, events: CarrierEvents): Carrier | undefined {
   try {

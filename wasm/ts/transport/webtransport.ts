@@ -1,6 +1,6 @@
 /**
- * WebTransport to a relay: datagrams alone. A control message is a datagram with a prefix. Streams are not used: a datagram
- * that waits behind a lost one is what this carrier is there to avoid.
+ * WebTransport to a relay, using datagrams only. A control message is a datagram with a prefix. Streams are not used,
+ * because a lost datagram would delay those behind it.
  */
 
 import { atPageEnd } from "../page.js";
@@ -11,12 +11,15 @@ import type { CarrierClose } from "./close.js";
 import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
 import { loopbackHosts } from "./local-network.js";
 
-/** What control messages begin with. */
+/** The prefix of control messages. */
 const PREFIX = new TextEncoder().encode("rakwire:");
-/** How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what has not left. */
+/**
+ * Milliseconds by which closing is delayed for earlier datagrams, such as a disconnect, because browsers drop unsent
+ * ones.
+ */
 const LAST_MS = 20;
 
-/** The parts of WebTransport that TypeScript does not know yet, or that browsers have by two names. */
+/** The parts of WebTransport that TypeScript does not declare yet, or that have two names in browsers. */
 interface Datagrams {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable?: WritableStream<Uint8Array>;
@@ -72,7 +75,7 @@ class WebTransportCarrier implements Carrier {
       this.bufferedAmount -= length;
     };
     this.bufferedAmount += length;
-    // Copied, as the caller may write over it before the browser has taken it.
+    // Copied, because the caller may overwrite it before the browser reads it.
     this.#writer?.write(datagram.slice()).then(settle, settle);
   }
 
@@ -87,10 +90,10 @@ class WebTransportCarrier implements Carrier {
       try {
         this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
       } catch {
-        // It has not been open, or is not any more.
+        // The session was never open, or has ended.
       }
     };
-    // A page that is left has no later.
+    // Nothing runs later in a page that is left.
     if (isLast) {
       atPageEnd.push(end);
     } else {
@@ -118,16 +121,16 @@ class WebTransportCarrier implements Carrier {
     const { datagrams } = session;
     limit(datagrams);
     this.#writer = (datagrams.createWritable?.() ?? (datagrams.writable as WritableStream<Uint8Array>)).getWriter();
-    // What is wrong with it ends the session too.
+    // A failure of the writer also ends the session.
     this.#writer.closed.catch(() => undefined);
     this.events.onOpen();
-    // Why it ends is told by the session.
+    // The session reports the reason of its end.
     await this.#receive(datagrams.readable.getReader()).catch(() => undefined);
   }
 
   /**
-   * The session at the first host where one opens; if there is none, this ends. Chromium tries one address of a name alone, and a
-   * certificate that is known by its hash is that of every host.
+   * Opens a session at the first host that accepts one; otherwise ends. Chromium tries only one address of a name, and
+   * a certificate that is known by its hash is valid for every host.
    */
   async #connect(url: URL, offer: AnnouncedWebTransport, WebTransport: SessionConstructor): Promise<Session | undefined> {
     const others = offer.certificate_hashes.length > 0 ? loopbackHosts(url.hostname) : [];
@@ -192,7 +195,7 @@ function options({ certificate_hashes: hashes }: AnnouncedWebTransport): object 
   };
 }
 
-/** Limits what waits in the browser. The names of two limits have changed. */
+/** Limits the datagrams waiting in the browser. Two limits were renamed in the standard. */
 function limit(datagrams: Datagrams): void {
   for (const way of ["outgoing", "incoming"] as const) {
     datagrams[`${way}MaxAge` as const] = MAX_AGE_MS;

@@ -1,27 +1,32 @@
-/** The jitter buffer of one speaker, with the rules of `rakwire_plugins::voice`. All times are in microseconds. */
+/** The jitter buffer of one speaker, with the same rules as `rakwire_plugins::voice`. All times are in microseconds. */
 
 /** The number of frame numbers: 0 follows 65,535. */
 const NUMBERS = 0x1_0000;
-/** How many arrivals say how uneven they are: at 20 ms a frame those of the last 1.3 s. */
+/** The number of arrivals used to measure jitter: the last 1.3 s at 20 ms per frame. */
 const HISTORY = 64;
-/** Of them, how many may come later than the buffer waits. */
+/** The number of them that may arrive later than the buffer waits. */
 const TOLERATED = 2;
-/** How many frames in a row are concealed. What follows then is the next that has arrived; if there is none, the speaker counts as silent. */
+/**
+ * The maximum number of consecutive frames to conceal. Playback then continues with the next frame that has arrived; if
+ * there is none, the speaker counts as silent.
+ */
 const MAX_GAP = 5;
-/** For how many frames the buffer has to be fuller than it needs until one is left out. */
+/** The number of frames for which the buffer must be fuller than needed before one is skipped. */
 const SURPLUS_FRAMES = 50;
-/** After so many frames the origin of the measurement moves on, so that numbers do not outrun it. */
+/**
+ * The number of frames after which the origin of the measurement moves on, so that frame numbers do not wrap around it.
+ */
 const MAX_SINCE = 1 << 10;
-/** The largest lateness that is told apart. */
+/** The largest lateness that is measured. */
 const MAX_LATENESS = 0xffff_ffff;
 
-/** What to play: a frame, one that the decoder makes up from those before, or nothing. */
+/** The next sound to play: a received frame, a concealed frame, or silence. */
 export type Playback =
   | { readonly kind: "frame"; readonly bytes: Uint8Array }
   | { readonly kind: "concealed" }
   | { readonly kind: "silence" };
 
-/** What has become of the frames of a speaker. */
+/** Counters of the frames of a speaker. */
 export interface SpeakerStats {
   /** Frames that arrived. */
   readonly received: number;
@@ -29,42 +34,42 @@ export interface SpeakerStats {
   readonly played: number;
   /** Frames that were missing when they were due. */
   readonly concealed: number;
-  /** Frames that arrived when they had been due. */
+  /** Frames that arrived after they were due. */
   readonly late: number;
-  /** Frames that were left out because too many were there. */
+  /** Frames that were skipped because too many were buffered. */
   readonly skipped: number;
 }
 
 export interface BufferSettings {
   readonly frameTime: number;
   readonly maxDelay: number;
-  /** How many frames a buffer has. */
+  /** The capacity of the buffer in frames. */
   readonly frames: number;
 }
 
 const CONCEALED: Playback = { kind: "concealed" };
 const SILENCE: Playback = { kind: "silence" };
 
-/** Keeps frames back for as long as the network is uneven, and says where one is missing. */
+/** Delays frames by the jitter of the network, and reports missing ones. */
 export class JitterBuffer {
   readonly #settings: BufferSettings;
-  /** Each at the remainder of its number. */
+  /** Indexed by the remainder of the frame number. */
   readonly #frames: (VoiceFrame | undefined)[];
   #phase: "silent" | "filling" | "playing" = "silent";
-  /** Until when the first frame is kept back. */
+  /** The time until which the first frame is held back. */
   #until = 0;
-  /** The number of the frame that is due next. */
+  /** The number of the next frame to play. */
   #next = 0;
   /** The highest number that has arrived. */
   #highest = 0;
-  /** The beginning of what is being said, and when it would have arrived if it had been as quick as the quickest. */
+  /** The first frame of the current talk spurt, and when it would have arrived with the shortest delay so far. */
   #first = 0;
   #quickest = 0;
-  /** By how much the last arrivals were later than the quickest. */
+  /** The lateness of recent arrivals, relative to the fastest one. */
   readonly #lateness: number[] = [];
-  /** Frames in a row that were missing. */
+  /** The number of consecutive missing frames. */
   #gap = 0;
-  /** Frames in a row at which more were there than are needed. */
+  /** The number of consecutive frames with a fuller buffer than needed. */
   #surplus = 0;
   readonly #stats = { received: 0, played: 0, concealed: 0, late: 0, skipped: 0 };
 
@@ -81,7 +86,7 @@ export class JitterBuffer {
     return { ...this.#stats };
   }
 
-  /** How long the first frame is kept back: by how much all but the latest arrivals were later than the earliest, and half of a frame. */
+  /** The delay of the first frame: the lateness of all but the latest arrivals, and half a frame. */
   get delay(): number {
     const { frameTime, maxDelay, frames } = this.#settings;
     const latest = [...this.#lateness].sort((a, b) => b - a);
@@ -90,7 +95,7 @@ export class JitterBuffer {
     return Math.min(uneven + frameTime / 2, maxDelay, frameTime * (frames - 1));
   }
 
-  /** A frame has arrived. Its bytes stay the caller's, so they must not change. */
+  /** Stores a received frame. It is not copied, so its bytes must not change. */
   insert(now: number, frame: VoiceFrame): void {
     const { number, isFirst } = frame;
     this.#stats.received += 1;
@@ -103,7 +108,7 @@ export class JitterBuffer {
       return;
     }
     if (isFirst) {
-      // After a pause, which says nothing of the network.
+      // The pause before it is not a delay of the network.
       [this.#first, this.#quickest] = [number, now];
     }
     this.#observe(now, number);
@@ -113,7 +118,7 @@ export class JitterBuffer {
     this.#frames[number % this.#frames.length] = frame;
   }
 
-  /** The next frame, which is due now. */
+  /** Returns the next frame, which is due now. */
   play(now: number): Playback {
     if (this.isSilent || (this.#phase === "filling" && now < this.#until)) {
       return SILENCE;
@@ -139,7 +144,7 @@ export class JitterBuffer {
     return { kind: "frame", bytes: frame.bytes };
   }
 
-  /** Somebody begins to speak, or what is there is of long ago. */
+  /** Starts a talk spurt, and discards outdated frames. */
   #begin(now: number, number: number): void {
     this.#frames.fill(undefined);
     this.#next = this.#highest = this.#first = number;
@@ -153,10 +158,10 @@ export class JitterBuffer {
     this.#until = now + this.delay;
   }
 
-  /** Learns how late a frame is beside the quickest of what is being said. */
+  /** Measures the lateness of a frame relative to the fastest one of the talk spurt. */
   #observe(now: number, number: number): void {
     const since = ahead(number, this.#first);
-    // One from before the first is no measure of those behind it.
+    // A frame before the first one cannot be compared.
     if (isBehind(since)) {
       return;
     }
@@ -173,7 +178,7 @@ export class JitterBuffer {
     }
   }
 
-  /** Nobody speaks any more, unless the next sentence has begun to arrive. */
+  /** Becomes silent, unless the next talk spurt has begun to arrive. */
   #endSentence(now: number): void {
     const next = this.#nextPresent();
     if (next === undefined) {
@@ -184,7 +189,7 @@ export class JitterBuffer {
     }
   }
 
-  /** The number of the next frame that has arrived, from the one that is due. */
+  /** Returns the number of the next frame that has arrived, starting from the one that is due. */
   #nextPresent(): number | undefined {
     const numbers = Array.from({ length: Math.min(this.#waiting, this.#frames.length) }, (_, distance) => plus(this.#next, distance));
     return numbers.find((number) => this.#frames[number % this.#frames.length]?.number === number);
@@ -200,7 +205,10 @@ export class JitterBuffer {
     return frame;
   }
 
-  /** The frame that is due is not there. If later ones are, it is lost; otherwise it may come, and is waited for. */
+  /**
+   * Handles a missing frame. If later ones have arrived it is lost; otherwise it may still arrive, and the buffer
+   * waits.
+   */
   #conceal(): Playback {
     if (this.#waiting > 0) {
       this.#next = plus(this.#next, 1);
@@ -214,13 +222,13 @@ export class JitterBuffer {
     return CONCEALED;
   }
 
-  /** How many frames the last that has arrived is ahead of the one that is due, itself included. */
+  /** The number of frames from the one that is due to the highest one, inclusive. */
   get #waiting(): number {
     const distance = ahead(this.#highest, this.#next);
     return isBehind(distance) ? 0 : distance + 1;
   }
 
-  /** Leaves a frame out when more have been there than are needed for long. */
+  /** Skips a frame if the buffer has been fuller than needed for long. */
   #skipSurplus(): void {
     const needed = Math.ceil(this.delay / Math.max(this.#settings.frameTime, 1)) + 1;
     if (this.#waiting <= needed) {
@@ -238,21 +246,21 @@ export class JitterBuffer {
   }
 }
 
-/** A frame of voice that arrived, or is to be sent. */
+/** A voice frame, received or to be sent. */
 export interface VoiceFrame {
   readonly number: number;
-  /** It begins what a speaker says: nothing before it is missing. */
+  /** True for the first frame of a talk spurt: nothing before it is missing. */
   readonly isFirst: boolean;
-  /** It ends what a speaker says: nothing follows it for a while. */
+  /** True for the last frame of a talk spurt: nothing follows for a while. */
   readonly isLast: boolean;
   readonly bytes: Uint8Array;
 }
 
-/** The number that is ahead of another one by a distance, which may be negative. */
+/** Adds a distance, which may be negative, to a frame number. */
 export const plus = (number: number, distance: number): number => (number + distance) & (NUMBERS - 1);
 
-/** How far a number is ahead of another one; half of all numbers and more are behind it. */
+/** The distance from one number to another. The upper half of the range counts as behind. */
 const ahead = (number: number, from: number): number => plus(number, -from);
 
-/** Whether a distance by {@link ahead} is that of an earlier number. */
+/** Returns true if a distance of {@link ahead} means an earlier number. */
 const isBehind = (distance: number): boolean => distance >= NUMBERS / 2;

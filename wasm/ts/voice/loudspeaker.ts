@@ -1,4 +1,4 @@
-/** From the peers of a voice to a loudspeaker: decoded by WebCodecs, mixed and played by an audio worklet. */
+/** Plays the peers of a voice: decoded by WebCodecs, mixed and played by an audio worklet. */
 
 import { RakwireError } from "../errors.js";
 import { checkNames } from "../options.js";
@@ -9,22 +9,22 @@ import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORK
 import { FRAME_MICROS, FRAME_SAMPLES, mixDown, PLAYBACK, SAMPLE_RATE } from "./sound.js";
 import type { Voice } from "./voice.js";
 
-/** How a loudspeaker is opened. */
+/** Options of a loudspeaker. */
 export interface LoudspeakerOptions extends WorkletOptions {
-  /** Where the sound goes, a node of a context with 48,000 samples a second. By default to the loudspeaker of a context of its own. */
+  /** The output, a node of a context with 48,000 samples per second. Default: the loudspeaker of a new context. */
   destination?: AudioNode;
 }
 
-/** A loudspeaker that is open. */
+/** An open loudspeaker. */
 export interface Loudspeaker {
-  /** Browsers let it play once the player has clicked or typed something; then call its `resume`. */
+  /** The audio context. Browsers allow playback only after the user has clicked or typed; call its `resume` then. */
   readonly context: BaseAudioContext;
   close(): void;
   stats(): LoudspeakerStats;
 }
 
 /**
- * Plays what all say who have joined `voice`.
+ * Plays all speakers that have joined `voice`.
  *
  * @throws RakwireError with the code `voice-unavailable` or `bad-option`.
  */
@@ -82,7 +82,7 @@ class OpenLoudspeaker implements Loudspeaker {
     return { ...this.#stats };
   }
 
-  /** So many frames are due, as the clock of the loudspeaker says, which no browser slows down in pages that nobody sees. */
+  /** Supplies frames by the clock of the audio device, which browsers do not throttle in hidden pages. */
   #onDue(frames: number): void {
     for (const [connection, sound] of this.#sounds) {
       if (!this.#voice.has(connection)) {
@@ -107,26 +107,29 @@ class OpenLoudspeaker implements Loudspeaker {
   }
 }
 
-/** Frames that a decoder may have before it counts as stuck; more than a page gets at once that was busy for a second. */
+/**
+ * The number of frames in a decoder above which it counts as stuck; more than a page gets at once after being busy for
+ * a second.
+ */
 const MAX_DECODING = 64;
 
-/** Counters of a loudspeaker, of all speakers. */
+/** Counters of a loudspeaker, for all speakers. */
 export interface LoudspeakerStats {
   /** Frames that were decoded. */
   readonly decoded: number;
-  /** Frames that were made up from those before. */
+  /** Frames that were missing and concealed. */
   readonly concealed: number;
-  /** Frames that are no Opus, or none of 20 ms; others were made up in their places. */
+  /** Frames that are not Opus or not 20 ms long; concealed instead. */
   readonly malformed: number;
 }
 
-/** The sound of one speaker: what its buffer gives, decoded or made up, in order. */
+/** The sound of one speaker: decoded and concealed frames in order. */
 class SpeakerSound {
   readonly #onSound: (samples: Float32Array<ArrayBuffer>) => void;
   readonly #stats: { -readonly [Name in keyof LoudspeakerStats]: LoudspeakerStats[Name] };
   readonly #concealer = new Concealer();
   #decoder: AudioDecoder | undefined;
-  /** What follows the last sound: a frame that the decoder has, or one that is made up behind it. */
+  /** The next frames in order: in the decoder, or to be concealed. */
   #pending: ("frame" | "concealed")[] = [];
   #time = 0;
 
@@ -201,7 +204,7 @@ class SpeakerSound {
     this.#concealNext();
   }
 
-  /** The decoder has ended with what it had. */
+  /** Handles the end of the decoder and of its frames. */
   #fail(): void {
     const lost = this.#pending.filter((kind) => kind === "frame").length;
     this.#stats.malformed += lost;
@@ -213,7 +216,7 @@ class SpeakerSound {
     this.#concealNext();
   }
 
-  /** Makes up what is next, up to the first frame that is being decoded. */
+  /** Conceals frames up to the first one in the decoder. */
   #concealNext(): void {
     while (this.#pending[0] === "concealed") {
       this.#pending.shift();
@@ -223,27 +226,27 @@ class SpeakerSound {
   }
 }
 
-/** Voices have periods between these. */
+/** The range of pitch periods in samples. */
 const SHORTEST = SAMPLE_RATE / 400;
 const LONGEST = Math.round(SAMPLE_RATE / 66);
-/** What is compared with what was a period before. */
+/** The number of samples compared with one period before. */
 const COMPARED = FRAME_SAMPLES;
 const HISTORY = COMPARED + LONGEST;
-/** Every so many samples are compared. */
+/** Only every fourth sample is compared. */
 const STRIDE = 4;
-/** How much of it is left after one more frame. */
+/** The factor by which each further frame fades. */
 const FADE = 0.5;
-/** How long a frame and what was made up before it are blended. */
+/** The number of samples over which a frame is blended with the concealed sound before it. */
 const BLENDED = SAMPLE_RATE / 200;
 
-/** Sound for frames that are missing: WebCodecs has no concealment, so the last period of the voice is repeated and fades. */
+/** Conceals missing frames, because WebCodecs does not: repeats the last pitch period with a fade-out. */
 export class Concealer {
   readonly #history = new Float32Array(HISTORY);
-  /** The last period before the gap, and how many samples were made of it. */
+  /** The last period before the gap, and the number of samples generated from it. */
   #period: Float32Array | undefined;
   #made = 0;
 
-  /** A frame that has arrived, blended with what was made up before it. */
+  /** Takes a received frame, and blends it with concealed sound before it. */
   take(frame: Float32Array<ArrayBuffer>): Float32Array<ArrayBuffer> {
     if (this.#period !== undefined) {
       for (const [at, madeUp] of this.#make(Math.min(BLENDED, frame.length)).entries()) {
@@ -255,7 +258,7 @@ export class Concealer {
     return frame;
   }
 
-  /** A frame in place of one that is missing. */
+  /** Returns a frame in place of a missing one. */
   conceal(): Float32Array<ArrayBuffer> {
     if (this.#period === undefined) {
       this.#period = this.#history.slice(-periodOf(this.#history));
@@ -278,7 +281,7 @@ export class Concealer {
   }
 }
 
-/** The distance at which sound is most like itself. */
+/** The distance at which the sound is most similar to itself. */
 function periodOf(sound: Float32Array): number {
   let [best, likeness] = [LONGEST, 0];
   for (let period = SHORTEST; period <= LONGEST; period++) {

@@ -1,4 +1,4 @@
-/** From a microphone to the peers of a voice: blocks of one channel, and frames of Opus by WebCodecs. */
+/** Records a microphone and sends it to the peers of a voice: one channel, encoded as Opus frames by WebCodecs. */
 
 import { fromThrown, RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
@@ -7,53 +7,57 @@ import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORK
 import { CAPTURE, FRAME_MICROS, FRAME_MS, Framer, mixDown, SAMPLE_RATE } from "./sound.js";
 import type { Voice } from "./voice.js";
 
-/** Bits a second that speech takes, as the native encoder has them. */
+/** The range of bit rates for speech, as in the native encoder. */
 const [LEAST_BITS, MOST_BITS] = [6_000, 64_000];
-/** Frames that the encoder may have before further ones are left out. */
+/** The number of frames in the encoder from which on further ones are dropped. */
 const MAX_ENCODING = 8;
 const SPEECH = { application: "voip", signal: "voice", frameDuration: FRAME_MICROS } as const;
 const REFUSALS: readonly string[] = ["NotAllowedError", "SecurityError"];
 
-/** How a microphone is opened. */
+/** Options of a microphone. */
 export interface MicrophoneOptions extends WorkletOptions {
-  /** Bits a second, 6,000 to 64,000: speech is understandable at 8,000, good at 24,000 (default). All frames of a rate have one length. */
+  /**
+   * Bits per second, 6,000 to 64,000: speech is understandable at 8,000, good at 24,000. All frames of a rate have the
+   * same length. Default: 24,000.
+   */
   bitsPerSecond?: number;
-  /** Whether nothing is sent until {@link Microphone.startTalking} is called; false by default. */
+  /** True to send nothing until {@link Microphone.startTalking} is called. Default: false. */
   isPushToTalk?: boolean;
-  /** Which microphone, and how its sound is prepared. By default without echo and noise. */
+  /** Selects the microphone and its processing. Default: echo cancellation and noise suppression. */
   constraints?: MediaTrackConstraints;
-  /** A track of the application's, in place of the microphone of the page. It stays open. */
+  /** A track of the application to use instead of the microphone. It stays open. */
   track?: MediaStreamTrack;
 }
 
-/** Counters. */
+/** Counters of a microphone. */
 export interface MicrophoneStats {
-  /** Frames that were recorded, of what was said and what was not. */
+  /** Frames that were recorded, sent or not. */
   readonly recorded: number;
   /** Frames that were encoded. */
   readonly encoded: number;
-  /** Frames that were left out because the encoder was too slow. */
+  /** Frames that were dropped because the encoder was too slow. */
   readonly dropped: number;
 }
 
-/** A microphone that is open. */
+/** An open microphone. */
 export interface Microphone {
-  /** Whether what is recorded is sent, unless the voice is muted. */
+  /** True while sound is sent, unless the voice is muted. */
   readonly isTalking: boolean;
-  /** The key is pressed, or the voice detector hears something. */
+  /** Starts sending: the key is pressed, or a voice detector is active. */
   startTalking(): void;
-  /** The key is released: one more frame is sent, as the last one. */
+  /** Stops sending, after one last frame: the key is released. */
   stopTalking(): void;
-  /** Resolves when it is closed or has ended by itself; then with the error that says why. It never rejects. */
+  /** Resolves when the microphone was closed or has ended by itself, in that case with the error. Never rejects. */
   readonly closed: Promise<RakwireError | undefined>;
   close(): void;
   stats(): MicrophoneStats;
 }
 
 /**
- * Records, and sends what is said by `voice`.
+ * Records a microphone and sends the sound through `voice`.
  *
- * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or `microphone-refused`.
+ * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or
+ * `microphone-refused`.
  */
 export async function openMicrophone(voice: Voice, options: MicrophoneOptions = {}): Promise<Microphone> {
   const { bitsPerSecond = 24_000, isPushToTalk = false } = options;
@@ -69,7 +73,7 @@ export async function openMicrophone(voice: Voice, options: MicrophoneOptions = 
 async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStreamTrack> {
   const audio = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true, ...constraints };
   try {
-    // Only pages of https, and those of this machine, have devices.
+    // Only https pages and pages of this machine can access devices.
     const [track] = (await navigator.mediaDevices.getUserMedia({ audio })).getAudioTracks();
     return track as MediaStreamTrack;
   } catch (cause) {
@@ -80,7 +84,7 @@ async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStr
 }
 
 function encoderConfig(sampleRate: number, bitrate: number): AudioEncoderConfig {
-  // Frames of one length tell nobody who sees them pass, sealed or not, what is said.
+  // Frames of equal length leak nothing about the speech, even if they are encrypted.
   return { ...OPUS, sampleRate, bitrate, bitrateMode: "constant", opus: SPEECH };
 }
 
@@ -92,14 +96,14 @@ class OpenMicrophone implements Microphone {
   readonly closed: Promise<RakwireError | undefined>;
   #settle!: (error: RakwireError | undefined) => void;
   #isTalking: boolean;
-  /** The next frame is the last one. */
+  /** True if the next frame is the last one. */
   #isEnding = false;
   #isClosed = false;
   #endCapture: (() => void) | undefined;
   #framer: Framer | undefined;
   #encoder: AudioEncoder | undefined;
   #sampleRate = 0;
-  /** The times of the next frame, and of the last one of what is said. */
+  /** The timestamps of the next frame, and of the last one of the talk spurt. */
   #time = 0;
   #lastTime = Infinity;
   readonly #stats = { recorded: 0, encoded: 0, dropped: 0 };
@@ -159,7 +163,7 @@ class OpenMicrophone implements Microphone {
     this.#framer.push(block).forEach((frame) => this.#onFrame(frame));
   }
 
-  /** Makes an encoder for what the microphone gives now. */
+  /** Creates an encoder for the current format of the microphone. */
   #configure(): void {
     if (this.#isClosed) {
       return;
@@ -222,10 +226,10 @@ class OpenMicrophone implements Microphone {
   }
 }
 
-/** Gets blocks of any length. */
+/** Receives blocks of any length. */
 export interface CaptureEvents {
   onBlock(block: Float32Array, sampleRate: number): void;
-  /** Nothing follows. */
+  /** No block follows. */
   onEnd(cause?: unknown): void;
 }
 
@@ -234,9 +238,9 @@ interface TrackProcessor {
 }
 type TrackProcessorConstructor = new (init: { track: MediaStreamTrack }) => TrackProcessor;
 
-/** Begins to capture, and returns what ends it. */
+/** Starts capturing; returns a function that stops it. */
 async function capture(track: MediaStreamTrack, events: CaptureEvents, options: WorkletOptions): Promise<() => void> {
-  // The types of the platform do not have it, since not every browser has it in pages.
+  // Not declared by TypeScript, because not every browser has it in pages.
   const { MediaStreamTrackProcessor } = globalThis as { MediaStreamTrackProcessor?: TrackProcessorConstructor };
   return MediaStreamTrackProcessor === undefined
     ? captureByWorklet(track, events, options)

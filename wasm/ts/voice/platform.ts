@@ -1,13 +1,13 @@
-/** What pages have for sound, and the errors where that is missing. */
+/** The audio features of pages, and the errors where they are missing. */
 
 import source from "../../pkg/voice-worklet-source.js";
 import { RakwireError } from "../errors.js";
 import { SAMPLE_RATE } from "./sound.js";
 
-/** A page that cannot load scripts from `blob:` names the file of the worklet. */
+/** Options for pages that cannot load scripts from `blob:` URLs. */
 export interface WorkletOptions {
   /**
-   * Where the page has the file `rakwire/voice-worklet.js`, for pages whose content security policy forbids scripts from
+   * The URL of the file `rakwire/voice-worklet.js`, for pages with a content security policy that forbids scripts from
    * `blob:`.
    */
   workletUrl?: string | URL;
@@ -20,13 +20,13 @@ interface Support {
   readonly supported?: boolean;
 }
 
-/** Opus of one channel, for the decoder of WebCodecs, or with more for its encoder. */
+/** Opus with one channel, for the decoder of WebCodecs, or with more members for its encoder. */
 export const OPUS = { codec: "opus", sampleRate: SAMPLE_RATE, numberOfChannels: 1 } as const;
 
 export const voiceUnavailable = (what: string, options?: ErrorOptions): RakwireError =>
   new RakwireError("voice-unavailable", `this platform has no ${what}, which voice needs`, options);
 
-/** Checks that there is an encoder or decoder with this configuration. */
+/** Checks that an encoder or decoder for this configuration exists. */
 export async function requireCodec<T>(name: string, codec: { isConfigSupported(config: T): Promise<Support> } | undefined, config: T): Promise<void> {
   if (codec === undefined) {
     throw voiceUnavailable(name);
@@ -39,7 +39,7 @@ export async function requireCodec<T>(name: string, codec: { isConfigSupported(c
   }
 }
 
-/** A context whose sound needs no conversion. */
+/** Creates a context that needs no sample rate conversion. */
 export function createContext(): AudioContext {
   if (typeof AudioContext !== "function" || typeof AudioWorkletNode !== "function") {
     throw voiceUnavailable("AudioWorklet");
@@ -47,14 +47,14 @@ export function createContext(): AudioContext {
   return new AudioContext({ sampleRate: SAMPLE_RATE });
 }
 
-/** Has a context run as soon as the browser lets it, which may be never: nobody waits for that. */
+/** Starts a context as soon as the browser allows it, which may be never, so do not wait for it. */
 export function start(context: AudioContext): void {
   context.resume().catch(() => undefined);
 }
 
 let sourceUrl: string | undefined;
 
-/** Loads the processors into a context, which loads the same file only once. */
+/** Loads the processors into a context. A context loads the same file only once. */
 export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletUrl }: WorkletOptions): Promise<void> {
   sourceUrl ??= URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   try {
@@ -64,14 +64,14 @@ export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletU
   }
 }
 
-/** What this needs of `AudioData`, which older versions of TypeScript do not know. */
+/** The parts of `AudioData` that older versions of TypeScript do not declare. */
 interface PlanarAudio {
   readonly numberOfChannels: number;
   readonly numberOfFrames: number;
   copyTo(destination: Float32Array<ArrayBuffer>, options: { planeIndex: number; format: "f32-planar" }): void;
 }
 
-/** The channels of what a decoder or a track gives. */
+/** Copies the channels of audio data from a decoder or a track. */
 export function channelsOf(data: PlanarAudio): Float32Array<ArrayBuffer>[] {
   return Array.from({ length: data.numberOfChannels }, (_, planeIndex) => {
     const channel = new Float32Array(data.numberOfFrames);

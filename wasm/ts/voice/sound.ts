@@ -1,16 +1,16 @@
 /**
- * Sound without a platform: frames out of blocks of any length, and those of all speakers in one. The thread of audio has it too, and
- * what the page and it tell each other.
+ * Audio processing without platform features: splits blocks into frames, and mixes the frames of all speakers. Also
+ * used in the audio thread, with the messages between it and the page.
  */
 
-/** The sound of a frame: 20 ms of one channel, as Opus has it at both sides of the wire. */
+/** The format of a frame: 20 ms of one channel, as Opus has it on both sides. */
 export const SAMPLE_RATE = 48_000;
 export const FRAME_MS = 20;
 export const FRAME_SAMPLES = (SAMPLE_RATE * FRAME_MS) / 1_000;
-/** The same in the unit of buffers and of WebCodecs. */
+/** The length of a frame in microseconds, the unit of buffers and WebCodecs. */
 export const FRAME_MICROS = FRAME_MS * 1_000;
 
-/** Frames of 20 ms out of blocks of any length. */
+/** Splits blocks of any length into frames of 20 ms. */
 export class Framer {
   #frame: Float32Array<ArrayBuffer>;
   #length = 0;
@@ -19,7 +19,7 @@ export class Framer {
     this.#frame = new Float32Array(samples);
   }
 
-  /** Adds a block, and returns the frames that are complete. */
+  /** Adds a block, and returns the completed frames. */
   push(block: Float32Array): Float32Array<ArrayBuffer>[] {
     const frames = [];
     for (let rest = block; rest.length > 0; ) {
@@ -37,7 +37,7 @@ export class Framer {
   }
 }
 
-/** One channel of several. */
+/** Mixes several channels into one. */
 export function mixDown(channels: readonly Float32Array[]): Float32Array<ArrayBuffer> {
   const mixed = new Float32Array(channels[0]?.length ?? 0);
   for (const channel of channels) {
@@ -46,14 +46,14 @@ export function mixDown(channels: readonly Float32Array[]): Float32Array<ArrayBu
   return mixed;
 }
 
-/** What waits of a speaker at most, in frames. What is older was late, and is left out. */
+/** The maximum number of frames buffered per speaker. Older ones are late and dropped. */
 const MAX_FRAMES = 3;
 
-/** What waits of one speaker. */
+/** The buffered sound of one speaker. */
 class Waiting {
   #frames: Float32Array[] = [];
   #offset = 0;
-  /** The first frame waits for as long as it lasts, since those behind it do not come as evenly as they are played. */
+  /** Samples by which the first frame is delayed, because frames arrive less evenly than they are played. */
   #untilFirst = FRAME_SAMPLES;
 
   push(frame: Float32Array): void {
@@ -64,7 +64,7 @@ class Waiting {
     }
   }
 
-  /** Adds what is next; false if nothing is left. */
+  /** Adds the next samples to the output; false if none remain. */
   mixInto(output: Float32Array): boolean {
     if (this.#untilFirst > 0) {
       this.#untilFirst -= output.length;
@@ -86,19 +86,19 @@ class Waiting {
   }
 }
 
-/** The sound of all speakers in one, for the thread that feeds the loudspeaker. */
+/** Mixes the sound of all speakers in the thread that feeds the loudspeaker. */
 export class Mixer {
   readonly #speakers = new Map<number, Waiting>();
   #rendered = 0;
 
-  /** A frame of a speaker, which must not be empty. */
+  /** Adds a frame of a speaker. It must not be empty. */
   push(speaker: number, frame: Float32Array): void {
     const waiting = this.#speakers.get(speaker) ?? new Waiting();
     this.#speakers.set(speaker, waiting);
     waiting.push(frame);
   }
 
-  /** Adds the next sound of all, and returns how many frames are due until the next time. */
+  /** Adds the next sound of all speakers, and returns the number of frames that became due. */
   mixInto(output: Float32Array): number {
     for (const [speaker, waiting] of this.#speakers) {
       if (!waiting.mixInto(output)) {
@@ -112,9 +112,9 @@ export class Mixer {
   }
 }
 
-/** What a page and its audio worklet have in common: the names of the processors. */
+/** The names of the processors, shared by a page and its audio worklet. */
 export const PLAYBACK = "rakwire-voice-playback";
 export const CAPTURE = "rakwire-voice-capture";
 
-/** To the processor for playback, which answers with how many frames are due. */
+/** A message to the playback processor, which answers with the number of frames due. */
 export type FromPage = "close" | { readonly speaker: number; readonly samples: Float32Array };

@@ -1,4 +1,4 @@
-/** Speakers and listeners of voice chat, and their messages (docs/plugins/voice.md). */
+/** Speakers and listeners of voice chat, and the wire format (docs/plugins/voice.md). */
 
 import { RakwireError } from "../errors.js";
 import { checkNames, readInteger } from "../options.js";
@@ -9,52 +9,55 @@ import type { Playback, SpeakerStats, VoiceFrame } from "./jitter-buffer.js";
 import { JitterBuffer, plus } from "./jitter-buffer.js";
 import { FRAME_MICROS } from "./sound.js";
 
-/** Bytes before a frame: the id, the flags and the number. */
+/** The length of the header in bytes: id, flags and number. */
 const HEADER_LENGTH = 4;
-/** The longest frame: the smallest MTU carries it in one datagram, or in two if the connection is secure. */
+/** The longest frame in bytes. It fits one datagram of the smallest MTU, or two if the connection is secure. */
 const MAX_FRAME = 508;
-/** The flags: the frame begins what a speaker says, or ends it. */
+/** Flags: the first and the last frame of a talk spurt. */
 const FIRST = 1;
 const LAST = 2;
 
 /** More than the longest delay needs. */
 const BUFFER_FRAMES = 16;
 const MAX_DELAY_MS = ((BUFFER_FRAMES - 1) * FRAME_MICROS) / 1_000;
-/** What a connection says of a frame that it cannot send now, or no more. */
+/** Error codes for which a frame is dropped silently. */
 const LEFT_OUT: readonly string[] = ["queue-full", "not-connected", "not-sent"];
 
-/** The settings of a {@link Voice}. All peers have the same id. */
+/** The settings of a {@link Voice}. */
 export interface VoiceOptions {
-  /** The message id, one of the application's: 134 or above. */
+  /** The message id, 134 or above; the same at all peers. */
   id: number;
-  /** The ordering channel, on which nothing else should be sequenced. 31 by default. */
+  /** The ordering channel, 0 to 31. Do not use it for other sequenced messages. Default: 31. */
   channel?: number;
-  /** The longest time that a buffer keeps frames back. 200 ms by default: with more, people talk over each other. */
+  /**
+   * The longest delay of a jitter buffer in milliseconds. With more than the default, people interrupt each other.
+   * Default: 200.
+   */
   maxDelayMs?: number;
 }
 
-/** Counters. */
+/** Counters of voice chat. */
 export interface VoiceStats {
-  /** Frames that were sent, to each who hears this peer. */
+  /** Frames that were sent, counted per recipient. */
   readonly sent: number;
-  /** Frames that found no room in a connection, and were left out. */
+  /** Frames that were dropped because a connection had no room. */
   readonly dropped: number;
-  /** Messages that were none. */
+  /** Messages that cannot be decoded. */
   readonly malformed: number;
 }
 
 interface Other {
   buffer: JitterBuffer;
-  /** It is sent what this peer says. */
+  /** True if the peer is sent the frames of this one. */
   hears: boolean;
-  /** What it says is thrown away. */
+  /** True if the frames of the peer are discarded. */
   isMuted: boolean;
   readonly detach: () => void;
 }
 
 /**
- * Encoded frames of 20 ms, from this peer to those of its connections and back. It knows no codec and no sound:
- * {@link openMicrophone} and {@link openLoudspeaker} do, in pages.
+ * Exchanges encoded frames of 20 ms with the peers of connections. It does not depend on a codec or on audio;
+ * {@link openMicrophone} and {@link openLoudspeaker} add these in pages.
  *
  * ```ts
  * const voice = new Voice({ id: 0x90 });
@@ -77,7 +80,7 @@ export class Voice {
   #isMuted = false;
 
   /**
-   * It hears all who join, and is heard by all.
+   * By default, it hears all peers that join, and all of them hear it.
    *
    * @throws RakwireError with the code `bad-option`.
    */
@@ -91,7 +94,7 @@ export class Voice {
   }
 
   /**
-   * Speaks with the peer of a connection of RakNet, until that has ended or {@link leave} is called.
+   * Adds the peer of a RakNet connection, until it ends or {@link leave} is called.
    *
    * @throws RakwireError with the code `bad-option` if another plugin of the connection has the id.
    */
@@ -104,37 +107,38 @@ export class Voice {
     this.#others.set(connection, { buffer: this.#newBuffer(), hears: true, isMuted: false, detach });
   }
 
-  /** Speaks with the peer of a connection no longer. */
+  /** Removes the peer of a connection. */
   leave(connection: Connection): void {
     this.#others.get(connection)?.detach();
     this.#others.delete(connection);
   }
 
-  /** Whether a connection has joined. */
+  /** Returns true if a connection has joined. */
   has(connection: Connection): boolean {
     return this.#others.has(connection);
   }
 
   /**
-   * Sends a frame of 1 to 508 bytes; call it every 20 ms while somebody speaks. While this peer is muted, it does nothing.
+   * Sends a frame of 1 to 508 bytes; call it every 20 ms during speech. Does nothing while this peer is muted.
    *
-   * @throws RakwireError with the code `empty-message` or `too-long`, or that of a connection whose protocol has no sequences.
+   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection if its protocol has no
+   * sequenced messages.
    */
   talk(frame: Uint8Array): void {
     this.#send(frame, false);
   }
 
   /**
-   * Sends the last frame of what somebody says. Others then play it to its end and wait for nothing; without it they notice
-   * after five frames.
+   * Sends the last frame of a talk spurt. Others then stop without waiting for more; without it, they notice after five
+   * frames.
    *
-   * @throws RakwireError as {@link talk}.
+   * @throws RakwireError for the same reasons as {@link talk}.
    */
   talkLast(frame: Uint8Array): void {
     this.#send(frame, true);
   }
 
-  /** Whether nothing of this peer is sent. */
+  /** True if this peer sends nothing. */
   get isMuted(): boolean {
     return this.#isMuted;
   }
@@ -144,7 +148,7 @@ export class Voice {
     this.#isTalking &&= !isMuted;
   }
 
-  /** Whether what another peer says is thrown away; false if its connection has not joined. */
+  /** Sets whether the frames of a peer are discarded; false if its connection has not joined. */
   mute(connection: Connection, isMuted: boolean): boolean {
     const other = this.#others.get(connection);
     if (other !== undefined) {
@@ -153,7 +157,9 @@ export class Voice {
     return other !== undefined;
   }
 
-  /** Whether another peer is sent what this one says: for teams, or for who is near. False if its connection has not joined. */
+  /**
+   * Sets whether a peer is sent the frames of this one, for teams or proximity; false if its connection has not joined.
+   */
   setHeardBy(connection: Connection, hears: boolean): boolean {
     const other = this.#others.get(connection);
     if (other !== undefined) {
@@ -162,23 +168,23 @@ export class Voice {
     return other !== undefined;
   }
 
-  /** Those of whom there is something to play, or was a moment ago. */
+  /** Returns the connections with something to play, now or a moment ago. */
   speakers(): Connection[] {
     return [...this.#others].filter(([, { buffer }]) => !buffer.isSilent).map(([connection]) => connection);
   }
 
-  /** What to play of a speaker; a loudspeaker calls it every 20 ms. */
+  /** Returns the next sound of a speaker; a loudspeaker calls it every 20 ms. */
   play(connection: Connection): Playback {
     return this.#others.get(connection)?.buffer.play(this.#now()) ?? { kind: "silence" };
   }
 
-  /** How long the frames of a speaker are kept back now. */
+  /** Returns the current delay of a speaker in milliseconds. */
   delayMs(connection: Connection): number | undefined {
     const delay = this.#others.get(connection)?.buffer.delay;
     return delay === undefined ? undefined : delay / 1_000;
   }
 
-  /** What has become of the frames of a speaker. */
+  /** Returns the counters of a speaker. */
   speakerStats(connection: Connection): SpeakerStats | undefined {
     return this.#others.get(connection)?.buffer.stats();
   }
@@ -191,7 +197,7 @@ export class Voice {
     return new JitterBuffer({ frameTime: FRAME_MICROS, maxDelay: this.#maxDelay, frames: BUFFER_FRAMES });
   }
 
-  /** In microseconds. */
+  /** The time in microseconds. */
   #now(): number {
     return Math.round(this.#clock() * 1_000);
   }
@@ -207,7 +213,7 @@ export class Voice {
       return;
     }
     const message = encodeFrame(this.#id, { number: this.#number, isFirst: !this.#isTalking, isLast, bytes });
-    // A frame that is left out is missing at the other side, which conceals it.
+    // A dropped frame leaves a gap, which the remote conceals.
     this.#number = plus(this.#number, 1);
     this.#isTalking = !isLast;
     [...this.#others].filter(([, { hears }]) => hears).forEach(([connection]) => this.#sendTo(connection, message));
@@ -236,7 +242,7 @@ export class Voice {
   }
 }
 
-/** The message of a frame. */
+/** Encodes a frame. */
 export function encodeFrame(id: number, { number, isFirst, isLast, bytes }: VoiceFrame): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(HEADER_LENGTH + bytes.length);
   const flags = (isFirst ? FIRST : 0) | (isLast ? LAST : 0);
@@ -245,7 +251,7 @@ export function encodeFrame(id: number, { number, isFirst, isLast, bytes }: Voic
   return message;
 }
 
-/** The frame of a message; `undefined` if there is none, or one that is too long, or an unknown flag. */
+/** Decodes a frame; `undefined` if the message has none, or one that is too long, or an unknown flag. */
 export function decodeFrame(message: Uint8Array): VoiceFrame | undefined {
   const [, flags, high, low] = message;
   const bytes = message.subarray(HEADER_LENGTH);

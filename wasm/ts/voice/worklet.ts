@@ -1,4 +1,4 @@
-/** Runs in the thread of audio: what is played and, where a page cannot read a track, what is recorded. */
+/** Runs in the audio thread: plays sound and, where a page cannot read a track, records it. */
 
 import type { FromPage } from "./sound.js";
 import { CAPTURE, mixDown, Mixer, PLAYBACK } from "./sound.js";
@@ -8,7 +8,7 @@ declare class AudioWorkletProcessor {
 }
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 
-/** Plays what the page sends, and says each time that one more frame is due. */
+/** Plays the sound of the page, and requests each further frame. */
 class PlaybackProcessor extends AudioWorkletProcessor {
   readonly #mixer = new Mixer();
   #isOver = false;
@@ -36,7 +36,7 @@ class PlaybackProcessor extends AudioWorkletProcessor {
   }
 }
 
-/** Sends what is recorded to the page. */
+/** Sends recorded sound to the page. */
 class CaptureProcessor extends AudioWorkletProcessor {
   process([input]: Float32Array[][]): boolean {
     if (input !== undefined && input.length > 0) {

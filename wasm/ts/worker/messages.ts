@@ -1,4 +1,4 @@
-/** What a page and its worker tell each other, how much of it may be on the way, and what the page can say before its worker does. */
+/** The messages between a page and its worker, their flow control, and the errors that the page detects itself. */
 
 import type { ErrorCode } from "../errors.js";
 import { RakwireError } from "../errors.js";
@@ -8,30 +8,30 @@ import type { SessionEnd } from "../session.js";
 import type { RelayNotice } from "../transport/flow.js";
 import type { Message, Outcome, Progress, SendOptions, TransportName } from "../types.js";
 
-/** A message to send; the number of its receipt if it asks for one. */
+/** A message to send, with the number of its receipt if it has one. */
 export interface Outgoing {
   bytes: Uint8Array;
   options: SendOptions;
   receipt?: number;
 }
 
-/** From the page, for the session with this number. */
+/** A message from the page for the session with this number. */
 export type ToWorker = { session: number } & (
   /**
-   * `entry` numbers the WebAssembly of an entry of the package, as every copy of a module is another one. `timeOrigin` is that
-   * of the page, whose clock the worker's is not.
+   * `entry` identifies the WebAssembly of an entry of the package, because every copy of a module is a different
+   * object. `timeOrigin` is that of the page; the clock of the worker differs.
    */
   | { type: "open"; entry: number; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
   | { type: "send"; messages: readonly Outgoing[] }
-  /** The page has room for so many messages and bytes more. */
+  /** The page has room for more messages and bytes. */
   | { type: "room"; messages: number; bytes: number }
   | { type: "disconnect" }
-  /** The page is left, and with it this worker ends. */
+  /** The page is left, and the worker ends with it. */
   | { type: "leave" }
   | { type: "cancel" }
 );
 
-/** From the worker, of the session with this number. */
+/** A message from the worker of the session with this number. */
 export type ToPage = { session: number } & (
   | {
       type: "open";
@@ -42,7 +42,7 @@ export type ToPage = { session: number } & (
       transport: TransportName | undefined;
     }
   | { type: "messages"; messages: readonly Message[] }
-  /** The connection has taken so many messages of the page, with so many bytes. */
+  /** The connection has accepted this many messages and bytes of the page. */
   | { type: "taken"; messages: number; bytes: number }
   | { type: "refused"; receipt: number | undefined; code: ErrorCode; reason: string }
   | { type: "outcome"; receipt: number; outcome: Outcome }
@@ -55,13 +55,16 @@ export type ToPage = { session: number } & (
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );
 
-/** Messages that the page has not room for yet, and their bytes. */
+/** The maximum number of messages for which the page has not granted room, and their bytes. */
 export const WINDOW = 256;
 export const WINDOW_BYTES = 1024 * 1024;
-/** Bytes of messages that the connection has not taken yet. */
+/** The maximum number of message bytes that the connection has not accepted. */
 export const MAX_UNTAKEN_BYTES = 1024 * 1024;
 
-/** What a page can say of a message before its worker does: of `src/npm/texts/errors.txt`, with one text for both limits of a length. */
+/**
+ * The errors that the page detects before the worker, from `src/npm/texts/errors.txt`, with one text for both length
+ * limits.
+ */
 const TEXTS = {
   "not-connected": "the connection is not open",
   "empty-message": "a message must have at least one byte",

@@ -1,4 +1,4 @@
-/** Runs in a Web Worker: the sessions of a page. */
+/** Runs the sessions of a page in a Web Worker. */
 
 import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
@@ -13,16 +13,18 @@ import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { WINDOW, WINDOW_BYTES } from "./messages.js";
 
-/** How often the page gets new statistics. */
+/** The interval at which the page gets new statistics, in milliseconds. */
 const STATS_MS = 100;
-/** How long a closed connection waits for room for what was sent before; then Rust has 5 s to deliver what has room. */
+/**
+ * Milliseconds that a closing connection waits for room for earlier messages. Afterwards Rust has 5 s to deliver them.
+ */
 const CLOSE_MS = 5_000;
 /** More bytes than any message has. */
 const BEYOND = 1 << 30;
 
 type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
 
-/** By the numbers of their entries. */
+/** By entry number. */
 const instances = new Map<number, Rust>();
 const sessions = new Map<number, WorkerSession>();
 
@@ -30,23 +32,23 @@ function tell(session: number, what: WithoutSession, transfer: Transferable[] = 
   (self as unknown as Worker).postMessage({ session, ...what }, transfer);
 }
 
-/** A session, which tells the page what happens. */
+/** A session that reports its events to the page. */
 class WorkerSession implements SessionOwner {
   readonly #number: number;
   readonly #session: Session;
   readonly #statsTimer: ReturnType<typeof setInterval>;
-  /** For so many messages and bytes the page has room. */
+  /** The number of messages and bytes that the page has room for. */
   #room = WINDOW;
   #roomBytes = WINDOW_BYTES;
   #arrived: Message[] = [];
-  /** Messages of the page, the first of which waits for room. */
+  /** Messages of the page; the first one waits for room. */
   readonly #waiting: Outgoing[] = [];
-  /** Completes when none waits. */
+  /** Resolves when none waits. */
   #sent = Promise.resolve();
   #isOpen = false;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** What the clock of the page is ahead of the one here. */
+  /** The offset of the page's clock from the local one, in milliseconds. */
   readonly #pageAheadMs: number;
 
   constructor(number: number, rust: Rust, settings: SessionSettings, timeOrigin: number) {
@@ -119,7 +121,7 @@ class WorkerSession implements SessionOwner {
   disconnect(): void {
     const disconnect = (): void => this.#session.disconnect();
     this.#closeTimer ??= setTimeout(disconnect, CLOSE_MS);
-    // What the page sent before is sent before.
+    // Earlier messages of the page are sent first.
     void this.#sent.then(disconnect);
   }
 
@@ -145,7 +147,7 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  /** The statistics, by the clock of the page. */
+  /** The statistics, in times of the page. */
   #stats(): PeerStats {
     const stats = this.#session.stats();
     return stats.clockDifferenceMs === undefined
@@ -161,7 +163,7 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  /** Sends the messages that wait, each when there is room for it. */
+  /** Sends waiting messages, each when there is room for it. */
   async #sendWaiting(): Promise<void> {
     let [taken, bytes] = [0, 0];
     const tellTaken = (): void => {
@@ -198,7 +200,10 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  /** Waits until the message that was refused would be taken, with its receipt if it has one; says why it never would. */
+  /**
+   * Waits until the refused message would be accepted, including its receipt if it has one; returns the error if it
+   * never would.
+   */
   #whenReady(): Promise<RakwireError | undefined> {
     return this.#session.ready({}).then(() => undefined, fromThrown);
   }
@@ -209,13 +214,13 @@ class WorkerSession implements SessionOwner {
       return;
     }
     void this.#session.sendForReceipt(bytes, options).then((outcome) => {
-      // What arrived before the outcome is told before it.
+      // Messages that arrived before the outcome are reported before it.
       this.#tellMessages();
       tell(this.#number, { type: "outcome", receipt, outcome });
     });
   }
 
-  /** The length of the longest message that could ever be sent. */
+  /** The length of the longest message that can ever be sent. */
   #longest(): number {
     const fits = (length: number): boolean => {
       try {
