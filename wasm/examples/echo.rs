@@ -28,7 +28,7 @@ use wasm_bindgen::prelude::*;
 /// message in both directions.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play(url: String, target: String, transport: Option<String>) -> Result<String, JsError> {
     let mut options = web::Options::default();
@@ -61,17 +61,18 @@ pub async fn play(url: String, target: String, transport: Option<String>) -> Res
     Ok("echoed 6 and 150000 bytes".to_owned())
 }
 
-/// Opens a secure connection to the echo server with this key, checks an echo, and tries another key in vain.
+/// Opens a secure connection to the echo server with this key and checks an echo. Then checks that another key is
+/// refused.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[cfg(feature = "secure")]
 #[wasm_bindgen]
 pub async fn play_secure(url: String, target: String, server_key: String) -> Result<String, JsError> {
     let key: PublicKey = server_key.parse()?;
     let mut options = web::Options::default();
     options.trust = Some(ServerTrust::Key(key));
-    let identity = StaticKey::from_bytes([7; 32]); // of this player, in a real program
+    let identity = StaticKey::from_bytes([7; 32]); // a real program uses the key of the player
     options.identity = Some(&identity);
     let connection = web::connect(&url, &target, options).await?;
     let mut message = pattern(20_000);
@@ -92,11 +93,11 @@ pub async fn play_secure(url: String, target: String, server_key: String) -> Res
     Ok(format!("{}; {}", known.key, refusal.unwrap_or_default()))
 }
 
-/// Opens a connection with a connect token that is for the owner of this private key, checks an echo, and finds that the token
-/// was used.
+/// Opens a connection with a connect token for the owner of this private key and checks an echo. Then checks that the
+/// token cannot be used again.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[cfg(feature = "secure")]
 #[wasm_bindgen]
 pub async fn play_with_token(url: String, token: String, private_key: String) -> Result<String, JsError> {
@@ -113,11 +114,10 @@ pub async fn play_with_token(url: String, token: String, private_key: String) ->
     Ok(refusal.unwrap_or_default())
 }
 
-/// Asks a server what it says of itself, then connects with a password and a small memory, and sends faster than that
-/// holds.
+/// Pings a server, connects with a password and a small memory, and sends faster than the memory allows.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_in_little_memory(url: String, target: String) -> Result<String, JsError> {
     let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
@@ -149,7 +149,7 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
 /// Sends a short message and the longest one of the Game Protocol to an echo server, and checks the echoes.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_game_protocol(
     url: String,
@@ -173,7 +173,7 @@ pub async fn play_game_protocol(
     Ok("echoed 5 and 129024 bytes".to_owned())
 }
 
-/// Greets each connection, and again when it is asked to; the answers are its own.
+/// Greets each connection, and again on request. The answers are its own messages.
 #[derive(Default)]
 struct Greeter {
     connection: Option<ConnectionId>,
@@ -206,10 +206,10 @@ impl Plugin<RakNet> for Greeter {
     }
 }
 
-/// Lets a plugin speak with an echo server beside the program, which gets its own messages alone.
+/// Runs a plugin that talks to an echo server. The program receives only its own messages.
 ///
 /// # Errors
-/// If connecting fails or a check does.
+/// If connecting or a check fails.
 #[wasm_bindgen]
 pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsError> {
     let greeter = Rc::new(RefCell::new(Greeter::default()));
@@ -217,7 +217,7 @@ pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsE
     plugins.attach::<RakNet>(Rc::clone(&greeter))?;
     let connection = web::connect_with_hook(&url, &target, web::Options::default(), plugins).await?;
     for _ in 0..2 {
-        // What is sent behind the greeting on the same channel comes back behind it.
+        // The echo of a message on the same channel arrives after the greeting.
         while greeter.borrow().is_due {
             connection.ready(1, Delivery::RELIABLE_ORDERED).await?;
             connection.send(b"\xFEwaiting", Delivery::RELIABLE_ORDERED)?;
@@ -234,7 +234,7 @@ pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsE
     Ok(format!("{answers} answers"))
 }
 
-/// Connections by both protocols that stay open, to try what happens while their WebSockets stand still.
+/// Connections of both protocols that stay open, for testing stalled WebSockets.
 #[derive(Debug)]
 #[wasm_bindgen]
 pub struct Open {
@@ -264,7 +264,7 @@ pub async fn open(
     })
 }
 
-/// Asks a server what it says of itself.
+/// Pings a server.
 ///
 /// # Errors
 /// If it does not answer.
@@ -274,7 +274,7 @@ pub async fn ping(url: String, target: String) -> Result<String, JsError> {
     Ok(String::from_utf8_lossy(&pong.data).into_owned())
 }
 
-/// Begins to connect, and gives up at once.
+/// Starts to connect and cancels immediately.
 ///
 /// # Errors
 /// If the name of the transport is unknown.
@@ -291,7 +291,7 @@ pub async fn give_up(url: String, target: String, transport: String) -> Result<(
     Ok(())
 }
 
-/// A transport by its name in the npm package; without one it is the default.
+/// Returns a transport by its name in the npm package; the default without a name.
 fn transport_of(name: Option<&str>) -> Result<Transport, JsError> {
     match name {
         None | Some("auto") => Ok(Transport::Auto),
@@ -303,7 +303,7 @@ fn transport_of(name: Option<&str>) -> Result<Transport, JsError> {
 
 #[wasm_bindgen]
 impl Open {
-    /// Sends a message by both.
+    /// Sends a message on both connections.
     ///
     /// # Errors
     /// If a connection has ended, or has no room.
@@ -313,7 +313,7 @@ impl Open {
         Ok(())
     }
 
-    /// Waits for so many echoes by both.
+    /// Waits for this many echoes on both connections.
     ///
     /// # Errors
     /// If a connection has ended.
@@ -325,25 +325,25 @@ impl Open {
         Ok(())
     }
 
-    /// What carries both.
+    /// Returns the transports of both connections.
     #[must_use]
     pub fn transports(&self) -> String {
         format!("{:?} {:?}", self.raknet.transport(), self.game.transport())
     }
 
-    /// Ends both, as a page does that is done.
+    /// Disconnects both, like a page that is done.
     pub async fn close(self) {
         self.raknet.disconnect().await;
         self.game.disconnect().await;
     }
 
-    /// Waits until the relay of both is about to end, and tells for how many milliseconds each goes on.
+    /// Waits until the relay of both connections is shutting down; returns the remaining time of each in milliseconds.
     pub async fn draining(&self) -> Vec<f64> {
         let left = [self.raknet.draining().await, self.game.draining().await];
         left.map(|left| left.map_or(f64::NAN, |left| left.as_secs_f64() * 1_000.0)).to_vec()
     }
 
-    /// Waits until both have ended, and tells why.
+    /// Waits until both connections have ended; returns the reasons.
     pub async fn ended(&self) -> String {
         while self.raknet.recv().await.is_some() {}
         while self.game.recv().await.is_some() {}
@@ -355,7 +355,7 @@ impl Open {
         format!("{raknet}; {game}")
     }
 
-    /// How many datagrams or chunks both have sent again.
+    /// Returns the number of datagrams or chunks that both connections resent.
     pub fn sent_again(&self) -> u32 {
         let again = self.raknet.stats().datagrams_lost + self.game.stats().chunks_resent;
         u32::try_from(again).unwrap_or(u32::MAX)
@@ -366,7 +366,7 @@ fn pattern(length: u32) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-/// Receives a message, which must have these bytes, and returns how it travelled.
+/// Receives a message that must have these bytes; returns its delivery.
 async fn check_echo<P: Protocol>(connection: &Connection<P>, message: &[u8]) -> Result<P::Delivery, JsError> {
     let echo = connection.recv().await.ok_or_else(|| describe_end(connection))?;
     if echo.bytes == message {

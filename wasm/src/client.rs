@@ -1,4 +1,4 @@
-//! One connection to the one game server behind a relay.
+//! A connection to the single game server behind a relay.
 
 #[cfg(any(feature = "npm-game-protocol", feature = "web"))]
 mod game_protocol;
@@ -20,29 +20,29 @@ use rakwire::endpoint::{
 #[cfg(any(feature = "npm-raknet", feature = "web"))]
 pub(crate) use self::raknet::RakNetSettings;
 
-/// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
+/// A placeholder for the game server, because only the relay knows its address. From the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
-/// What the tables of a peer take for each block beside its bytes.
+/// The table space of a peer for each block, in addition to its bytes.
 const BLOCK_OVERHEAD: usize = 128;
-/// The memory of a connection: half of it may hold what was sent and half what arrived.
+/// The memory of a connection: half of it for sent and half for received messages.
 ///
-/// A message takes as many blocks as its bytes fill, from `send` to its acknowledgement, or from its arrival until it is
-/// read. The tables of the protocol take 32 to 128 bytes a block beside its bytes.
+/// A message occupies as many blocks as its bytes fill, from `send` to its acknowledgement, or from its arrival until
+/// it is read. The tables of the protocol take 32 to 128 bytes per block in addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// How many blocks there are, 4 to 65,535.
+    /// The number of blocks, 4 to 65,535.
     pub blocks: usize,
-    /// Bytes of a block, 32 to 65,535.
+    /// The size of a block in bytes, 32 to 65,535.
     pub block_size: usize,
 }
 
 impl Memory {
-    /// The default of RakNet, about 19 MB: messages of 4 MB pass both ways.
+    /// The default of RakNet, about 19 MB: messages of up to 4 MB in both directions.
     pub const RAKNET: Self = Self { blocks: 32_768, block_size: 512 };
-    /// The default of the Game Protocol, about 2.5 MB: room for eight messages of the longest kind each way.
+    /// The default of the Game Protocol, about 2.5 MB: eight messages of the maximum length in each direction.
     pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };
 
-    /// Whether the browser has this memory. The allocator would end the whole page's module where it has not.
+    /// Returns true if the browser has this memory. If not, the allocator would abort the whole module.
     pub(crate) fn is_available(self) -> bool {
         let Self { blocks, block_size } = self;
         let bytes = block_size.checked_add(BLOCK_OVERHEAD).and_then(|block| block.checked_mul(blocks));
@@ -50,27 +50,27 @@ impl Memory {
     }
 }
 
-/// The browser does not have the memory that a connection should have.
+/// The browser does not have the requested memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 
-/// What a connection begins with.
+/// The values needed to connect.
 #[derive(Default)]
 struct Dialling {
-    /// What RakNet's server asks for; empty in the Game Protocol.
+    /// The password for a RakNet server; empty in the Game Protocol.
     password: Vec<u8>,
-    /// Whom the server has to be.
+    /// The expected server.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     trust: Option<rakwire::secure::ServerTrust>,
-    /// What the server gets with the identity.
+    /// The data sent with the identity.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     identity_data: Vec<u8>,
-    /// Who the client is, if not whom its configuration names.
+    /// The identity of the client, if it differs from the one in its configuration.
     #[cfg(feature = "npm-secure")]
     identity: Option<rakwire::secure::StaticKey>,
 }
 
-/// Without secrets.
+/// Omits secrets.
 impl fmt::Debug for Dialling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dialling").finish_non_exhaustive()
@@ -79,19 +79,20 @@ impl fmt::Debug for Dialling {
 
 type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;
 
-/// A peer that knows one server, and the hook that it passes.
+/// A peer that knows one server, and its hook.
 #[derive(Debug)]
 pub(crate) struct Client<P: Protocol, H = ()> {
     hooked: Hooked<'static, P, H>,
     id: Option<ConnectionId>,
-    /// The addresses that the server has said are its own, once the peer no longer knows them.
+    /// The addresses that the server claims, kept after the peer forgets them.
     internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
     dialling: Dialling,
     dial: Dial<P>,
 }
 
-/// What passes the hook of a client, where one can be: without the feature `web` none of that code is in the WebAssembly.
+/// Wraps the peer with the hook of a client if it can have one. Without the feature `web`, none of that code is in the
+/// WebAssembly.
 #[cfg(feature = "web")]
 macro_rules! passing {
     ($client:expr) => {
@@ -128,7 +129,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         })
     }
 
-    /// Sets what the server is told when a connection begins.
+    /// Sets the password that is sent when a connection begins.
     #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
     pub(crate) fn set_password(&mut self, password: &[u8]) {
         self.dialling.password = password.to_vec();
@@ -139,12 +140,12 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         Ok(())
     }
 
-    /// Whether a message of so many bytes would be taken for sending now.
+    /// Returns true if a message of this length would be accepted now.
     pub(crate) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
         self.hooked.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
     }
 
-    /// The longest message that would be taken for sending.
+    /// Returns the length of the longest message that would be accepted.
     pub(crate) fn max_message_len(&mut self) -> Option<usize> {
         self.hooked.peer.max_message_len(self.id?)
     }
@@ -155,7 +156,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         }
     }
 
-    /// Takes a message for sending, and names its receipt if it asks for one.
+    /// Queues a message, and returns the id of its receipt if it has one.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -204,7 +205,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         passing!(self).poll_timeout()
     }
 
-    /// Whether nothing more can arrive; events may still wait.
+    /// Returns true if nothing more can arrive; events may still wait.
     #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
     pub(crate) fn is_over(&self) -> bool {
         self.id.is_some_and(|id| {
@@ -214,14 +215,14 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
         })
     }
 
-    /// The counters of the connection, zero while there is none, and of the whole peer.
+    /// Returns the counters of the connection, zero while there is none, and of the whole peer.
     pub(crate) fn stats(&self) -> (P::ConnectionStats, &PeerStats<P::DropReason>) {
         let connection = self.id.and_then(|id| self.hooked.peer.connection_stats(id));
         (connection.unwrap_or_default(), self.hooked.peer.stats())
     }
 }
 
-/// The milliseconds of a JavaScript clock as an instant, to the nearest microsecond.
+/// Converts milliseconds of a JavaScript clock to an instant, rounded to the nearest microsecond.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -231,7 +232,7 @@ pub(crate) fn instant(now_ms: f64) -> Instant {
     Instant::from_micros((now_ms * 1_000.0 + 0.5) as u64)
 }
 
-/// An instant as milliseconds of a JavaScript clock.
+/// Converts an instant to milliseconds of a JavaScript clock.
 #[allow(clippy::cast_precision_loss, reason = "exact for the first 285 years of a page")]
 pub(crate) fn millis(at: Instant) -> f64 {
     at.as_micros() as f64 / 1_000.0
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_refused_and_a_little_is_enough_to_connect() {
+    fn unavailable_memory_is_refused_and_a_little_suffices_to_connect() {
         let endless = Memory { blocks: usize::MAX / 2, block_size: 65_535 };
         assert_eq!(Client::game_protocol([1; 32], endless, None, ()).map(|_| ()), Err(OutOfMemory));
         let mut little =
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_is_too_long_is_refused() {
+    fn too_long_password_is_refused() {
         let connect = |password: &[u8]| {
             Client::raknet([1; 32], settings(6, password), ()).unwrap().connect(Instant::ZERO)
         };
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(connect(&[7; 256]), Err(ConnectError::PasswordTooLong));
     }
 
-    /// Connects a client to a server with this configuration, and returns when that was done.
+    /// Connects a client to a server with this configuration, and returns the time at which it was connected.
     fn connect<P: Protocol>(client: &mut Client<P>, config: P::Config) -> Instant {
         let capacity = Capacity { connections: 1, blocks: 64, block_size: 128 };
         let mut server = Peer::<P>::with_capacity(capacity, config);
@@ -315,7 +316,7 @@ mod tests {
         now
     }
 
-    /// How long a client waits for a server that has fallen silent.
+    /// Returns the time until a client gives up a server that has fallen silent.
     fn time_until_lost<P: Protocol>(mut client: Client<P>, config: P::Config) -> Duration {
         let begin = connect(&mut client, config);
         client.send(begin, b"\xFEhi", P::Delivery::default()).unwrap();
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_falls_silent_is_given_up() {
+    fn silent_server_is_given_up() {
         let raknet = |timeout| {
             let mut config = RakNet::config([2; 32]);
             config.max_incoming = 1;
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guid_of_the_server_is_known_while_it_is_connected() {
+    fn server_guid_is_known_while_connected() {
         let mut config = RakNet::config([2; 32]);
         config.max_incoming = 1;
         let guid = config.guid;
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn times_survive_the_way_through_milliseconds() {
+    fn instants_survive_conversion_to_milliseconds() {
         for micros in [0, 1, 999, 1_234_567, 86_400_000_001, 1_700_000_000_000_003] {
             let at = Instant::from_micros(micros);
             assert_eq!(instant(millis(at)), at);
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_sent_before_there_is_a_connection() {
+    fn nothing_can_be_sent_before_connecting() {
         fn check<P: Protocol>(mut client: Client<P>) {
             let sent = client.send(Instant::ZERO, b"\xFEhi", P::Delivery::default());
             assert_eq!(sent, Err(SendError::NotConnected), "{}", P::NAME);
@@ -388,7 +389,8 @@ mod tests {
         check(game_protocol());
     }
 
-    /// How many requests a client sends to a server that does not answer, and when it gives up.
+    /// Returns the number of requests that a client sends to a server that does not answer, and the time at which it
+    /// gives up.
     fn give_up<P: Protocol>(mut client: Client<P>) -> (u32, Instant) {
         let mut now = Instant::ZERO;
         client.connect(now).unwrap();
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_given_up() {
+    fn unresponsive_server_is_given_up() {
         let (requests, _) = give_up(raknet(11));
         assert!(requests >= 12, "{requests} requests");
         assert_eq!(give_up(game_protocol()), (1, Instant::ZERO + ATTEMPT));

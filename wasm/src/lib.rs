@@ -1,15 +1,16 @@
 //! RakNet and the Game Protocol in browsers, through a relay, in one of two ways:
 //!
-//! - Feature `npm`, the default: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They only answer calls, and
-//!   the TypeScript of the npm package `rakwire` owns socket and timers. Features `npm-raknet` and `npm-game-protocol`: one
-//!   of them alone; `npm-secure`: RakNet alone, with secure connections; `npm-raknet-server`: RakNet alone, with the class
-//!   `RakNetServer`.
-//! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
-//!   nothing to JavaScript. Such games turn the default features off. Feature `secure` adds secure connections of RakNet.
+//! - Feature `npm`, the default: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They do no I/O; the
+//!   TypeScript of the npm package `rakwire` owns sockets and timers. Features `npm-raknet` and `npm-game-protocol`:
+//!   one of them alone; `npm-secure`: RakNet alone, with secure connections; `npm-raknet-server`: RakNet alone, with
+//!   the class `RakNetServer`.
+//! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games written in Rust. It exports nothing to
+//!   JavaScript. Such games disable the default features. Feature `secure` adds secure connections of RakNet.
 //!
-//! With the feature `std`, which `web` turns on, panics are those of the standard library. The npm package is built without it.
+//! With the feature `std`, which `web` enables, panics are handled by the standard library. The npm package is built
+//! without it.
 #![forbid(unsafe_code)]
-// The npm package has an allocator and a panic handler of its own, which are smaller.
+// The npm package has its own, smaller allocator and panic handler.
 #![cfg_attr(
     all(
         target_arch = "wasm32",

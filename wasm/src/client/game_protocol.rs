@@ -7,12 +7,12 @@ use rakwire::game_protocol::{Carrier, GameProtocol};
 
 use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
-/// How long one attempt to connect waits. The next one needs another WebSocket, for which the relay calls the server from
-/// another port: an original server does not hear a client twice from the same one.
+/// The time limit of one attempt to connect. The next one needs another WebSocket, for which the relay uses another
+/// port, because an original server ignores repeated requests from the same one.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
-    /// A client that is not connected; the bytes must be random.
+    /// Creates a client that is not connected. The seed must be random.
     pub(crate) fn game_protocol(
         entropy: [u8; 32],
         memory: Memory,
@@ -29,7 +29,7 @@ impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
         Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER), hook)
     }
 
-    /// Says what carries the datagrams from now on.
+    /// Sets the carrier of datagrams from now on.
     pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
         self.hooked.peer.set_carrier(carrier);
     }

@@ -1,4 +1,4 @@
-//! RakNet: the configuration of a client, and what only such a client can say.
+//! RakNet: the configuration of a client, and the functions that only RakNet has.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -15,26 +15,26 @@ use rakwire::secure::StaticKey;
 
 use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
-/// How a RakNet client differs from the usual one.
+/// The settings of a RakNet client that differ from the defaults.
 pub(crate) struct RakNetSettings<'p> {
-    /// `None` asks the server by a ping, and says 6 if it shows no other.
+    /// `None` asks the server by a ping, and uses 6 if there is no other answer.
     pub(crate) protocol_version: Option<u8>,
     pub(crate) progress_interval: u32,
     pub(crate) password: &'p [u8],
     pub(crate) memory: Memory,
     pub(crate) timeout: Option<Duration>,
-    /// Bits a second.
+    /// Bits per second.
     pub(crate) outgoing_limit: Option<u64>,
-    /// Whom the server has to be, if that is known yet, and what the handshake needs.
+    /// The expected server, if it is already known, and the parameters of the handshake.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) security: Option<(Option<ServerTrust>, Security)>,
-    /// What the server gets with the identity.
+    /// The data sent with the identity.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) identity_data: &'p [u8],
 }
 
 impl<H: Hook<RakNet>> Client<RakNet, H> {
-    /// A client that is not connected; the bytes must be random.
+    /// Creates a client that is not connected. The seed must be random.
     pub(crate) fn raknet(
         entropy: [u8; 32],
         settings: RakNetSettings<'_>,
@@ -67,7 +67,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
             identity: None,
         };
         if settings.memory != Memory::RAKNET {
-            // Who chooses the memory decides about the messages.
+            // The memory limits the length of messages.
             config.max_message_len = u32::MAX;
         }
         let dial: Dial<RakNet> = |peer, now, dialling| {
@@ -86,7 +86,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         Self::new(settings.memory, config, dialling, dial, hook)
     }
 
-    /// Sets whom the server has to be, with which key the client identifies itself, and what it says with that.
+    /// Sets the expected server, the key that identifies the client, and the data sent with it.
     #[cfg(feature = "npm-secure")]
     pub(crate) fn set_trust(&mut self, trust: ServerTrust, identity: Option<StaticKey>, data: &[u8]) {
         self.dialling.trust = Some(trust);
@@ -94,23 +94,23 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         self.dialling.identity_data = data.to_vec();
     }
 
-    /// Whom the server of a secure connection has shown to be, while there is one.
+    /// Returns the verified identity of the server of a secure connection, while there is one.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.hooked.peer.secure_peer(self.id?)
     }
 
-    /// Says what carries the datagrams from now on.
+    /// Sets the carrier of datagrams from now on.
     pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
         self.hooked.peer.set_carrier(carrier);
     }
 
-    /// The addresses that the server has said are its own.
+    /// Returns the addresses that the server claims.
     pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.id.map_or_else(Vec::new, |id| self.addresses_of(id))
     }
 
-    /// The GUID of the server, while there is a connection.
+    /// Returns the GUID of the server, while there is a connection.
     pub(crate) fn server_guid(&self) -> Option<Guid> {
         let connection = self.hooked.peer.connection(self.id?)?;
         (connection.state == ConnectionState::Connected).then_some(connection.identity)

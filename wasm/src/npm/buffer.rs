@@ -4,14 +4,14 @@ use alloc::vec::Vec;
 #[cfg(feature = "npm-raknet")]
 use core::net::{IpAddr, SocketAddr};
 
-/// What precedes the bytes: four numbers of 32 bits, little-endian.
+/// The length of the header before the bytes: four 32-bit numbers, little-endian.
 const HEADER: usize = 16;
-/// Where the length of the bytes stands, the last of the numbers.
+/// The offset of the length of the bytes, the last of the numbers.
 const LENGTH: usize = 12;
-/// A buffer that had to grow beyond this becomes small again.
+/// A buffer that grew beyond this size is shrunk again.
 const KEPT: usize = 64 * 1024;
 
-/// Four numbers and some bytes, at an address that JavaScript is told.
+/// Four numbers and bytes at an address that JavaScript knows.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -22,7 +22,8 @@ impl Buffer {
         Self { bytes: Vec::new() }
     }
 
-    /// Where JavaScript may write so many bytes, behind the four numbers; null when there is no such memory.
+    /// Returns the address at which JavaScript may write this many bytes, after the four numbers; null if there is no
+    /// memory.
     pub(super) fn reserve(&mut self, length: usize) -> *const u8 {
         if self.bytes.len() > KEPT && length < KEPT {
             self.bytes = Vec::new();
@@ -37,18 +38,19 @@ impl Buffer {
         self.bytes.as_ptr()
     }
 
-    /// What JavaScript has written; nothing of it if it is more than was reserved.
+    /// Returns the bytes that JavaScript has written; empty if they are more than reserved.
     pub(super) fn read(&self, length: u32) -> &[u8] {
         self.bytes.get(HEADER..).and_then(|bytes| bytes.get(..length as usize)).unwrap_or_default()
     }
 
-    /// Erases what was written, which may be a secret.
+    /// Erases the written bytes, which may be secret.
     #[cfg(feature = "npm-secure")]
     pub(super) fn erase(&mut self) {
         self.bytes.fill(0);
     }
 
-    /// Writes three numbers, the length, and bytes in several pieces, and returns where; null when there is no memory.
+    /// Writes three numbers, the length, and bytes in several pieces, and returns their address; null if there is no
+    /// memory.
     pub(super) fn write<'a>(
         &mut self,
         numbers: [u32; 3],
@@ -71,12 +73,12 @@ impl Buffer {
         pointer
     }
 
-    /// Writes a text, and returns where; null when there is no memory.
+    /// Writes a text, and returns its address; null if there is no memory.
     pub(super) fn write_text(&mut self, text: &str) -> *const u8 {
         self.write([0; 3], text.len(), core::iter::once(text.as_bytes()))
     }
 
-    /// Writes numbers of 64 bits, and returns where.
+    /// Writes 64-bit numbers, and returns their address.
     pub(super) fn write_floats(&mut self, floats: impl Iterator<Item = f64>) -> *const u8 {
         self.bytes.clear();
         self.bytes.resize(HEADER, 0);
@@ -98,11 +100,11 @@ impl Buffer {
     }
 }
 
-/// Bytes of an address: an IPv6 address and the port, in network order.
+/// The length of an address in bytes: IPv6 and port, in network order.
 #[cfg(feature = "npm-raknet")]
 pub(super) const ADDRESS_LENGTH: usize = 18;
 
-/// An address as bytes. An IPv4 address stands inside IPv6.
+/// Encodes an address. IPv4 is mapped into IPv6.
 #[cfg(feature = "npm-raknet")]
 pub(super) fn address_bytes(address: SocketAddr) -> [u8; ADDRESS_LENGTH] {
     let ip = match address.ip() {

@@ -1,20 +1,20 @@
-//! What the classes of both protocols have in common.
+//! The common methods of the classes of both protocols.
 
-/// Defines the methods of a class that are the same for both protocols. `wasm_bindgen` takes no generic class.
+/// Defines the methods that both classes share, because `wasm_bindgen` does not support generic classes.
 ///
-/// What a method returns as an address is that of a record: four numbers of 32 bits, the last of which counts the bytes that
-/// follow. It is good until the next call; 0 means that there is nothing.
+/// A method that returns an address returns that of a record: four 32-bit numbers, the last of which is the length of
+/// the bytes that follow. It is valid until the next call; 0 means that there is none.
 macro_rules! class {
     ($class:ident, $protocol:ty) => {
         #[wasm_bindgen]
         impl $class {
-            /// Where 16 bytes and then so many bytes can be written, for the next call that takes bytes; 0 if there is no
-            /// such memory.
+            /// Returns the address for 16 bytes and `length` bytes, for the next call that takes bytes; 0 if there is
+            /// no memory.
             pub fn reserve(&mut self, length: u32) -> *const u8 {
                 self.buffer.reserve(length as usize)
             }
 
-            /// Begins to connect, with the password that stands in the buffer. Returns 0, or the number of an error plus 1.
+            /// Starts to connect, with the password in the buffer. Returns 0, or the number of an error plus 1.
             pub fn connect(&mut self, length: u32, now: f64) -> u8 {
                 self.client.set_password(self.buffer.read(length));
                 match self.client.connect(instant(now)) {
@@ -23,23 +23,23 @@ macro_rules! class {
                 }
             }
 
-            /// Takes a datagram that arrived and stands in the buffer.
+            /// Handles the received datagram in the buffer.
             pub fn handle(&mut self, length: u32, now: f64) {
                 self.client.handle(instant(now), self.buffer.read(length));
             }
 
-            /// Does what is due.
+            /// Handles expired timeouts.
             #[wasm_bindgen(js_name = handleTimeout)]
             pub fn handle_timeout(&mut self, now: f64) {
                 self.client.handle_timeout(instant(now));
             }
 
-            /// Ends the connection once what was sent reliably has arrived.
+            /// Ends the connection once reliable messages sent before have arrived.
             pub fn disconnect(&mut self, now: f64) {
                 self.client.disconnect(instant(now));
             }
 
-            /// The address of the next datagram to send, or 0.
+            /// Returns the address of the next datagram to send, or 0.
             #[wasm_bindgen(js_name = pollTransmit)]
             pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
                 let Some(datagram) = self.client.poll_transmit(instant(now)) else {
@@ -48,34 +48,34 @@ macro_rules! class {
                 self.buffer.write([0; 3], datagram.len(), core::iter::once(datagram))
             }
 
-            /// The address of what happened next, or 0.
+            /// Returns the address of the next event, or 0.
             #[wasm_bindgen(js_name = pollEvent)]
             pub fn poll_event(&mut self) -> *const u8 {
                 let Some(event) = self.client.poll_event() else { return core::ptr::null() };
                 record::write(&event, &mut self.buffer)
             }
 
-            /// The address of the texts of reasons and errors.
+            /// Returns the address of the texts of reasons and errors.
             pub fn texts(&mut self) -> *const u8 {
                 self.buffer.write_text(<$protocol>::TEXTS)
             }
 
-            /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now,
-            /// infinity never.
+            /// Returns the time of the next call of `handleTimeout` and `pollTransmit`, in milliseconds. A past time
+            /// means now; infinity means never.
             #[wasm_bindgen(js_name = pollTimeout)]
             pub fn poll_timeout(&self) -> f64 {
                 self.client.poll_timeout().map_or(f64::INFINITY, millis)
             }
 
-            /// Whether the connection is over, so that no more can come than the events that wait already.
+            /// Returns true if the connection is over and only queued events remain.
             #[wasm_bindgen(js_name = isOver)]
             pub fn is_over(&self) -> bool {
                 self.client.is_over()
             }
 
-            /// Takes the message in the buffer for sending. The delivery is the reliability in three bits, 0 to 4 as on the
-            /// wire or 5 to 7 with a receipt; the priority in two, 0 is first; and the channel. Returns 0, one more than the
-            /// number of its receipt, or -1 minus the number of an error.
+            /// Queues the message in the buffer for sending. The delivery consists of the reliability in three bits, 0
+            /// to 4 as on the wire or 5 to 7 with a receipt; the priority in two, 0 is first; and the channel. Returns
+            /// 0, the number of its receipt plus 1, or -1 minus the number of an error.
             pub fn send(&mut self, length: u32, delivery: u32, now: f64) -> f64 {
                 let Some(delivery) = <$protocol>::delivery(delivery) else {
                     return sent::<u32>(Err(INVALID_DELIVERY));
@@ -84,8 +84,8 @@ macro_rules! class {
                 sent(result.map(|receipt| receipt.map(|receipt| receipt.0)).map_err(send_error))
             }
 
-            /// Whether `send` would take a message of so many bytes now: 1 for yes, 0 for what waiting changes, or -1 minus
-            /// the number of an error.
+            /// Returns 1 if `send` would accept a message of this length now, 0 if it may later, or -1 minus the number
+            /// of an error.
             #[wasm_bindgen(js_name = canSend)]
             pub fn can_send(&mut self, length: u32, delivery: u32) -> i32 {
                 match <$protocol>::delivery(delivery) {
@@ -94,8 +94,8 @@ macro_rules! class {
                 }
             }
 
-            /// The address of the counters, as numbers of 64 bits: those of the connection, the bytes sent and received,
-            /// and how often something was dropped, for each reason.
+            /// Returns the address of the counters, as 64-bit numbers: those of the connection, the bytes sent and
+            /// received, and the number of drops for each reason.
             pub fn stats(&mut self) -> *const u8 {
                 let longest = count(self.client.max_message_len().unwrap_or(0) as u64);
                 let (connection, peer) = self.client.stats();

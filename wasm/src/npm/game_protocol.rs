@@ -16,14 +16,14 @@ use super::numbers::{
 use super::record;
 use crate::client::{Client, Memory, instant, millis};
 
-/// The numbers by which JavaScript knows the reliabilities of both protocols.
+/// The numbers of reliabilities in JavaScript, for both protocols.
 const UNRELIABLE: u32 = 0;
 const RELIABLE: u32 = 2;
-/// Bytes of a message in a chunk.
+/// The message bytes in a chunk.
 const CHUNK: u32 = 504;
 
-/// One connection of the Game Protocol to one server, with the calls of `RakNetPeer`. Its password has no bytes, channel and
-/// priority mean nothing, and there are no receipts.
+/// One connection of the Game Protocol to one server, with the methods of `RakNetPeer`. The password must be empty, the
+/// channel and the priority are ignored, and there are no receipts.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct GameProtocolPeer {
@@ -33,8 +33,8 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. It has 4,096 blocks of
-    /// 512 bytes, and gives a silent server up after 15 s, where it is told 0.
+    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory. 0 is a default:
+    /// 4,096 blocks of 512 bytes, and a silent server is given up after 15 s.
     pub fn create(
         a: u64,
         b: u64,
@@ -49,7 +49,7 @@ impl GameProtocolPeer {
         Some(Self { client, buffer: Buffer::new() })
     }
 
-    /// What carries the datagrams from now on: a stream, or what loses them.
+    /// Sets the carrier of datagrams from now on: a stream, or one that loses datagrams.
     #[wasm_bindgen(js_name = setCarrier)]
     pub fn set_carrier(&mut self, is_stream: bool) {
         self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });

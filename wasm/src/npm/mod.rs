@@ -1,5 +1,5 @@
-//! What JavaScript sees: a class for each protocol, which exchanges numbers and bytes and no objects, so that neither side
-//! pays for converting them. Reasons are numbers, whose codes and texts are in `texts/`.
+//! The interface for JavaScript: a class for each protocol. It exchanges numbers and bytes instead of objects, which
+//! need no conversion. Reasons are numbers; their codes and texts are in `texts/`.
 
 mod buffer;
 mod class;

@@ -1,5 +1,5 @@
-//! The numbers by which JavaScript knows reasons and errors, lines of the files in `texts/`, and those with which it makes a
-//! connection.
+//! The numbers of reasons and errors for JavaScript, which are lines of the files in `texts/`, and the numeric settings
+//! of a connection.
 
 use core::time::Duration;
 
@@ -7,12 +7,12 @@ use rakwire::endpoint::{ConnectError, Protocol, SendError};
 
 use crate::client::Memory;
 
-/// How many numbers JavaScript is told of a connection, in the order of the names in `ts/rust.ts`.
+/// The number of statistics of a connection, in the order of the names in `ts/rust.ts`.
 pub(super) const MEASURES: usize = 18;
-/// What is not known, or not measured by the protocol.
+/// An unknown value, or one that the protocol does not measure.
 pub(super) const UNKNOWN: f64 = f64::NAN;
 
-/// The texts of a protocol: of its own, why a connection could not be opened and what it drops.
+/// The texts of a protocol. The connect failures and the drop reasons are its own.
 macro_rules! texts {
     ($protocol:literal) => {
         concat!(
@@ -29,29 +29,29 @@ macro_rules! texts {
 }
 pub(super) use texts;
 
-/// A protocol whose words have numbers.
+/// A protocol with numbers for its reasons and errors.
 pub(super) trait Numbers: Protocol {
-    /// What JavaScript says of the numbers, in paragraphs: why a connection could not be opened, why it ended, why a call
-    /// failed, and the names of what is dropped. A line is a code and its text, in which `{}` stands for a number.
+    /// The texts of the numbers, in paragraphs: connect failures, disconnect reasons, errors of calls, and names of
+    /// drop reasons. A line is a code and its text, in which `{}` is a number.
     const TEXTS: &'static str;
 
-    /// Why a connection could not be opened, and a number that belongs to the reason.
+    /// Returns the number of a connect failure, and a parameter of it.
     fn failure(reason: Self::ConnectFailure) -> (u32, u32);
-    /// Why a connection ended.
+    /// Returns the number of a disconnect reason.
     fn end(reason: Self::DisconnectReason) -> u32;
-    /// The numbers of a reliability and a channel.
+    /// Returns the numbers of a reliability and a channel.
     fn delivery_numbers(delivery: Self::Delivery) -> (u32, u32);
-    /// The delivery that a number stands for: the reliability in three bits, 0 to 4 as on the wire or 5 to 7 with a receipt;
-    /// the priority in two, 0 is first; and the channel.
+    /// Decodes a delivery: the reliability in three bits, 0 to 4 as on the wire or 5 to 7 with a receipt; the priority
+    /// in two, 0 is first; and the channel.
     fn delivery(number: u32) -> Option<Self::Delivery>;
-    /// What JavaScript is told of a connection.
+    /// Returns the statistics of a connection for JavaScript.
     fn measure(connection: &Self::ConnectionStats) -> [f64; MEASURES];
 }
 
-/// The error of a number that stands for no delivery.
+/// The error of an invalid delivery number.
 pub(super) const INVALID_DELIVERY: u8 = 8;
 
-/// The number of an error of `connect`.
+/// Returns the number of an error of `connect`.
 pub(super) fn connect_error(cause: ConnectError) -> u8 {
     match cause {
         ConnectError::PasswordTooLong => 9,
@@ -60,7 +60,7 @@ pub(super) fn connect_error(cause: ConnectError) -> u8 {
     }
 }
 
-/// The number of an error of `send`.
+/// Returns the number of an error of `send`.
 pub(super) fn send_error(cause: SendError) -> u8 {
     match cause {
         SendError::NotConnected => 1,
@@ -74,7 +74,7 @@ pub(super) fn send_error(cause: SendError) -> u8 {
     }
 }
 
-/// A result of `send` as a number: 0, one more than the number of a receipt, or -1 for the first error.
+/// Encodes a result of `send`: 0, the number of a receipt plus 1, or -1 for the first error.
 pub(super) fn sent<R: Into<f64>>(result: Result<Option<R>, u8>) -> f64 {
     match result {
         Ok(receipt) => receipt.map_or(0.0, |receipt| receipt.into() + 1.0),
@@ -82,7 +82,7 @@ pub(super) fn sent<R: Into<f64>>(result: Result<Option<R>, u8>) -> f64 {
     }
 }
 
-/// A result of `canSend` as a number: 1 for yes, 0 for what waiting changes, or -1 for the first error.
+/// Encodes a result of `canSend`: 1 for yes, 0 for not yet, or -1 for the first error.
 pub(super) fn accepted(result: Result<(), SendError>) -> i32 {
     match result {
         Ok(()) => 1,
@@ -102,18 +102,18 @@ pub(super) fn count(value: u64) -> f64 {
     value as f64
 }
 
-/// The default, with what is given instead; 0 stands for what is not given.
+/// Returns the default memory with the given values; 0 keeps the default.
 pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
     let given = |number: u32, default: usize| if number == 0 { default } else { number as usize };
     Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
 }
 
-/// How long the server may be silent; 0 stands for the default.
+/// Returns the silence timeout of the server; 0 is the default.
 pub(super) fn timeout(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
 
-/// The random bytes of a peer.
+/// Returns the random bytes of a peer.
 pub(super) fn entropy(words: [u64; 4]) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -141,12 +141,12 @@ mod tests {
     const ERRORS: usize = 2;
     const DROPS: usize = 3;
 
-    /// The lines of a paragraph.
+    /// Returns the lines of a paragraph.
     fn lines<P: Numbers>(paragraph: usize) -> Vec<&'static str> {
         P::TEXTS.split("\n\n").nth(paragraph).expect("the paragraph").lines().collect()
     }
 
-    /// What JavaScript says of these reasons is what the core says.
+    /// Checks that the texts of these reasons equal those of the core.
     fn check<P: Numbers, R: ToString + Copy>(
         paragraph: usize,
         reasons: &[R],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_failures_and_ends_are_those_of_the_core() {
+    fn failure_and_end_texts_equal_those_of_the_core() {
         use raknet::ConnectFailure as Failure;
         let refusals = [
             Refusal::AttemptFailed,
@@ -228,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_errors_are_those_of_the_core() {
+    fn error_texts_equal_those_of_the_core() {
         check_errors::<RakNet>();
         check_errors::<GameProtocol>();
     }
 
     #[test]
-    fn the_names_of_drops_are_those_of_the_core() {
+    fn drop_names_equal_those_of_the_core() {
         fn names<R: DropReasons + Debug>() -> Vec<String> {
             let name = |reason: &R| {
                 let name = format!("{reason:?}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_numbers_that_do_not_collide() {
+    fn encoded_results_do_not_collide() {
         assert_eq!(sent::<u32>(Ok(None)), 0.0);
         assert_eq!(sent(Ok(Some(0_u32))), 1.0);
         assert_eq!(sent(Ok(Some(u32::MAX))), 4_294_967_296.0);

@@ -17,10 +17,10 @@ use super::numbers::{
 use super::record;
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 
-/// One connection to one RakNet server, without socket, timer or clock.
+/// One connection to one RakNet server, without a socket, timers or a clock.
 ///
-/// After any call: `pollEvent` and `pollTransmit` until they return nothing, then `handleTimeout` at `pollTimeout`.
-/// Times are milliseconds of a clock that does not step back, such as `performance.now()`.
+/// After any call, call `pollEvent` and `pollTransmit` until they return nothing, then `handleTimeout` at
+/// `pollTimeout`. Times are milliseconds of a monotonic clock, such as `performance.now()`.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RakNetPeer {
@@ -30,9 +30,10 @@ pub struct RakNetPeer {
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. Every so many parts of
-    /// a large message it tells how far that has come; 0 is never. The memory has 32,768 blocks of 512 bytes, a silent
-    /// server is given up after 10 s, and as many bits a second leave as the path carries, where it is told 0.
+    /// Creates a peer that is not connected, from 256 random bits; none if there is not enough memory.
+    /// `progress_interval` is the number of parts of a large message between two progress events; 0 is never. For the
+    /// others, 0 is the default: 32,768 blocks of 512 bytes, a silent server is given up after 10 s, and no limit of
+    /// the sending rate.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,
@@ -51,15 +52,14 @@ impl RakNetPeer {
         Self::new([a, b, c, d], settings)
     }
 
-    /// What carries the datagrams from now on: a stream, or what loses them.
+    /// Sets the carrier of datagrams from now on: a stream, or one that loses datagrams.
     #[wasm_bindgen(js_name = setCarrier)]
     pub fn set_carrier(&mut self, is_stream: bool) {
         self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });
     }
 
-    /// The address of the addresses that the server has said are its own: 18 bytes each, an IPv6 address and the port in
-    /// network order. IPv4 addresses stand inside IPv6. JavaScript writes them as text, since Rust's code for that takes
-    /// 2 KB.
+    /// Returns the address of the addresses that the server claims: 18 bytes each, IPv6 and port in network order. IPv4
+    /// is mapped into IPv6. JavaScript formats them, because the code for that takes 2 KB in Rust.
     #[wasm_bindgen(js_name = internalAddresses)]
     pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
@@ -69,7 +69,7 @@ impl RakNetPeer {
         self.buffer.write([0; 3], bytes.len(), core::iter::once(&bytes[..]))
     }
 
-    /// The address of the GUID of the server, 8 bytes, little-endian; 0 while there is no connection.
+    /// Returns the address of the GUID of the server, 8 bytes, little-endian; 0 while there is no connection.
     #[wasm_bindgen(js_name = serverGuid)]
     pub fn server_guid(&mut self) -> *const u8 {
         let Some(guid) = self.client.server_guid() else { return core::ptr::null() };
@@ -90,7 +90,8 @@ pub(super) fn settings(
     outgoing_limit: f64,
 ) -> RakNetSettings<'static> {
     RakNetSettings {
-        // Asking for it takes 2.3 KB of the package with gzip. A page that pings its server knows it from the pong.
+        // Asking for the version takes 2.3 KB of the package with gzip. A page that pings its server knows it from the
+        // pong.
         protocol_version: Some(protocol_version),
         progress_interval,
         password: &[],

@@ -7,7 +7,7 @@ use rakwire::endpoint::{Direction, Event, Outcome};
 use super::buffer::Buffer;
 use super::numbers::Numbers;
 
-/// The kinds of events. `ts/rust.ts` has the same.
+/// The kinds of events, as in `ts/rust.ts`.
 const CONNECTED: u32 = 1;
 const FAILED: u32 = 2;
 const ENDED: u32 = 3;
@@ -15,16 +15,16 @@ const MESSAGE: u32 = 4;
 const RECEIPT: u32 = 5;
 const SENDING: u32 = 6;
 const RECEIVING: u32 = 7;
-/// One that a client cannot have.
+/// An event that a client cannot have.
 const OTHER: u32 = 8;
 const MTU: u32 = 9;
-/// `ts/server/peers.ts` has the same.
+/// The same as in `ts/server/peers.ts`.
 #[cfg(feature = "npm-raknet-server")]
 const REFUSED: u32 = 10;
-/// Stands for an event for which there is no memory. Null is none at all.
+/// Returned for an event without memory for it. Null means that there is no event.
 const NO_MEMORY: *const u8 = core::ptr::without_provenance(1);
 
-/// Writes an event and returns where it stands, or [`NO_MEMORY`].
+/// Writes an event and returns its address, or [`NO_MEMORY`].
 pub(super) fn write<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *const u8 {
     written(write_numbers(event, buffer))
 }
@@ -65,7 +65,7 @@ fn write_numbers<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *cons
     buffer.write(numbers, more, core::iter::empty())
 }
 
-/// The number of a reason to refuse a client, as in `ts/server/peers.ts`.
+/// Returns the number of a refuse reason, as in `ts/server/peers.ts`.
 #[cfg(feature = "npm-raknet-server")]
 fn refuse_number(reason: RefuseReason) -> u32 {
     match reason {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_without_memory_is_not_taken_for_none() {
+    fn event_without_memory_differs_from_no_event() {
         let mut buffer = Buffer::new();
         let at = buffer.write([MESSAGE, 0, 0], usize::MAX, core::iter::empty());
         assert!(at.is_null());

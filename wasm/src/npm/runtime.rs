@@ -1,13 +1,13 @@
-//! What the standard library would bring along: the allocator, and what happens at a panic.
+//! Replacements for the standard library: the allocator and the panic handler.
 
 #[cfg(not(feature = "std"))]
 use core::panic::PanicInfo;
 
-/// Smaller than the standard one, for a module that allocates little and seldom.
+/// Smaller than the standard one, for a module that rarely allocates.
 #[global_allocator]
 static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();
 
-/// The module traps, which JavaScript sees as an exception. A message would take 10 KB of code that writes it.
+/// The module traps, which is an exception in JavaScript. A message would need 10 KB of formatting code.
 #[cfg(not(feature = "std"))]
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {

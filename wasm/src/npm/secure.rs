@@ -1,4 +1,4 @@
-//! Secure connections: what `RakNetPeer` has for them, and the class `KeyPair`.
+//! Secure connections: the additional methods of `RakNetPeer`, and the class `KeyPair`.
 
 use rakwire::raknet::{SecurePeer, Security};
 use rakwire::secure::{KeyHash, KnownServer, PublicKey, ServerTrust, StaticKey};
@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 use super::numbers::entropy;
 use super::raknet::{RakNetPeer, settings};
 
-/// The kinds of trust. `ts/security/keys.ts` has the same.
+/// The kinds of trust, as in `ts/security/keys.ts`.
 const ANY: u8 = 0;
 const KEY: u8 = 1;
 const KEY_HASH: u8 = 2;
@@ -17,7 +17,7 @@ const KNOWN_WITH_NEXT: u8 = 4;
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// As `create`, from another 256 random bits for the handshake; `secure` follows before `connect`.
+    /// Like `create`, with another 256 random bits for the handshake. Call `secure` before `connect`.
     #[wasm_bindgen(js_name = createSecure)]
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create_secure(
@@ -42,9 +42,9 @@ impl RakNetPeer {
         Self::new([a, b, c, d], settings)
     }
 
-    /// Takes from the buffer whom the server has to be: the kind of trust, the key or its hash in 32 bytes, the hash of the
-    /// next key in 24; and, if the client identifies itself, its private key, 32 bytes, and what it says with that. Returns
-    /// whether it was that.
+    /// Reads the expected server from the buffer: the kind of trust, the key or its hash in 32 bytes, and the hash of
+    /// the next key in 24. If the client identifies itself, its private key in 32 bytes and its data follow. Returns
+    /// false if the bytes are invalid.
     pub fn secure(&mut self, length: u32) -> bool {
         let read = read(self.buffer.read(length));
         let is_read = read.is_some();
@@ -55,8 +55,8 @@ impl RakNetPeer {
         is_read
     }
 
-    /// The address of the key of the server, 32 bytes, and of the hash of the one that it will have next, 24 bytes if it has
-    /// announced one; 0 while there is no secure connection.
+    /// Returns the address of the server's key, 32 bytes, and of the hash of its next key, 24 bytes if it has announced
+    /// one; 0 while there is no secure connection.
     #[wasm_bindgen(js_name = securePeer)]
     pub fn secure_peer(&mut self) -> *const u8 {
         let Some(SecurePeer::Server(server)) = self.client.secure_peer() else { return core::ptr::null() };
@@ -86,7 +86,7 @@ fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>, &[u8])> {
     Some((trust, Some(StaticKey::from_bytes(*identity)), data))
 }
 
-/// A private key that JavaScript has, for the public one.
+/// A key pair from a private key of JavaScript.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct KeyPair {
@@ -96,13 +96,13 @@ pub struct KeyPair {
 
 #[wasm_bindgen]
 impl KeyPair {
-    /// The pair of a private key, which is given as four numbers, little-endian.
+    /// Creates the pair of a private key, which is passed as four numbers, little-endian.
     #[must_use]
     pub fn create(a: u64, b: u64, c: u64, d: u64) -> Self {
         Self { key: StaticKey::from_bytes(entropy([a, b, c, d])), buffer: Buffer::new() }
     }
 
-    /// The address of the public key, 32 bytes.
+    /// Returns the address of the public key, 32 bytes.
     #[wasm_bindgen(js_name = publicKey)]
     pub fn public_key(&mut self) -> *const u8 {
         let public = self.key.public();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_bytes_are_refused() {
         assert_eq!(read(&bytes(5, &[])), None);
         let given = bytes(KEY, &[7; 32]);
         for length in 0..given.len() {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_private_key_does_not_stay_in_the_buffer() {
+    fn private_key_is_erased_from_the_buffer() {
         let mut peer = RakNetPeer::create_secure(1, 2, 3, 4, 16, 64, 0, 6, 0, 0.0, 5, 6, 7, 8).unwrap();
         let given = bytes(KEY, &[7; 32]);
         peer.buffer.write([0; 3], given.len(), core::iter::once(&given[..]));

@@ -15,28 +15,28 @@ use super::numbers::{
 use super::record;
 use crate::client::{Memory, instant, millis};
 
-/// Bytes of an address, and behind it of the number of its interface, 0 for none: a link-local address means nothing without.
+/// The length of an address in bytes, including its interface number, which link-local addresses need; 0 is none.
 const ADDRESS: usize = ADDRESS_LENGTH + 4;
 
-/// A RakNet server, without socket, timer or clock. A connection is named by its slot, which is not given away again before
-/// its end was told.
+/// A RakNet server, without a socket, timers or a clock. A connection is named by its slot, which is not reused before
+/// its end was reported.
 ///
-/// After any call: `pollReadable`, and of each connection that it names `pollEvent` until it returns nothing; `pollTransmit`
-/// until it returns nothing; then `handleTimeout` at `pollTimeout`.
+/// After any call, call `pollReadable`, and `pollEvent` for each connection that it returns until that returns nothing.
+/// Then call `pollTransmit` until it returns nothing, and `handleTimeout` at `pollTimeout`.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RakNetServer {
     peer: Peer<'static, RakNet>,
     buffer: Buffer,
     datagram: Vec<u8>,
-    /// Which connection has a slot.
+    /// The connection in each slot.
     ids: Vec<Option<ConnectionId>>,
 }
 
 #[wasm_bindgen]
 impl RakNetServer {
-    /// A server for so many connections, from 256 random bits; nothing when there is not so much memory. 0 stands for the
-    /// default of the others.
+    /// Creates a server for a number of connections, from 256 random bits; none if there is not enough memory. 0 is the
+    /// default of the other values.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
         a: u64,
@@ -61,7 +61,7 @@ impl RakNetServer {
         config.max_per_address = Some(per_address).filter(|most| *most > 0);
         config.max_per_network = Some(per_network).filter(|most| *most > 0);
         if memory != default {
-            // Who chooses the memory decides about the messages.
+            // The memory limits the length of messages.
             config.max_message_len = u32::MAX;
         }
         config.timeout = timeout(timeout_ms).unwrap_or(config.timeout);
@@ -74,36 +74,37 @@ impl RakNetServer {
         })
     }
 
-    /// Where 16 bytes and then so many bytes can be written, for the next call that takes bytes; 0 if there is no such memory.
+    /// Returns the address for 16 bytes and `length` bytes, for the next call that takes bytes; 0 if there is no
+    /// memory.
     pub fn reserve(&mut self, length: u32) -> *const u8 {
         self.buffer.reserve(length as usize)
     }
 
-    /// Sets the password that clients need, which stands in the buffer. Returns whether it is short enough.
+    /// Sets the password for clients from the buffer. Returns false if it is too long.
     #[wasm_bindgen(js_name = setPassword)]
     pub fn set_password(&mut self, length: u32) -> bool {
         self.peer.set_password(self.buffer.read(length)).is_ok()
     }
 
-    /// Sets what pongs say, which stands in the buffer. Returns whether it is short enough.
+    /// Sets the advertisement in pongs from the buffer. Returns false if it is too long.
     #[wasm_bindgen(js_name = setAdvertisement)]
     pub fn set_advertisement(&mut self, length: u32) -> bool {
         self.peer.set_advertisement(self.buffer.read(length)).is_ok()
     }
 
-    /// Takes a datagram that arrived and stands in the buffer, behind the 22 bytes of the address that it came from.
+    /// Handles the received datagram in the buffer, after the 22 bytes of its source address.
     pub fn handle(&mut self, length: u32, now: f64) {
         let Some((from, datagram)) = self.buffer.read(length).split_first_chunk() else { return };
         self.peer.handle_datagram(instant(now), read_address(*from), datagram);
     }
 
-    /// Does what is due.
+    /// Handles expired timeouts.
     #[wasm_bindgen(js_name = handleTimeout)]
     pub fn handle_timeout(&mut self, now: f64) {
         self.peer.handle_timeout(instant(now));
     }
 
-    /// The address of the next datagram to send, behind the 22 bytes of the address that it goes to, or 0.
+    /// Returns the address of the next datagram to send, after the 22 bytes of its destination address, or 0.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
         let Some(transmit) = self.peer.poll_transmit(instant(now), &mut self.datagram) else {
@@ -114,13 +115,13 @@ impl RakNetServer {
         self.buffer.write([0; 3], length, [&to[..], transmit.payload].into_iter())
     }
 
-    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; infinity never.
+    /// Returns the time of the next call of `handleTimeout` and `pollTransmit`, in milliseconds; infinity means never.
     #[wasm_bindgen(js_name = pollTimeout)]
     pub fn poll_timeout(&self) -> f64 {
         self.peer.poll_timeout().map_or(f64::INFINITY, millis)
     }
 
-    /// The next connection on which something happened, or -1.
+    /// Returns the slot of the next connection with an event, or -1.
     #[wasm_bindgen(js_name = pollReadable)]
     pub fn poll_readable(&mut self) -> i32 {
         let Some(id) = self.peer.poll_readable() else { return -1 };
@@ -130,14 +131,14 @@ impl RakNetServer {
         id.slot().into()
     }
 
-    /// The address of what happened next on a connection, or 0.
+    /// Returns the address of the next event of a connection, or 0.
     #[wasm_bindgen(js_name = pollEvent)]
     pub fn poll_event(&mut self, connection: u16) -> *const u8 {
         let event = self.id(connection).and_then(|id| self.peer.poll_event_of(id));
         event.map_or(core::ptr::null(), |event| record::write(&event, &mut self.buffer))
     }
 
-    /// The address of a client and of its GUID: 22 bytes and 8, little-endian; 0 when it has gone.
+    /// Returns the address of a client's address and GUID: 22 and 8 bytes, little-endian; 0 if it has gone.
     pub fn client(&mut self, connection: u16) -> *const u8 {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         let Some(known) = known else { return core::ptr::null() };
@@ -145,21 +146,21 @@ impl RakNetServer {
         self.buffer.write([0; 3], remote.len() + guid.len(), [&remote[..], &guid].into_iter())
     }
 
-    /// Whether a connection is over, so that no more can come than the events that wait already.
+    /// Returns true if a connection is over and only queued events remain.
     #[wasm_bindgen(js_name = isOver)]
     pub fn is_over(&self, connection: u16) -> bool {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         known.is_none_or(|known| known.state == ConnectionState::Disconnected)
     }
 
-    /// Ends a connection once what was sent reliably has arrived.
+    /// Ends a connection once reliable messages sent before have arrived.
     pub fn disconnect(&mut self, connection: u16, now: f64) {
         if let Some(id) = self.id(connection) {
             self.peer.disconnect(instant(now), id);
         }
     }
 
-    /// Takes the message in the buffer for sending, as `RakNetPeer.send` does.
+    /// Queues the message in the buffer for sending, like `RakNetPeer.send`.
     pub fn send(&mut self, connection: u16, length: u32, delivery: u32, now: f64) -> f64 {
         let (Some(id), Some(delivery)) = (self.id(connection), RakNet::delivery(delivery)) else {
             return sent::<u32>(Err(INVALID_DELIVERY));
@@ -168,7 +169,7 @@ impl RakNetServer {
         sent(result.map(|receipt| receipt.map(|receipt| receipt.0)).map_err(send_error))
     }
 
-    /// Whether `send` would take a message of so many bytes now, as `RakNetPeer.canSend` says it.
+    /// Returns 1, 0 or an error like `RakNetPeer.canSend`.
     #[wasm_bindgen(js_name = canSend)]
     pub fn can_send(&mut self, connection: u16, length: u32, delivery: u32) -> i32 {
         match (self.id(connection), RakNet::delivery(delivery)) {
@@ -177,8 +178,8 @@ impl RakNetServer {
         }
     }
 
-    /// The address of the counters of a connection, as `RakNetPeer.stats` has them without what is dropped: that is counted
-    /// for all together.
+    /// Returns the address of the counters of a connection, like `RakNetPeer.stats` without drops, which are counted
+    /// for the whole server.
     pub fn stats(&mut self, connection: u16) -> *const u8 {
         let stats = self.id(connection).and_then(|id| self.peer.connection_stats(id)).unwrap_or_default();
         let longest = self.id(connection).and_then(|id| self.peer.max_message_len(id)).unwrap_or(0);
@@ -187,8 +188,8 @@ impl RakNetServer {
         self.buffer.write_floats(RakNet::measure(&stats).into_iter().chain(bytes))
     }
 
-    /// The address of the counters of the whole server: the bytes sent and received, and how often something was dropped, for
-    /// each reason.
+    /// Returns the address of the counters of the whole server: the bytes sent and received, and the number of drops
+    /// for each reason.
     #[wasm_bindgen(js_name = serverStats)]
     pub fn server_stats(&mut self) -> *const u8 {
         let stats = self.peer.stats();
@@ -196,12 +197,12 @@ impl RakNetServer {
         self.buffer.write_floats(bytes.into_iter().chain(stats.drops().map(|(_, times)| count(times))))
     }
 
-    /// The address of the texts of reasons and errors.
+    /// Returns the address of the texts of reasons and errors.
     pub fn texts(&mut self) -> *const u8 {
         self.buffer.write_text(RakNet::TEXTS)
     }
 
-    /// JavaScript has done with a connection, whose end it was told or which it gives up.
+    /// Forgets a connection after JavaScript has handled its end or given it up.
     pub fn forget(&mut self, connection: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(connection)) {
             *place = None;
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_connection_has_is_nothing() {
+    fn empty_slot_returns_nothing() {
         let mut server = RakNetServer::create(1, 2, 3, 4, 2, 64, 128, 0, 0, 0).unwrap();
         for connection in [0, 1, 2, u16::MAX] {
             assert!(server.poll_event(connection).is_null() && server.client(connection).is_null());
@@ -267,7 +268,7 @@ mod tests {
         assert!(server.poll_transmit(0.0).is_null());
     }
 
-    /// The number of connections after clients at these addresses have asked for one each.
+    /// Returns the number of connections after a request of a client at each of these addresses.
     fn connections(per_address: u16, per_network: u16, clients: [&str; 3]) -> usize {
         let mut server =
             RakNetServer::create(1, 2, 3, 4, 20, 1_024, 512, 0, per_address, per_network).unwrap();
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_and_a_network_have_no_more_places_than_they_may() {
+    fn connections_per_address_and_network_are_limited() {
         let same = ["198.51.100.1:1", "198.51.100.1:2", "198.51.100.1:3"];
         let near = ["198.51.100.1:1", "198.51.100.2:1", "198.51.100.3:1"];
         assert_eq!(connections(0, 0, same), 3);
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_refused() {
+    fn unavailable_memory_is_refused() {
         assert!(RakNetServer::create(1, 2, 3, 4, 1, u32::MAX, u32::MAX, 0, 0, 0).is_none());
     }
 }

@@ -1,5 +1,4 @@
-//! What a relay says of itself to its client, in `docs/relay-protocol.md`: of its transports, at `/transports`, and in control
-//! messages.
+//! Announcements of a relay, see `docs/relay-protocol.md`: transport discovery at `/transports`, and control messages.
 
 use core::time::Duration;
 
@@ -12,13 +11,13 @@ use super::browser::Timer;
 use super::error::RelayClose;
 use super::local_network::target_address_space;
 
-/// How long a relay may take to answer, as in the npm package.
+/// The time limit for an answer of a relay, as in the npm package.
 const ANSWER_MS: f64 = 10_000.0;
-/// The subprotocol of a relay that has control messages.
+/// The subprotocol of a relay with control messages.
 pub(super) const PROTOCOL: &str = "rakwire.relay.1";
-/// What a control message begins with where datagrams carry it.
+/// The prefix of control messages in datagrams.
 pub(super) const PREFIX: &[u8] = b"rakwire:";
-/// The longest text that is read, and the longest time that counts.
+/// Limits on values of a relay: the longest text and the longest time.
 const MAX_TEXT: usize = 4_096;
 const MAX_LEFT_MS: f64 = 864e5;
 
@@ -30,30 +29,30 @@ extern "C" {
     fn from_base64(text: &str) -> Result<String, JsValue>;
 }
 
-/// WebTransport at a relay.
+/// The WebTransport endpoint of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// The UDP port; the host is that of the relay.
+    /// The UDP port, at the host of the relay.
     pub(super) port: u16,
     pub(super) path: String,
-    /// SHA-256 of the certificates; none if one of an authority is used.
+    /// SHA-256 of the certificates; empty if a certificate authority signed them.
     pub(super) certificate_hashes: Vec<Vec<u8>>,
 }
 
-/// What a relay answers; nothing of it where no relay does.
+/// The answer of a relay; empty if there was none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Announced {
-    /// It lets this page in by no transport.
+    /// The relay refuses this page on all transports.
     pub(super) refused: Option<RelayClose>,
-    /// The path of its WebSocket, beside that of the announcement itself.
+    /// The path of its WebSocket, relative to the announcement.
     websocket: Option<String>,
     pub(super) webtransport: Option<Offer>,
 }
 
 impl Announced {
-    /// The URL of the WebSocket; nothing if it is the one that was given, or none is announced.
+    /// Returns the URL of the WebSocket; `None` if it is the given one, or none is announced.
     pub(super) fn websocket_url(&self, given: &Url) -> Option<String> {
-        // A proxy may have put the relay below a path of its own.
+        // A proxy may have put the relay under a path prefix.
         let path = format!(".{}", self.websocket.as_ref()?);
         let url = Url::new_with_base(&path, &given.href()).ok()?;
         url.set_search(&given.search());
@@ -61,7 +60,7 @@ impl Announced {
     }
 }
 
-/// Asks the relay of this WebSocket, until it is given up, or too late.
+/// Requests the announcement of a relay, until it is cancelled or times out.
 pub(super) async fn ask(relay: &Url, giving_up: &AbortController) -> Announced {
     let controller = giving_up.clone();
     let give_up = Closure::new(move || controller.abort());
@@ -88,12 +87,12 @@ async fn answer(relay: &Url, giving_up: &AbortController) -> Result<Announced, J
     })
 }
 
-/// A member of an object; nothing of what is none.
+/// Returns a member of an object; `None` for other values.
 fn member(object: &JsValue, name: &str) -> Option<JsValue> {
     Reflect::get(object.dyn_ref::<Object>()?, &name.into()).ok()
 }
 
-/// A whole number that fits its type.
+/// Returns an integer that fits its type.
 fn number(value: &JsValue) -> Option<u16> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..65_536.0).contains(number))?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was looked at")]
@@ -123,7 +122,7 @@ fn refusal(said: &JsValue) -> Option<RelayClose> {
     Some(RelayClose { code, reason: reason.unwrap_or_default() })
 }
 
-/// The options of a session with the certificates of an offer.
+/// Returns the options of a session with the certificates of an offer.
 pub(super) fn session_options(offer: &Offer) -> Result<Object, JsValue> {
     let options = Object::new();
     let set = |object: &Object, name: &str, value: &JsValue| Reflect::set(object, &name.into(), value);
@@ -142,7 +141,7 @@ pub(super) fn session_options(offer: &Offer) -> Result<Object, JsValue> {
     Ok(options)
 }
 
-/// For how long the connection goes on at most, if a control message says that the relay is about to end.
+/// Returns the remaining time of the connection if a control message reports a shutdown of the relay.
 pub(super) fn draining(text: &str) -> Option<Duration> {
     let said = JSON::parse(Some(text).filter(|text| text.len() <= MAX_TEXT)?).ok()?;
     let member = |name: &str| Reflect::get(&said, &name.into()).ok();

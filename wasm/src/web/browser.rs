@@ -24,7 +24,7 @@ extern "C" {
     fn fill_random(bytes: &mut [u8]);
 }
 
-/// The time of `performance.now()`.
+/// Returns the time of `performance.now()`.
 pub(super) fn now() -> rakwire::Instant {
     instant(performance_now())
 }
@@ -35,8 +35,8 @@ pub(super) fn entropy() -> [u8; 32] {
     bytes
 }
 
-/// The URL of the WebSocket at a relay, for this target; nothing if `url` is none of a relay. Pages may use `http` or a relative path,
-/// and what listens nowhere closes the connection.
+/// Returns the URL of a relay's WebSocket for this target; `None` if `url` is not the URL of a relay. Pages may use
+/// `http` or a relative path. The relay closes the connection if no server uses the port.
 pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
     if lacks_scheme(url) {
         return None;
@@ -50,19 +50,19 @@ pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
         "ws:" | "wss:" => {}
         _ => return None,
     }
-    // Browsers send no user and no password of a URL.
+    // Browsers do not send the user and the password of a URL.
     if !relay.username().is_empty() || !relay.password().is_empty() {
         return None;
     }
     relay.set_hash("");
     relay.search_params().set("target", target);
     relay.search_params().set("unreachable", "close");
-    // A connection that is lost is over, which the server is to know at once.
+    // A lost connection is not resumed, so the relay should notify the server immediately.
     relay.search_params().set("resume", "never");
     Some(relay)
 }
 
-/// Whether this is a host and a port, which a page would take for a path.
+/// Returns true for a host and a port, which a page would take for a path.
 fn lacks_scheme(url: &str) -> bool {
     let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').map(|(_, port)| port);
@@ -74,8 +74,8 @@ pub(super) fn soon(task: impl FnOnce() + 'static) {
     queue_microtask(Closure::once_into_js(task).unchecked_ref());
 }
 
-/// Runs `task` in a task of its own, behind those that wait, such as events of sockets. Timers of a hidden tab fire once a second,
-/// or once a minute; a message to oneself arrives at once.
+/// Runs `task` in a new task, behind waiting ones such as socket events. Timers of a hidden tab fire only once a second
+/// or once a minute; a message to the same window arrives immediately.
 pub(super) fn after_task(task: impl FnOnce() + 'static) {
     let Ok(channel) = MessageChannel::new() else {
         soon(task);
@@ -88,7 +88,7 @@ pub(super) fn after_task(task: impl FnOnce() + 'static) {
         task();
     });
     here.set_onmessage(Some(on_message.unchecked_ref()));
-    // It fails for values that cannot be copied, which this one can.
+    // It only fails for values that cannot be cloned.
     let _ = there.post_message(&JsValue::NULL);
 }
 
@@ -108,18 +108,19 @@ impl Drop for Timer {
     }
 }
 
-/// What is called when the page is closed, reloaded, navigated away from or kept for a return; in a worker never. Dropping it ends that.
+/// Callbacks for when the page is closed, reloaded, navigated away from or put into the back/forward cache; never
+/// called in a worker. Dropping it removes them.
 #[derive(Debug)]
 pub(super) struct AtPageEnd([Closure<dyn FnMut()>; 2]);
 
 impl AtPageEnd {
     const EVENT: &str = "pagehide";
 
-    /// The first may be interrupted, as [`stay`] says, and the other one is called after it.
+    /// The first callback may be interrupted, see [`stay`]; the other one is called after it.
     pub(super) fn call(first: impl FnMut() + 'static, then: impl FnMut() + 'static) -> Self {
         let callbacks = [Closure::new(first), Closure::new(then)];
         for callback in &callbacks {
-            // A runtime without pages has no such function, and this never happens there.
+            // Runtimes without pages have no such function, and never call back.
             let _ = add_event_listener(Self::EVENT, callback.as_ref().unchecked_ref());
         }
         Self(callbacks)
@@ -134,14 +135,14 @@ impl Drop for AtPageEnd {
     }
 }
 
-/// Keeps a page that is left for its browser. Firefox interrupts what a page runs while it is closed, once and within this time:
-/// the callback that runs then ends, and the next one is called. Chromium drops with a session what it has taken of it and not sent yet.
+/// Delays the unloading of a page for its browser. Firefox interrupts scripts of a closing page once within this time:
+/// the running callback ends, and the next one is called. Chromium drops data that a session has accepted and not sent.
 pub(super) fn stay() {
     let until = performance_now() + 20.0;
     while performance_now() < until {}
 }
 
-/// An error of the browser in words.
+/// Describes an error of the browser.
 pub(super) fn describe(error: &JsValue) -> String {
     let message = Reflect::get(error, &"message".into()).ok().and_then(|message| message.as_string());
     message.or_else(|| error.as_string()).unwrap_or_default()
@@ -152,7 +153,7 @@ mod tests {
     use super::lacks_scheme;
 
     #[test]
-    fn a_host_with_a_port_is_no_url() {
+    fn host_with_port_is_not_a_url() {
         for text in ["127.0.0.1:8080", "localhost:8080/ws", "[::1]:8080", "nas:80?a"] {
             assert!(lacks_scheme(text), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What carries datagrams to the relay: which of the two that lead there, and the race between them (RFC 8305).
+//! The carriers of datagrams to the relay, and the race between them (RFC 8305).
 
 use rakwire::Instant;
 use wasm_bindgen::JsValue;
@@ -10,52 +10,52 @@ use super::session::{self, Session};
 use super::socket::{FromRelay, Socket};
 use crate::client::millis;
 
-/// How long the first carrier may take until a second one is opened beside it, as in the npm package.
+/// The head start of the first carrier before a second one is opened, as in the npm package.
 pub(super) const HEAD_START_MS: f64 = 250.0;
-/// The part of the time that it took to open for which a WebSocket yields to a session on its way, which needs a round trip more
-/// since it asks the relay first where it leads; and the longest.
+/// A WebSocket yields for this fraction of its opening time, up to a maximum, to a session in progress, which needs the
+/// announcement of the relay and one more round trip.
 const YIELDING_PART: f64 = 1.0 / 3.0;
 const LONGEST_YIELD_MS: f64 = 250.0;
 
-/// By what a connection reaches the relay.
+/// The transport to the relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// WebTransport where browser and relay have it, and otherwise a WebSocket, which is opened beside when WebTransport is not open
-    /// after a quarter of a second: the first one that is open carries the connection to its end.
+    /// WebTransport if the browser and the relay have it, otherwise a WebSocket. The WebSocket is also opened if
+    /// WebTransport is not open after a quarter of a second. The first that opens carries the connection to its end.
     #[default]
     Auto,
-    /// WebTransport alone: like UDP it loses datagrams, so that one that is lost holds up no other.
+    /// WebTransport only: like UDP it loses datagrams, so a lost one does not delay others.
     WebTransport,
-    /// A WebSocket alone, which passes wherever pages of the web do.
+    /// A WebSocket only, which works wherever web pages do.
     WebSocket,
 }
 
-/// Which carrier something is of.
+/// The kind of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Session,
     Socket,
 }
 
-/// What became of the carriers by an event.
+/// The effect of an event on the carriers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// This one is open and carries the connection from now on.
+    /// This carrier is open and used from now on.
     Opened(Kind),
     Datagram(Vec<u8>),
     /// A control message of the relay.
     Control(String),
-    /// None is left.
+    /// No carrier is left.
     Closed(RelayClose),
-    /// A WebSocket is due.
+    /// A WebSocket should be opened.
     SocketDue,
-    /// The WebSocket is open, and due to carry the connection in a moment.
+    /// The WebSocket is open, and is used after a short delay.
     Yields,
     Nothing,
 }
 
-/// The browser has no WebTransport, which alone was to be used.
+/// The browser has no WebTransport, and no other transport is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoTransport;
 
@@ -64,20 +64,20 @@ pub(super) struct NoTransport;
 pub(super) struct Carriers {
     session: Option<Session>,
     socket: Option<Socket>,
-    /// The one that is open first.
+    /// The first carrier that opened.
     open: Option<Kind>,
-    /// Whether a WebSocket may still be opened.
+    /// True if a WebSocket may still be opened.
     has_socket_left: bool,
     socket_started: Instant,
     has_socket_failed: bool,
-    /// For how long the open WebSocket yields.
+    /// The time for which the open WebSocket yields.
     yields_ms: Option<f64>,
-    /// How the first one failed. What the relay said tells more than that something was not there.
+    /// The failure of the first carrier. A close code of the relay takes precedence over an unavailable carrier.
     failure: Option<RelayClose>,
 }
 
 impl Carriers {
-    /// Opens the first one, which hands its events to `on_event`.
+    /// Opens the first carrier, which passes its events to `on_event`.
     pub(super) fn start(
         relay: &Url,
         transport: Transport,
@@ -105,17 +105,17 @@ impl Carriers {
         Ok(carriers)
     }
 
-    /// Whether a second one is opened if the first one takes its time.
+    /// Returns true if a second carrier may be opened when the first one is slow.
     pub(super) const fn may_race(&self) -> bool {
         self.has_socket_left
     }
 
-    /// Whether one has been open.
+    /// Returns true if a carrier has been open.
     pub(super) const fn has_reached_relay(&self) -> bool {
         self.open.is_some() || self.yields_ms.is_some()
     }
 
-    /// Which one carries the connection, or has carried it.
+    /// Returns the carrier in use, or the last one.
     pub(super) const fn transport(&self) -> Option<Transport> {
         match self.open {
             Some(Kind::Session) => Some(Transport::WebTransport),
@@ -124,12 +124,12 @@ impl Carriers {
         }
     }
 
-    /// For how long the open WebSocket yields to a session on its way.
+    /// Returns the time for which the open WebSocket yields to a session in progress.
     pub(super) const fn yields_ms(&self) -> Option<f64> {
         self.yields_ms
     }
 
-    /// Opens a WebSocket too, if that is still of use.
+    /// Opens a WebSocket as well, if it is still useful.
     pub(super) fn open_socket(&mut self, relay: &Url, on_event: impl Fn(Kind, FromRelay) + Clone + 'static) {
         if core::mem::take(&mut self.has_socket_left) && self.open.is_none() {
             self.socket_started = now();
@@ -156,7 +156,7 @@ impl Carriers {
         }
     }
 
-    /// Lets the WebSocket win that has yielded.
+    /// Lets the yielding WebSocket win.
     pub(super) fn end_yielding(&mut self) -> Outcome {
         match self.yields_ms.take() {
             Some(_) if self.open.is_none() => self.win(Kind::Socket),
@@ -164,7 +164,7 @@ impl Carriers {
         }
     }
 
-    /// The others are closed.
+    /// Closes the other carriers.
     fn win(&mut self, kind: Kind) -> Outcome {
         self.open = Some(kind);
         match kind {
@@ -203,7 +203,7 @@ impl Carriers {
         Outcome::Closed(failure)
     }
 
-    /// Whether one is open.
+    /// Returns true if a carrier is open.
     pub(super) fn is_open(&self) -> bool {
         match self.open {
             Some(Kind::Session) => self.session.as_ref().is_some_and(Session::is_open),
@@ -229,8 +229,8 @@ impl Carriers {
     }
 }
 
-/// A carrier that was made. One that cannot even be made, as a WebSocket that the browser forbids this page, fails a moment later, as
-/// others do.
+/// Returns a created carrier. One that cannot be created, such as a WebSocket that the browser forbids, fails
+/// asynchronously like others.
 fn made<T>(
     opened: Result<T, JsValue>,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! The connection as an application sees it, of either protocol.
+//! The public connection of both protocols.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -17,10 +17,10 @@ pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
 use crate::client::OutOfMemory;
 
-/// How long it may take to open a connection, as in the npm package; who wants to wait for less drops the future.
+/// The time limit for opening a connection, as in the npm package. Drop the future for a shorter one.
 const OPEN_MS: f64 = 15_000.0;
 
-/// An open connection. Dropping it tells the server so without waiting for anything.
+/// An open connection. Dropping it notifies the server without waiting for anything.
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
     pub(super) driver: Rc<RefCell<Driver<P>>>,
@@ -42,24 +42,24 @@ impl<P: Protocol> Connection<P> {
         Ok(connection)
     }
 
-    /// Takes a message for sending. It is copied; messages that are sent in one go share datagrams.
+    /// Queues a message for sending. It is copied; messages sent together share datagrams.
     ///
-    /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
-    /// reliability the name of the receipt comes back, and `recv_receipt` tells what became of the message.
+    /// RakNet: the first byte is the id of the message; 0x86 and above are free for applications. With a receipt
+    /// reliability, this returns the receipt, and `recv_receipt` returns its outcome.
     ///
     /// The Game Protocol: a message has 1 to 129,024 bytes, and there are no receipts.
     ///
     /// # Errors
-    /// A [`SendError`] that says what to do.
+    /// A [`SendError`] that describes what to do.
     pub fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.driver.borrow_mut().send(message, delivery)
     }
 
-    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, for one that was refused for want of
+    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, after one was refused for lack of
     /// room. Another task may take the room first.
     ///
     /// # Errors
-    /// The [`SendError`] that waiting does not change.
+    /// A [`SendError`] that waiting does not change.
     ///
     /// ```no_run
     /// use rakwire::raknet::Delivery;
@@ -77,60 +77,61 @@ impl<P: Protocol> Connection<P> {
         poll_fn(|cx| self.poll_ready(cx, length, delivery)).await
     }
 
-    /// The next message, or nothing when the connection is over and [`ending`](Self::ending) says why.
+    /// Receives the next message; `None` when the connection is over, and [`ending`](Self::ending) returns why.
     ///
     /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
-    /// Protocol leaves further chunks to be resent.
+    /// Protocol drops further chunks, which are resent.
     pub async fn recv(&self) -> Option<Message<P>> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// Why the connection ended, once [`recv`](Self::recv) has returned nothing.
+    /// Returns why the connection ended, once [`recv`](Self::recv) has returned `None`.
     #[must_use]
     pub fn ending(&self) -> Option<Ending<P>> {
         self.ending.borrow().clone()
     }
 
-    /// What carries the connection: [`Transport::WebTransport`] or [`Transport::WebSocket`], from its beginning to its end.
+    /// Returns the transport of the connection: [`Transport::WebTransport`] or [`Transport::WebSocket`]. It never
+    /// changes.
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.driver.borrow().transport().unwrap_or_default()
     }
 
-    /// Waits until the relay says that it is about to end, and returns for how long the connection goes on at most; nothing once the
-    /// connection is over. Another connection leads to another relay meanwhile, if there is one. The relay says so up to three times.
+    /// Waits until the relay announces its shutdown, and returns the remaining time of the connection; `None` once the
+    /// connection is over. New connections lead to another relay meanwhile, if there is one. The relay announces it up
+    /// to three times.
     ///
-    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn draining(&self) -> Option<Duration> {
         self.next(ReceiveQueue::take_draining).await
     }
 
-    /// The counters of the connection; all are zero when it is over.
+    /// Returns the counters of the connection; all are zero when it is over.
     #[must_use]
     pub fn stats(&self) -> P::ConnectionStats {
         self.driver.borrow().client.stats().0
     }
 
-    /// The longest message in bytes that `send` takes, and that a server with the same memory can receive; `None` while there
-    /// is no connection.
+    /// Returns the longest message that `send` accepts and that a server with equal memory can receive, in bytes;
+    /// `None` while there is no connection.
     #[must_use]
     pub fn max_message_len(&self) -> Option<usize> {
         self.driver.borrow_mut().client.max_message_len()
     }
 
-    /// Has the hook do soon what it has to do: call it after a change of a plugin that makes it want to send.
+    /// Runs the hook soon. Call it after a change of a plugin that makes it want to send.
     pub fn wake(&self) {
         self.driver.borrow_mut().pump_soon();
     }
 
-    /// Ends the connection once what was sent reliably before has arrived. Messages that nobody has received yet are
-    /// lost.
+    /// Ends the connection once reliable messages sent before have arrived. Unread messages are lost.
     pub async fn disconnect(self) {
         self.driver.borrow_mut().disconnect();
         while self.recv().await.is_some() {}
     }
 
-    /// Waits until `pop` finds something in the queue; nothing once the connection is over.
+    /// Waits until `pop` finds something in the queue; `None` once the connection is over.
     pub(super) async fn next<T>(&self, pop: impl Fn(&mut ReceiveQueue<P>) -> Option<T>) -> Option<T> {
         poll_fn(|cx| self.poll_queue(cx, &pop)).await
     }
@@ -138,7 +139,7 @@ impl<P: Protocol> Connection<P> {
     fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectError<P>>> {
         let driver = &mut *self.driver.borrow_mut();
         while let Some(event) = driver.client.poll_event() {
-            // Others are not of this connection, such as the pong of a peer without one.
+            // Other events do not belong to this connection, such as the pong of another server.
             if let Event::Connected { .. } = event {
                 return Poll::Ready(Ok(()));
             }
@@ -185,8 +186,8 @@ impl<P: Protocol> Connection<P> {
         let polled = self.poll_queue(cx, ReceiveQueue::pop_message);
         let has_waiting_sender = self.driver.borrow().has_waiting_sender();
         if (was_full || has_waiting_sender) && polled.is_ready() {
-            // Those that wait for receipts or progress may set messages aside again, and messages to send may have the
-            // memory of what was read.
+            // Tasks that wait for receipts or progress may queue messages again, and messages to send may use the
+            // memory of those that were read.
             let wakers = self.driver.borrow_mut().take_wakers();
             wakers.into_iter().for_each(Waker::wake);
         }

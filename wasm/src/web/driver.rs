@@ -20,22 +20,22 @@ use super::local_network::{self, Decision};
 use super::socket::FromRelay;
 use crate::client::{Client, OutOfMemory, millis};
 
-/// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
+/// The interval at which a full WebSocket is polled, because browsers have no event for it.
 const FULL_SOCKET_MS: f64 = 5.0;
-/// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
+/// A timer this late means that the page was suspended, and datagrams may be queued.
 const LATE_MS: f64 = 50.0;
-/// For how long datagrams that wait are then handled first, if they do not end before: a flood does not keep time from passing.
+/// The longest time for which queued datagrams are then handled first, so that a flood does not stop the clock.
 const CATCH_UP_MS: f64 = 500.0;
 
-/// For how long a peer that disconnects waits for what is on its way.
+/// The longest time a disconnecting peer waits for messages in transit.
 const DISCONNECT_WAIT: Duration = Duration::from_secs(5);
 
-/// A client with a hook of any type, so that connections have none in theirs.
+/// A client with a boxed hook, so that connections have no type parameter for it.
 pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
 
-/// How a client is made, and how it hears what carries its datagrams.
+/// The parameters of a client, and a function that is notified of its carrier.
 pub(super) struct Start<P: Protocol, F> {
-    /// Nothing if it is not the URL of a relay.
+    /// `None` if the URL is not that of a relay.
     pub(super) relay: Option<Url>,
     pub(super) transport: Transport,
     pub(super) ends_with_page: bool,
@@ -47,39 +47,39 @@ pub(super) struct Start<P: Protocol, F> {
 pub(super) struct Driver<P: Protocol> {
     pub(super) client: HookedClient<P>,
     pub(super) relay_close: Option<RelayClose>,
-    /// How long the relay goes on, if it has said that it is about to end since that was read.
+    /// The remaining time of the relay, if it has announced its shutdown since this was last read.
     pub(super) draining: Option<Duration>,
-    /// Why the client did not even begin to connect.
+    /// The reason that the client could not start to connect.
     pub(super) refusal: Option<ConnectError>,
-    /// Whether the time to open a connection is over.
+    /// True once the time limit for connecting has passed.
     pub(super) is_overdue: bool,
-    /// What the browser decides about the network of the relay, if that is why it is not reached.
+    /// The permission decision of the browser for the network of the relay, if that is why it is unreachable.
     pub(super) decision: Option<Decision>,
     relay: Url,
     set_carrier: fn(&mut HookedClient<P>, Carrier),
     carriers: Option<Carriers>,
-    /// Until a second carrier is opened.
+    /// The delay before a second carrier is opened.
     head_start: Option<(Timer, Closure<dyn FnMut()>)>,
-    /// Until an open WebSocket carries the connection.
+    /// The delay before an open WebSocket is used.
     yielding: Option<(Timer, Closure<dyn FnMut()>)>,
     timer: Option<(Instant, Timer)>,
-    /// None if the connection does not end with its page.
+    /// `None` if the connection does not end with its page.
     _at_page_end: Option<AtPageEnd>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
-    /// Whether one of these waits for room to send.
+    /// True if one of these waits for room to send.
     has_waiting_sender: bool,
     pump_is_queued: bool,
-    /// The handling of datagrams that arrived while the page was asleep, before time passes.
+    /// Handles datagrams that arrived while the page was suspended, before time passes.
     catching_up: Option<CatchingUp>,
     me: Weak<RefCell<Self>>,
 }
 
-/// How datagrams are handled that waited while the page was asleep.
+/// The state of handling datagrams that were queued while the page was suspended.
 #[derive(Debug)]
 struct CatchingUp {
     until_ms: f64,
-    /// Whether something has arrived since the last look.
+    /// True if anything arrived since the last check.
     has_caught: bool,
 }
 
@@ -90,8 +90,8 @@ impl<P: Protocol> fmt::Debug for Driver<P> {
 }
 
 impl<P: Protocol> Driver<P> {
-    /// Begins to open a carrier; the rest follows by itself. Fails when the URL is none of a relay, or the browser does not have the
-    /// memory or the transport.
+    /// Starts to open a carrier; the rest follows by itself. Fails if the URL is not that of a relay, or the browser
+    /// lacks the memory or the transport.
     pub(super) fn start(
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
@@ -141,7 +141,7 @@ impl<P: Protocol> Driver<P> {
         Ok(driver)
     }
 
-    /// Opens a WebSocket beside what has not opened yet.
+    /// Opens a WebSocket in addition to the carrier that has not opened yet.
     fn open_socket(&mut self) {
         let on_event = events(&self.me);
         let Some(carriers) = &mut self.carriers else { return };
@@ -156,12 +156,12 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// What carries the connection, or has carried it.
+    /// Returns the carrier in use, or the last one.
     pub(super) fn transport(&self) -> Option<Transport> {
         self.carriers.as_ref()?.transport()
     }
 
-    /// What ends the time to open a connection.
+    /// Returns the callback of the time limit for connecting.
     pub(super) fn on_deadline(driver: &Rc<RefCell<Self>>) -> Closure<dyn FnMut()> {
         let driver = Rc::downgrade(driver);
         Closure::new(move || {
@@ -200,8 +200,8 @@ impl<P: Protocol> Driver<P> {
         self.pump();
     }
 
-    /// Disconnects at once, although earlier messages may not have arrived: the page has no later. What carries the connection stays open
-    /// as long as the page, since Chromium drops what a session has not sent when it is closed.
+    /// Disconnects immediately, although earlier messages may not have arrived, because the page ends. The carrier
+    /// stays open as long as the page, because closing a session makes Chromium drop unsent datagrams.
     fn leave(&mut self) {
         let now = now();
         self.client.disconnect(now);
@@ -210,7 +210,7 @@ impl<P: Protocol> Driver<P> {
         self.send_all(now);
     }
 
-    /// Sends what the client has, whether or not there is room.
+    /// Sends all datagrams of the client, even if there is no room.
     fn send_all(&mut self, now: Instant) {
         let Some(carriers) = self.carriers.as_ref().filter(|carriers| carriers.is_open()) else { return };
         while let Some(datagram) = self.client.poll_transmit(now) {
@@ -218,7 +218,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Lets the task of `cx` run again when anything happened.
+    /// Wakes the task of `cx` when anything happens.
     pub(super) fn wake_later(&mut self, cx: &Context<'_>) {
         if !self.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.wakers.push(cx.waker().clone());
@@ -231,18 +231,18 @@ impl<P: Protocol> Driver<P> {
         self.wake_later(cx);
     }
 
-    /// Whether a task waits for room to send.
+    /// Returns true if a task waits for room to send.
     pub(super) const fn has_waiting_sender(&self) -> bool {
         self.has_waiting_sender
     }
 
-    /// The tasks that wait for anything to happen, to be woken when nothing of this is borrowed any more.
+    /// Takes the tasks that wait for anything to happen, to be woken when nothing is borrowed any more.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
         self.has_waiting_sender = false;
         core::mem::take(&mut self.wakers)
     }
 
-    /// One pump for all messages that the application sends at a time, so that they share datagrams.
+    /// Schedules one pump for all messages that the application sends together, so that they share datagrams.
     pub(super) fn pump_soon(&mut self) {
         if core::mem::replace(&mut self.pump_is_queued, true) {
             return;
@@ -305,7 +305,7 @@ impl<P: Protocol> Driver<P> {
         self.carriers.as_ref().is_some_and(Carriers::has_reached_relay)
     }
 
-    /// A relay that is not reached may be in a network that the browser keeps this page from. `then` follows within a moment.
+    /// An unreachable relay may be in a network that the browser does not let this page access. `then` is called soon.
     fn ask_why_not(&self, is_overdue: bool, then: impl FnOnce(&mut Self) + 'static) {
         let (me, relay) = (self.me.clone(), self.relay.clone());
         spawn_local(async move {
@@ -324,13 +324,13 @@ impl<P: Protocol> Driver<P> {
         self.pump();
     }
 
-    /// Whether the page was asleep, so that datagrams may wait that have to be handled before time passes. Whatever runs first
-    /// after that may find out: the timer, a datagram or a message of the application.
+    /// Returns true if the page was suspended, so that queued datagrams have to be handled before time passes. A timer,
+    /// a datagram or a message of the application may notice it first.
     fn is_late(&self, now: Instant) -> bool {
         self.timer.as_ref().is_some_and(|(due, _)| millis(now) - millis(*due) > LATE_MS)
     }
 
-    /// Lets the events that wait happen, until none was a datagram. This depends on no timer, which a hidden tab delays.
+    /// Lets waiting events happen until none is a datagram. It uses no timer, which a hidden tab would delay.
     fn catch_up(&mut self) {
         let Some(catching_up) = &mut self.catching_up else { return };
         if core::mem::take(&mut catching_up.has_caught) && millis(now()) < catching_up.until_ms {
@@ -342,7 +342,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Does what is due, sends what there is room for, and sets the timer.
+    /// Handles timeouts, sends datagrams while there is room, and sets the timer.
     fn pump(&mut self) {
         if let Some(catching_up) = &mut self.catching_up {
             catching_up.has_caught = true;
@@ -377,7 +377,8 @@ impl<P: Protocol> Driver<P> {
     }
 }
 
-/// Stays where an interrupt, or the end of the page, would lose what a session of WebTransport has not sent. Nothing is borrowed meanwhile.
+/// Delays the end of the page if an interruption, or the end itself, would lose unsent datagrams of a WebTransport
+/// session. Nothing is borrowed meanwhile.
 fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
     let transport = driver.upgrade().and_then(|driver| driver.borrow().transport());
     if transport == Some(Transport::WebTransport) {
@@ -385,7 +386,7 @@ fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
     }
 }
 
-/// Changes a driver after so many milliseconds, unless what is returned is dropped before.
+/// Changes a driver after a delay, unless the returned timer is dropped first.
 fn after<P: Protocol>(
     driver: &Weak<RefCell<Driver<P>>>,
     ms: f64,
@@ -396,7 +397,7 @@ fn after<P: Protocol>(
     (Timer::start(&on_due, ms), on_due)
 }
 
-/// What carriers call with their events.
+/// Returns the event callback of carriers.
 fn events<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) -> impl Fn(Kind, FromRelay) + Clone + use<P> {
     let driver = driver.clone();
     move |kind, event| change(&driver, |driver| driver.on_relay(kind, event))

@@ -1,18 +1,18 @@
-//! Why a connection does not open, and why it ended.
+//! The reasons that a connection does not open or has ended.
 
 use rakwire::endpoint::Protocol;
 
-/// The close code of a connection that was lost (RFC 6455 section 7.4.1).
+/// The close code of a lost connection (RFC 6455 section 7.4.1).
 pub(super) const LOST: u16 = 1006;
 
-/// How what carried the connection to the relay ended.
+/// The end of the transport to the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayClose {
-    /// The close code of the WebSocket, or of the session of WebTransport: 1006 when the relay vanished or was never there, 4404 for an
-    /// unknown target.
+    /// The close code of the WebSocket or the WebTransport session: 1006 if the relay vanished or is unreachable, 4404
+    /// for an unknown target.
     pub code: u16,
-    /// The relay's words, often none; or those of the browser with 1006.
+    /// The reason of the relay, often empty; with 1006 that of the browser.
     pub reason: String,
 }
 
@@ -30,32 +30,32 @@ pub(super) const BAD_URL: &str = "the URL is not one of a relay";
 pub(super) const LOCAL_NETWORK_REFUSED: &str = "the browser refuses this page the local network";
 pub(super) const LOCAL_NETWORK_UNDECIDED: &str = "the relay is not reached: from the public network a page of https gets there once its player permits that to the browser";
 
-/// Why a connection could not be opened.
+/// The reason that a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
-    /// The URL is not one of a relay: it begins with `ws://`, `wss://`, `http://` or `https://` or leads there from the page, and has no
-    /// user and no password.
+    /// The URL is not that of a relay. It begins with `ws://`, `wss://`, `http://` or `https://`, or is relative to the
+    /// page, and has no user and no password.
     BadUrl,
-    /// The browser has no WebTransport, and [`Transport::WebTransport`](super::Transport::WebTransport) was asked for. Pages of `http`
-    /// have none, but for those of this machine.
+    /// The browser has no WebTransport, and [`Transport::WebTransport`](super::Transport::WebTransport) was requested.
+    /// `http` pages have none, except those of this machine.
     NoTransport,
-    /// The browser does not have the memory that the connection should have.
+    /// The browser does not have the requested memory.
     OutOfMemory,
-    /// The password is too long, the memory of the connection too small for it, an identity is given without whom to trust, or
-    /// its data is too long.
+    /// The password is too long, the memory is too small for it, an identity is given without `trust`, or its data is
+    /// too long.
     Refused(rakwire::endpoint::ConnectError),
-    /// The relay refused, or cannot be reached.
+    /// The relay refused, or is unreachable.
     Relay(RelayClose),
     /// The game server refused, or does not answer.
     Server(P::ConnectFailure),
-    /// The browser does not let this page reach a relay in the local network, or on this machine: its player has refused, or a frame
-    /// lacks `allow="local-network; loopback-network; local-network-access"`.
+    /// The browser does not let this page access a relay in the local network or on this machine: the user refused it,
+    /// or a frame lacks `allow="local-network; loopback-network; local-network-access"`.
     LocalNetworkRefused,
-    /// The relay in the local network, or on this machine, was not reached, and the browser does not let this page there until its player
-    /// permits it: the player has not answered within 15 seconds, or the page did not come by `https`, so that the browser does not ask.
+    /// A relay in the local network or on this machine was not reached, and the browser requires a permission: the user
+    /// has not answered within 15 seconds, or the page is not served by `https`, so that the browser does not ask.
     LocalNetworkUndecided,
-    /// There was no connection within 15 seconds, as where a relay takes a connection and says nothing.
+    /// There was no connection within 15 seconds, for example because the relay accepts a connection and sends nothing.
     Timeout,
 }
 
@@ -77,13 +77,13 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
 
 impl<P: Protocol> core::error::Error for ConnectError<P> {}
 
-/// Why an open connection ended.
+/// The reason that an open connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending<P: Protocol> {
-    /// As the protocol sees it.
+    /// The protocol ended the connection.
     Peer(P::DisconnectReason),
-    /// What carried it to the relay ended first.
+    /// The transport to the relay ended first.
     Relay(RelayClose),
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_relays_words_are_kept() {
+    fn close_reason_of_the_relay_is_kept() {
         let close = RelayClose { code: 4404, reason: "unknown target 'x'".to_owned() };
         let words = ConnectError::<RakNet>::Relay(close).to_string();
         assert_eq!(words, "relay closed: unknown target 'x' (code 4404)");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_has_the_same_words_in_both_protocols() {
+    fn unresponsive_server_has_the_same_text_in_both_protocols() {
         let raknet = ConnectError::<RakNet>::Server(ConnectFailure::NoAnswer);
         let game_protocol = ConnectError::<GameProtocol>::Server(game_protocol::ConnectFailure::NoAnswer);
         assert_eq!(raknet.to_string(), "the server does not answer");

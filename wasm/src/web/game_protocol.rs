@@ -1,4 +1,4 @@
-//! The Game Protocol: how a connection is opened.
+//! The Game Protocol: opens connections.
 //!
 //! ```no_run
 //! use rakwire::game_protocol::Reliability;
@@ -27,24 +27,24 @@ use crate::client::{Client, Memory};
 
 /// An open connection of the Game Protocol.
 pub type Connection = connection::Connection<GameProtocol>;
-/// Why a connection of the Game Protocol could not be opened.
+/// The reason that a connection of the Game Protocol could not be opened.
 pub type ConnectError = connection::ConnectError<GameProtocol>;
-/// Why an open connection of the Game Protocol ended.
+/// The reason that an open connection of the Game Protocol ended.
 pub type Ending = connection::Ending<GameProtocol>;
-/// A message of the Game Protocol that arrived.
+/// A received message of the Game Protocol.
 pub type Message = connection::Message<GameProtocol>;
 
-/// How to connect.
+/// Options of connecting.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The memory of the connection. Default: [`Memory::GAME_PROTOCOL`].
     pub memory: Memory,
-    /// How long the server may be silent until the connection is lost. Default: 15 s.
+    /// The time without a datagram of the server until the connection is lost. Default: 15 s.
     pub timeout: Option<Duration>,
-    /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
+    /// The transport to the relay. Default: WebTransport if available, otherwise a WebSocket.
     pub transport: Transport,
-    /// As [`raknet::Options::ends_with_page`](super::raknet::Options::ends_with_page). Default: true.
+    /// See [`raknet::Options::ends_with_page`](super::raknet::Options::ends_with_page). Default: true.
     pub ends_with_page: bool,
 }
 
@@ -60,21 +60,21 @@ impl Default for Options {
 }
 
 /// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
-/// two seconds, at least one. Each has a WebSocket or a session of WebTransport of its own, for which the relay calls from another port: an original
-/// server does not hear a client twice from the same one.
+/// two seconds, at least one. Each has its own WebSocket or WebTransport session, for which the relay uses another
+/// port, because an original server ignores repeated requests from the same one.
 ///
-/// Dropping the future gives up.
+/// Dropping the future cancels connecting.
 ///
 /// # Errors
-/// A [`ConnectError`] that says in words who refused what.
+/// A [`ConnectError`] that describes the cause.
 pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection, ConnectError> {
     connect_with(url, target, attempts, Options::default()).await
 }
 
-/// As [`connect`], with other options than the default ones.
+/// Like [`connect`], with other options.
 ///
 /// # Errors
-/// As [`connect`].
+/// As for [`connect`].
 pub async fn connect_with(
     url: &str,
     target: &str,
@@ -84,11 +84,11 @@ pub async fn connect_with(
     connect_with_hook(url, target, attempts, options, || ()).await
 }
 
-/// As [`connect_with`], past a hook as [`raknet::connect_with_hook`](super::raknet::connect_with_hook) has it; each attempt
-/// asks for one.
+/// Like [`connect_with`], with a hook as in [`raknet::connect_with_hook`](super::raknet::connect_with_hook). A hook is
+/// created for each attempt.
 ///
 /// # Errors
-/// As [`connect`].
+/// As for [`connect`].
 pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
     url: &str,
     target: &str,

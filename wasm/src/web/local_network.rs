@@ -1,5 +1,5 @@
-//! Local Network Access (<https://wicg.github.io/local-network-access/>): a browser lets a page of the public network reach the local
-//! one, or this machine, only with the permission of its player.
+//! Local Network Access (<https://wicg.github.io/local-network-access/>): a page of the public network may access the
+//! local network or this machine only with the permission of the user.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,17 +10,17 @@ use web_sys::Url;
 
 use super::browser::set_timeout;
 
-/// How long the browser may take to say how it decides.
+/// The time to wait for the permission state of the browser.
 const QUERY_MS: f64 = 1_000.0;
 
-/// The address spaces with a permission of their own, the more private one last.
+/// The address spaces with their own permission, the more private one last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Space {
     Local,
     Loopback,
 }
 
-/// The address space of a host, as far as its name shows it.
+/// Returns the address space of a host, as far as its name shows it.
 fn space_of(host: &str) -> Option<Space> {
     let unbracketed = host.trim_start_matches('[').trim_end_matches(']');
     match unbracketed.parse::<IpAddr>() {
@@ -32,7 +32,7 @@ fn space_of(host: &str) -> Option<Space> {
     }
 }
 
-/// Whether a name is that of this machine (RFC 6761 section 6.3).
+/// Returns true for a name of this machine (RFC 6761 section 6.3).
 pub(super) fn is_localhost(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
@@ -54,23 +54,22 @@ fn is_local_name(host: &str) -> bool {
     suffixes.iter().any(|suffix| host.ends_with(suffix)) || !host.contains(['.', ':'])
 }
 
-/// The space of a relay, if it is more private than that of its page.
+/// Returns the address space of a relay, if it is more private than that of its page.
 fn foreign_space(relay: &str, page: &str) -> Option<Space> {
     let (space, own) = (space_of(relay)?, space_of(page));
     own.is_none_or(|own| own < space).then_some(space)
 }
 
-/// What a browser decides about the network of a relay.
+/// The permission decision of a browser for the network of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Refused,
-    /// Its player has not answered, or the page is not in a secure context, so that it has no permission in the network of its relay
-    /// either.
+    /// The user has not answered, or the page is not in a secure context and can never get the permission.
     Undecided,
 }
 
-/// Why a relay was not reached, if it may be because of what the browser decides. That it does not answer in time is so only while
-/// the player is asked.
+/// Returns the decision of the browser if it may be why a relay was not reached. A relay that does not answer in time
+/// is only explained by a pending decision.
 pub(super) async fn explain(relay: &Url, is_overdue: bool) -> Option<Decision> {
     let state = permission(relay).await.ok().flatten()?;
     match state.as_str() {
@@ -81,8 +80,8 @@ pub(super) async fn explain(relay: &Url, is_overdue: bool) -> Option<Decision> {
     }
 }
 
-/// The address space that a request is for. A page of `https` may use `http` in the local network, and for a host whose address does
-/// not show that it has to say so. Loopback addresses show it, and other requests need not.
+/// Returns the address space to declare for a request. A page of `https` may use `http` in the local network, but must
+/// declare it for hosts if their address does not show it. Loopback addresses and other requests need no declaration.
 pub(super) fn target_address_space(url: &Url) -> Option<&'static str> {
     let is_mixed = url.protocol() == "http:" && page().ok()?.protocol() == "https:";
     (is_mixed && space_of(&url.hostname()) != Some(Space::Loopback)).then_some("local")
@@ -92,9 +91,9 @@ fn get(object: &JsValue, name: &str) -> Result<JsValue, JsValue> {
     Reflect::get(object, &name.into())
 }
 
-/// The origin of this page, as a URL. The location of a worker is a blob, whose origin is that of its page.
+/// Returns the origin of this page as a URL. The location of a worker is a blob with the origin of its page.
 fn page() -> Result<Url, JsValue> {
-    // That of a frame without a URL of its own is `null`.
+    // The origin of a frame without a URL is `null`.
     Url::new(&get(&get(&global(), "location")?, "origin")?.as_string().unwrap_or_default())
 }
 
@@ -102,7 +101,7 @@ fn is_secure() -> bool {
     get(&global(), "isSecureContext").is_ok_and(|is_secure| is_secure.is_truthy())
 }
 
-/// The permission for the network of a relay; nothing if it needs none.
+/// Returns the permission state for the network of a relay; `None` if it needs none.
 async fn permission(relay: &Url) -> Result<Option<String>, JsValue> {
     let Some(space) = foreign_space(&relay.hostname(), &page()?.hostname()) else { return Ok(None) };
     let name = match space {
@@ -111,7 +110,7 @@ async fn permission(relay: &Url) -> Result<Option<String>, JsValue> {
     };
     match query(name).await {
         Ok(state) => Ok(Some(state)),
-        // Chrome 142 has one permission, which holds for requests but not for a WebSocket: there it is at most a hint.
+        // Chrome 142 has a single permission, which covers requests but not WebSockets, so it is only a hint there.
         Err(_) => query("local-network-access").await.map(|_| Some("prompt".to_owned())),
     }
 }
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_show_their_address_space() {
+    fn hosts_have_the_address_space_of_their_name() {
         for host in ["localhost", "game.localhost", "127.0.0.1", "127.8.9.1", "[::1]"] {
             assert_eq!(space_of(host), Some(Space::Loopback), "{host}");
         }
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_more_private_space_than_that_of_the_page_needs_a_permission() {
+    fn permission_is_needed_only_for_a_more_private_space() {
         assert_eq!(foreign_space("192.168.1.1", "play.example.org"), Some(Space::Local));
         assert_eq!(foreign_space("localhost", "192.168.1.1"), Some(Space::Loopback));
         for (relay, page) in

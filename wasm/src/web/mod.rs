@@ -1,10 +1,10 @@
-//! RakNet and the Game Protocol for games that are Rust themselves and run in a browser.
+//! RakNet and the Game Protocol for games written in Rust that run in a browser.
 //!
-//! [`connect`] opens a [`Connection`] through a relay, by WebTransport or a WebSocket ([`Transport`]). It works in pages and in workers, and with
-//! every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//! [`connect`] opens a [`Connection`] through a relay, by WebTransport or a WebSocket ([`Transport`]). It works in
+//! pages and in workers, and with every executor that runs there, such as `wasm_bindgen_futures::spawn_local`.
 //!
-//! This module names the types of [`raknet`]; [`game_protocol`] names the same types for the Game Protocol, and
-//! [`connection`] has them for code that serves both.
+//! This module exports the types of [`raknet`]; [`game_protocol`] has the same types for the Game Protocol, and
+//! [`connection`] those for code that is generic over both.
 //!
 //! ```no_run
 //! use rakwire::raknet::Delivery;

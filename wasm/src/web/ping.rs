@@ -1,4 +1,4 @@
-//! Asks a server what it says of itself, without a connection.
+//! Asks a server for its status without a connection.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -22,32 +22,32 @@ use crate::client::millis;
 
 /// The time between two pings, either of which may be lost.
 const REPEAT: Duration = Duration::from_secs(1);
-/// Bytes of a ping.
+/// The length of a ping in bytes.
 const PING: usize = 33;
 
-/// What a server says of itself.
+/// The answer of a server to a ping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pong {
-    /// Who the server is.
+    /// The GUID of the server.
     pub identity: Guid,
-    /// From the ping to the pong, by way of the relay.
+    /// The time from the ping to the pong, through the relay.
     pub latency: Duration,
-    /// What the server says, 0 to 399 bytes, without the length before it.
+    /// The advertisement of the server, 0 to 399 bytes, without the length prefix.
     pub data: Vec<u8>,
 }
 
-/// Why there is no pong.
+/// The reason that there is no pong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PingError {
-    /// The URL is not one of a relay.
+    /// The URL is not that of a relay.
     BadUrl,
-    /// As [`ConnectError::LocalNetworkRefused`](super::ConnectError::LocalNetworkRefused).
+    /// See [`ConnectError::LocalNetworkRefused`](super::ConnectError::LocalNetworkRefused).
     LocalNetworkRefused,
-    /// As [`ConnectError::LocalNetworkUndecided`](super::ConnectError::LocalNetworkUndecided).
+    /// See [`ConnectError::LocalNetworkUndecided`](super::ConnectError::LocalNetworkUndecided).
     LocalNetworkUndecided,
-    /// The relay refused, or cannot be reached.
+    /// The relay refused, or is unreachable.
     Relay(RelayClose),
     /// The server did not answer in time.
     NoAnswer,
@@ -67,13 +67,13 @@ impl core::fmt::Display for PingError {
 
 impl core::error::Error for PingError {}
 
-/// Asks the RakNet server that the relay at `url` knows as `target` what it says of itself, every second until it
-/// answers, for `timeout` at the most. It takes no connection, and goes by a WebSocket, as every relay has one.
+/// Pings the RakNet server that the relay at `url` knows as `target` every second until it answers, for at most
+/// `timeout`. It needs no connection, and uses a WebSocket, which every relay supports.
 ///
-/// Dropping the future gives up. A list of servers asks all of them at the same time, with a future each.
+/// Dropping the future cancels it. To list servers, ping all of them at the same time with a future each.
 ///
 /// # Errors
-/// A [`PingError`] that says in words what is wrong.
+/// A [`PingError`] that describes the cause.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -111,12 +111,12 @@ pub async fn ping(url: &str, target: &str, scope: PingScope, timeout: Duration) 
     }
 }
 
-/// A question on its way.
+/// A ping in progress.
 struct Question {
     scope: PingScope,
     identity: Guid,
     give_up_at: Instant,
-    /// When pings were sent, by the time that they carry.
+    /// The time at which each ping was sent, by the time that it carries.
     sent: Vec<(u64, Instant)>,
     socket: Option<Socket>,
     has_reached_relay: bool,
@@ -180,7 +180,7 @@ impl Question {
         let ping = self.sent.iter().find(|(carried, _)| *carried == time).or_else(|| self.sent.last());
         if let Some((_, at)) = ping {
             let latency = now().saturating_since(*at);
-            // A server of Minecraft Bedrock writes the length before its data.
+            // Servers of Minecraft Bedrock write a length before their data.
             let data = PongFraming::of(data).unframe(data).unwrap_or(data);
             self.answer = Some(Ok(Pong { identity: guid, latency, data: data.to_vec() }));
         }
@@ -215,7 +215,7 @@ impl Question {
     }
 }
 
-/// Changes a question that still waits, and wakes its task once there is an answer.
+/// Changes a pending ping, and wakes its task once there is an answer.
 fn change(question: &Weak<RefCell<Question>>, work: impl FnOnce(&mut Question)) {
     let Some(question) = question.upgrade() else { return };
     let waker = {

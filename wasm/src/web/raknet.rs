@@ -1,4 +1,4 @@
-//! RakNet: how a connection is opened, and what only such a connection can do.
+//! RakNet: opens connections, and the methods that only RakNet has.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -22,47 +22,47 @@ use crate::client::{Client, Memory, RakNetSettings};
 
 /// An open RakNet connection.
 pub type Connection = connection::Connection<RakNet>;
-/// Why a RakNet connection could not be opened.
+/// The reason that a RakNet connection could not be opened.
 pub type ConnectError = connection::ConnectError<RakNet>;
-/// Why an open RakNet connection ended.
+/// The reason that an open RakNet connection ended.
 pub type Ending = connection::Ending<RakNet>;
-/// A RakNet message that arrived.
+/// A received RakNet message.
 pub type Message = connection::Message<RakNet>;
 
-/// How to connect. `Debug` does not show the password, which may be a token.
+/// Options of connecting. `Debug` omits the password, which may be a token.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'p> {
-    /// The protocol version that the server is told first: 6 is the original, 11 is Minecraft Bedrock of today. If the
-    /// server names another one, the attempt goes on with that. Default: the one that the server's pong shows, or 6; asking for
-    /// that takes a round trip, or 500 ms where no pong comes.
+    /// The protocol version of the first request: 6 is the original, 11 is current Minecraft Bedrock. If the server
+    /// names another one, the attempt continues with that. Default: the version in the pong of the server, or 6; asking
+    /// for it takes a round trip, or 500 ms if there is no pong.
     pub protocol_version: Option<u8>,
-    /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
-    /// A part has about 1,400 bytes.
+    /// The number of parts of a large message between two values of [`Connection::recv_progress`]; 0 is never. A part
+    /// has about 1,400 bytes.
     pub progress_interval: u32,
-    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
+    /// The password of the server, 0 to 255 bytes. It crosses the network unencrypted, except in a secure connection.
     pub password: &'p [u8],
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
-    /// How long the server may be silent while something that it must acknowledge is under way, until the connection is
-    /// lost. Default: 10 s.
+    /// The time without a datagram of the server, while it has something to acknowledge, until the connection is lost.
+    /// Default: 10 s.
     pub timeout: Option<Duration>,
-    /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
+    /// The transport to the relay. Default: WebTransport if available, otherwise a WebSocket.
     pub transport: Transport,
-    /// Whether the connection ends when its page is closed, reloaded, navigated away from or kept for a return (`pagehide`), so that the
-    /// server has no player who has gone. What is on its way then may be lost. Default: true.
+    /// True if the connection ends when its page is closed, reloaded, navigated away from or put into the back/forward
+    /// cache (`pagehide`), so that the server does not keep an absent player. Messages in transit may be lost. Default:
+    /// true.
     pub ends_with_page: bool,
-    /// The most that leaves in a second, in bits. Default: as much as the path carries.
+    /// The maximum sending rate in bits per second. Default: as much as the path carries.
     pub outgoing_limit: Option<u64>,
-    /// Whom the server has to be; with it the connection is a secure one, from the page to the server, whatever the relay is.
-    /// Default: none, and the connection is plain.
+    /// The expected server. It makes the connection secure, from the page to the server, so that the relay cannot read
+    /// it. Default: none, a plain connection.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The key with which this client identifies itself to the server of a secure connection; it needs `trust`. Default: it does
-    /// not.
+    /// The key that identifies this client to the server of a secure connection; it requires `trust`. Default: none.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p StaticKey>,
-    /// What the server gets with the identity, at most 95 bytes. Default: nothing.
+    /// The data for the server, sent with the identity, at most 95 bytes. Default: none.
     #[cfg(feature = "secure")]
     pub identity_data: &'p [u8],
 }
@@ -123,8 +123,9 @@ impl Default for Options<'_> {
 
 #[cfg(feature = "secure")]
 impl<'p> Options<'p> {
-    /// Opens a connection with a connect token: with one of its servers, whose key alone is trusted, as the client with the
-    /// key that the token is for. [`TokenServer::name`] is the target, if the backend names servers as the relay does.
+    /// Opens a connection with a connect token to one of its servers, trusting only the key of that server, and with
+    /// the client key that the token was issued for. [`TokenServer::name`] is the target, if the backend uses the names
+    /// of the relay.
     #[must_use]
     pub fn connect_token(
         token: &ConnectToken<'p>,
@@ -138,18 +139,18 @@ impl<'p> Options<'p> {
 
 /// Opens a connection to the game server that the relay at `url` knows as `target`.
 ///
-/// Dropping the future gives up.
+/// Dropping the future cancels connecting.
 ///
 /// # Errors
-/// A [`ConnectError`] that says in words who refused what.
+/// A [`ConnectError`] that describes the cause.
 pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Connection, ConnectError> {
     connect_with_hook(url, target, options, ()).await
 }
 
-/// As [`connect`], past a hook: one that looks at datagrams, or a
-/// [`PluginHost`](rakwire::endpoint::PluginHost) with plugins, which hear of messages when the application asks for the next
-/// one. [`Connection::wake`](connection::Connection::wake) has it send at once. The application keeps an `Rc` of a plugin to reach it, and must not keep it
-/// borrowed while it calls the connection.
+/// Like [`connect`], with a hook: one that inspects datagrams, or a [`PluginHost`](rakwire::endpoint::PluginHost) with
+/// plugins, which receive messages when the application requests the next one.
+/// [`Connection::wake`](connection::Connection::wake) makes it send immediately. To access a plugin, keep an `Rc` of
+/// it, and do not keep it borrowed while calling the connection.
 ///
 /// ```no_run
 /// use std::cell::RefCell;
@@ -164,7 +165,7 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 /// let mut plugins = PluginHost::<_, 1>::new();
 /// plugins.attach::<RakNet>(Rc::clone(&filter))?;
 /// let connection = connect_with_hook("wss://play.example.org/ws", "game", Options::default(), plugins).await?;
-/// // What the server sends with another id is dropped from now on.
+/// // Messages of the server with other ids are dropped from now on.
 /// filter.borrow_mut().forbid_all(FilterGroup::EVERYONE);
 /// filter.borrow_mut().allow(FilterGroup::EVERYONE, [0x86]);
 /// connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED)?;
@@ -173,7 +174,7 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 /// ```
 ///
 /// # Errors
-/// As [`connect`].
+/// As for [`connect`].
 pub async fn connect_with_hook(
     url: &str,
     target: &str,
@@ -202,7 +203,7 @@ pub async fn connect_with_hook(
     Connection::open(start).await
 }
 
-/// Whom the server has to be, and what a handshake needs. An identity alone is for the peer to refuse.
+/// Returns the expected server and the parameters of the handshake. The peer refuses an identity without trust.
 #[cfg(feature = "secure")]
 fn security(
     trust: Option<ServerTrust>,
@@ -217,52 +218,52 @@ fn security(
 }
 
 impl Connection {
-    /// Whom the server of a secure connection has shown to be; nothing if the connection is plain, or over.
+    /// Returns the verified identity of the server of a secure connection; `None` if the connection is plain or over.
     #[cfg(feature = "secure")]
     #[must_use]
     pub fn secure_peer(&self) -> Option<SecurePeer> {
         self.driver.borrow().client.secure_peer()
     }
 
-    /// The addresses that the server has said are its own, without those that it left unassigned.
+    /// Returns the addresses that the server claims, without unassigned ones.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
         self.driver.borrow().client.internal_addresses()
     }
 
-    /// The GUID of the server, which chose it itself; nothing when the connection is over.
+    /// Returns the GUID chosen by the server; `None` when the connection is over.
     #[must_use]
     pub fn guid(&self) -> Option<Guid> {
         self.driver.borrow().client.server_guid()
     }
 
-    /// What became of the next message that was sent with a receipt reliability; nothing once the connection is over:
-    /// what was still open then stays unknown.
+    /// Returns the outcome of the next message that was sent with a receipt reliability; `None` once the connection is
+    /// over, when open outcomes stay unknown.
     ///
-    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
         self.next(ReceiveQueue::pop_receipt).await
     }
 
-    /// How far a large message has come that this side sends or receives, every
-    /// [`progress_interval`](Options::progress_interval) parts; nothing once the connection is over. A reader that is
-    /// late gets only the latest progress of each message.
+    /// Returns the progress of a large message in either direction, every
+    /// [`progress_interval`](Options::progress_interval) parts; `None` once the connection is over. A late reader gets
+    /// only the latest progress of each message.
     ///
-    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn recv_progress(&self) -> Option<Progress> {
         self.next(ReceiveQueue::pop_progress).await
     }
 
-    /// The MTU of new datagrams, with 28 bytes of IP and UDP headers.
+    /// Returns the MTU of new datagrams, including 28 bytes of IP and UDP headers.
     #[must_use]
     pub fn mtu(&self) -> u16 {
         self.stats().mtu
     }
 
-    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on, and returns
-    /// the latest one, with 28 bytes of IP and UDP headers; nothing once the connection is over.
+    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on.
+    /// Returns the latest MTU, including 28 bytes of IP and UDP headers; `None` once the connection is over.
     ///
-    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    /// Messages that arrive meanwhile are queued for [`recv`](Self::recv), up to 16 MiB.
     pub async fn mtu_changed(&self) -> Option<u16> {
         self.next(ReceiveQueue::take_new_mtu).await
     }

@@ -1,15 +1,15 @@
-//! Received events of all kinds, while the application waits for one kind only.
+//! Received events of all kinds, while the application waits for only one kind.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use rakwire::endpoint::{Event, Outcome, Progress, Protocol, Receipt};
 
-/// The limit for queued messages in bytes, far above what a server sends in a round-trip time.
+/// The size limit of queued messages in bytes, far above what a server sends in a round-trip time.
 const MAX_BYTES: usize = 16 << 20;
-/// The bytes that each message is charged in addition to its own.
+/// The bytes counted for each message in addition to its contents.
 const OVERHEAD: usize = 64;
-/// For how many large messages unread progress is kept; a further one replaces the oldest.
+/// The number of large messages with unread progress; a further one replaces the oldest.
 const MAX_PROGRESS: usize = 64;
 
 /// A received message.
@@ -18,20 +18,20 @@ const MAX_PROGRESS: usize = 64;
 pub struct Message<P: Protocol> {
     /// The bytes; in RakNet the first one is the message id.
     pub bytes: Vec<u8>,
-    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
+    /// The delivery of the message. RakNet's priority is not on the wire, so it is the default here.
     pub delivery: P::Delivery,
 }
 
-/// What the application has not read yet.
+/// The unread events of a connection.
 #[derive(Debug)]
 pub(super) struct ReceiveQueue<P: Protocol> {
     messages: VecDeque<Message<P>>,
     bytes: usize,
     receipts: VecDeque<(Receipt, Outcome)>,
     progress: VecDeque<Progress>,
-    /// The MTU, if it has changed since it was read.
+    /// The MTU, if it has changed since it was last read.
     new_mtu: Option<u16>,
-    /// How long the relay goes on, as far as that was not read.
+    /// The remaining time of the relay, if it has not been read.
     draining: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl<P: Protocol> ReceiveQueue<P> {
         }
     }
 
-    /// Whether messages have to be read before others are queued.
+    /// Returns true if messages have to be read before others are queued.
     pub(super) const fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }
@@ -66,7 +66,7 @@ impl<P: Protocol> ReceiveQueue<P> {
         }
     }
 
-    /// The relay is about to end.
+    /// Stores the announcement that the relay is shutting down.
     pub(super) const fn set_draining(&mut self, left: Duration) {
         self.draining = Some(left);
     }
@@ -80,7 +80,7 @@ impl<P: Protocol> ReceiveQueue<P> {
         self.messages.push_back(message);
     }
 
-    /// Adds the progress of a message, which replaces its earlier progress.
+    /// Adds the progress of a message, replacing its earlier progress.
     fn push_progress(&mut self, progress: Progress) {
         let same =
             |known: &Progress| known.direction == progress.direction && known.message == progress.message;
@@ -135,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn unread_messages_are_queued_up_to_a_bound() {
+    fn unread_messages_are_queued_up_to_a_limit() {
         messages_are_queued_up_to_a_bound::<RakNet>();
         messages_are_queued_up_to_a_bound::<GameProtocol>();
     }
 
     #[test]
-    fn progress_is_the_last_of_each_message_and_bounded() {
+    fn latest_progress_of_each_message_is_kept_up_to_a_limit() {
         let mut queue = ReceiveQueue::<RakNet>::new();
         let progress = |direction, message, done| Progress { direction, message, done, parts: 9 };
         for done in 1..=3 {

@@ -1,5 +1,5 @@
-//! A session of WebTransport to the relay: datagrams alone, as in the npm package. The browser's objects are declared here, since
-//! `web-sys` has them only for programs that are compiled with `--cfg web_sys_unstable_apis`.
+//! A WebTransport session to the relay, using datagrams only, as in the npm package. The browser's objects are declared
+//! here, because `web-sys` has them only for programs compiled with `--cfg web_sys_unstable_apis`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,17 +17,18 @@ use super::socket::{FromRelay, MAX_BUFFERED};
 
 /// The close code of a session without one (RFC 6455 section 7.4.1).
 const NORMAL: u16 = 1000;
-/// How long a datagram may wait in the browser: what is older is of no use, and is sent again if it must arrive.
+/// The longest time a datagram may wait in the browser: an older one is useless, and is resent if it is reliable.
 const MAX_AGE_MS: f64 = 500.0;
-/// How many datagrams may wait in the browser in each direction.
+/// The maximum number of datagrams waiting in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
-/// How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken.
+/// The delay of closing a session for datagrams sent before, such as a disconnect, because browsers drop those that
+/// they have not accepted.
 const LAST_MS: f64 = 1_000.0;
-/// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
+/// The length that Safari accepts, and that every relay fits into a QUIC packet. RakNet's MTU is 28 bytes more: 1,052.
 const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.
 const REQUEST_1: u8 = 0x05;
-/// Its id and the magic, and the version of the protocol.
+/// The length of its id, the magic and the protocol version.
 const REQUEST_1_LEAST: usize = 18;
 
 #[wasm_bindgen]
@@ -71,28 +72,28 @@ extern "C" {
     fn write(this: &Writer, datagram: &Uint8Array) -> Promise;
 }
 
-/// Whether the browser has WebTransport. It has none for pages of `http` but those of this machine.
+/// Returns true if the browser has WebTransport. `http` pages have none, except those of this machine.
 pub(super) fn is_there() -> bool {
     Reflect::get(&global(), &"WebTransport".into()).is_ok_and(|class| class.is_function())
 }
 
-/// An open or opening session. Dropping it closes it, once the browser has taken what was sent.
+/// An open or opening session. Dropping it closes it, once the browser has accepted sent datagrams.
 #[derive(Debug)]
 pub(super) struct Session(Rc<Shared>);
 
-/// What tasks of a session share.
+/// The state that the tasks of a session share.
 #[derive(Debug)]
 struct Shared {
     giving_up: AbortController,
     session: RefCell<Option<WebTransport>>,
     writer: RefCell<Option<Writer>>,
-    /// Bytes that the browser has not taken.
+    /// Bytes that the browser has not accepted.
     buffered: Cell<u32>,
     is_over: Cell<bool>,
 }
 
 impl Session {
-    /// Begins to open a session beside the WebSocket at `relay`.
+    /// Starts to open a session next to the WebSocket at `relay`.
     pub(super) fn open(relay: Url, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
         let shared = Rc::new(Shared {
             giving_up: AbortController::new()?,
@@ -120,8 +121,8 @@ impl Session {
         self.0.buffered.get() < MAX_BUFFERED
     }
 
-    /// Sends a datagram; one that is too long for the path is lost. The first request of RakNet is cut: the server proposes no more
-    /// than what arrives.
+    /// Sends a datagram; one that is too long for the path is dropped. The first request of RakNet is cut, because the
+    /// server proposes no more than it receives.
     pub(super) fn send(&self, datagram: &[u8]) {
         let (writer, Some(fitting)) = (self.0.writer.borrow(), fit(datagram, self.0.longest())) else {
             return;
@@ -131,7 +132,7 @@ impl Session {
         self.0.buffered.set(self.0.buffered.get().saturating_add(length));
         let (shared, written) = (Rc::clone(&self.0), writer.write(&Uint8Array::from(fitting)));
         spawn_local(async move {
-            // What is wrong with it ends the session too.
+            // A failure of the writer also ends the session.
             let _ = JsFuture::from(written).await;
             shared.buffered.set(shared.buffered.get().saturating_sub(length));
             if shared.is_over.get() && shared.buffered.get() == 0 {
@@ -159,12 +160,12 @@ impl Shared {
         if let Some(session) = &*self.session.borrow() {
             let info = Object::new();
             let _ = Reflect::set(&info, &"closeCode".into(), &NORMAL.into());
-            // It fails for one that has not been open, or is not any more.
+            // Fails if the session was never open, or has ended.
             let _ = session.close(&info);
         }
     }
 
-    /// The longest datagram that arrives in both directions.
+    /// Returns the longest datagram that is transmitted in both directions.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length, and limited")]
     fn longest(&self) -> usize {
         let session = self.session.borrow();
@@ -173,7 +174,7 @@ impl Shared {
     }
 }
 
-/// The datagram as a path takes it, if it does.
+/// Shortens a datagram to the limit of the path, if possible.
 fn fit(datagram: &[u8], longest: usize) -> Option<&[u8]> {
     if datagram.len() <= longest {
         return Some(datagram);
@@ -182,7 +183,7 @@ fn fit(datagram: &[u8], longest: usize) -> Option<&[u8]> {
     datagram.get(..longest).filter(|_| may_be_cut)
 }
 
-/// Opens a session and receives, until its end.
+/// Opens a session and receives until its end.
 async fn run(
     shared: &Rc<Shared>,
     relay: &Url,
@@ -209,7 +210,7 @@ async fn run(
         let (reader, shared, on_event) =
             (datagrams.readable().reader()?, Rc::clone(shared), on_event.clone());
         spawn_local(async move {
-            // Its end is that of the session, which has more details.
+            // The end of the session has more details.
             let _ = receive(&shared, &reader, &on_event).await;
         });
     }
@@ -220,14 +221,14 @@ async fn run(
     Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
 }
 
-/// The session at the first URL where one opens, and its end.
+/// Opens a session at the first URL that accepts one; returns it with its end.
 async fn connect(shared: &Shared, relay: &Url, offer: &Offer) -> Result<(WebTransport, JsFuture), JsValue> {
     let options = session_options(offer)?;
     let mut failure = JsValue::UNDEFINED;
     for url in session_urls(relay, offer)? {
         let session = WebTransport::new(&url, &options)?;
         *shared.session.borrow_mut() = Some(session.clone());
-        // Asked before it can be rejected, so that the browser reports no rejection that goes unheard.
+        // Requested before it can be rejected, so that the browser reports no unhandled rejection.
         let closed = JsFuture::from(session.closed());
         match JsFuture::from(session.ready()).await {
             Ok(_) => return Ok((session, closed)),
@@ -253,8 +254,8 @@ async fn receive(shared: &Shared, reader: &Reader, on_event: &impl Fn(FromRelay)
     }
 }
 
-/// Where a session is tried, one URL after the other, with the parameters of the WebSocket. Chromium tries one address of a name alone,
-/// and a certificate that is known by its hash is that of every host.
+/// Returns the URLs to try in order, with the parameters of the WebSocket. Chromium tries only one address of a name,
+/// and a certificate that is known by its hash is valid for every host.
 fn session_urls(relay: &Url, offer: &Offer) -> Result<Vec<String>, JsValue> {
     let url = Url::new_with_base(&offer.path, &relay.href())?;
     url.set_protocol("https:");
@@ -271,7 +272,7 @@ fn session_urls(relay: &Url, offer: &Offer) -> Result<Vec<String>, JsValue> {
     Ok(urls)
 }
 
-/// Limits what waits in the browser. The names of two limits have changed.
+/// Limits the datagrams waiting in the browser. Two limits were renamed in the standard.
 fn limit(datagrams: &Datagrams) -> Result<(), JsValue> {
     for way in ["outgoing", "incoming"] {
         let set =
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_request_is_cut_to_the_path_and_no_other_datagram_is() {
+    fn only_the_first_request_is_cut_to_the_path() {
         let request = [REQUEST_1; 1_464];
         assert_eq!(fit(&request, 1_024), request.get(..1_024));
         assert_eq!(fit(&request, 17), None);

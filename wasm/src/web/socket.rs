@@ -12,13 +12,13 @@ use super::announced::{PROTOCOL, ask};
 use super::browser::after_task;
 use super::error::{LOST, RelayClose};
 
-/// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
+/// The maximum number of bytes in the buffer of the WebSocket, where datagrams only get older.
 pub(super) const MAX_BUFFERED: u32 = 64 * 1024;
 
-/// The path at which a relay has its WebSocket. One that cannot be opened elsewhere is sought where the relay announces it.
+/// The default path of the WebSocket. If it cannot be opened elsewhere, the announced path of the relay is tried.
 const PATH: &str = "/ws";
 
-/// An event of what leads to the relay.
+/// An event of a carrier.
 pub(super) enum FromRelay {
     Open,
     Datagram(Vec<u8>),
@@ -30,7 +30,7 @@ pub(super) enum FromRelay {
 /// An open or opening WebSocket of a relay. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// Of this path, or of another one.
+    /// The WebSocket at the given path, or at the announced one.
     current: Rc<RefCell<Option<Opened>>>,
     giving_up: AbortController,
 }
@@ -87,7 +87,7 @@ impl Drop for Socket {
     }
 }
 
-/// The search for the path of a WebSocket that could not be opened where it was said to be.
+/// The search for the announced path, after the WebSocket could not be opened at the given one.
 #[derive(Clone)]
 struct Seeking {
     relay: Url,
@@ -135,7 +135,7 @@ impl Opened {
         let end = ending(on_event);
         let at_error = end.clone();
         let on_close = Closure::new(move |event: CloseEvent| end(event.code(), event.reason()));
-        // A close event, which has more details, follows by the standard, but not where the policy of the page forbids the URL.
+        // By the standard, a close event with more details follows, but not if the policy of the page forbids the URL.
         let on_error = Closure::new(move |_: Event| {
             let end = at_error.clone();
             after_task(move || end(LOST, String::new()));
@@ -164,7 +164,7 @@ impl Drop for Opened {
     }
 }
 
-/// Reports the first end of a WebSocket. Some runtimes have the code 0 for one that was never open.
+/// Reports the first end of a WebSocket. Some runtimes report the code 0 for one that was never open.
 fn ending(on_event: impl Fn(FromRelay) + Clone + 'static) -> impl Fn(u16, String) + Clone + 'static {
     let has_ended = Rc::new(Cell::new(false));
     move |code, reason| {
