@@ -1,20 +1,20 @@
-// Builds the package from what `wasm-pack build` makes: `node build.mjs`, or `npm run build`. It needs Rust with the target
-// wasm32-unknown-unknown, wasm-pack, wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json; with the
-// same versions of these it leaves the same bytes.
+// Builds the package from the output of `wasm-pack build`: `node build.mjs`, or `npm run build`. Needs Rust with the target
+// wasm32-unknown-unknown, wasm-pack, wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json.
+// With the same versions, the output is byte for byte the same.
 //
-// With `--typescript` it leaves the WebAssembly of the last build as it is. With `--entry NAME` it only makes the WebAssembly of one
-// entry, and with `--server FOLDER`, for measurements, the one whose peers accept a connection, too.
+// `--typescript` keeps the WebAssembly of the last build. `--entry NAME` only builds the WebAssembly of one entry.
+// `--server FOLDER` builds a WebAssembly with peers that also accept connections, for measurements.
 //
-// With `--development` it takes seconds: all entries share one WebAssembly, which is large and not optimised, and nothing checks
-// types. The arguments behind it go to cargo, for crates of pages that are built along. `--check` fails after such a build.
+// `--development` takes seconds: all entries share one large, unoptimised WebAssembly, and types are not checked. Further
+// arguments go to cargo, for crates of pages that are built along. `--check` fails after such a build.
 //
-// pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, and the same as a text inside a module
-// pkg/NAME-exports.d.ts   the types of what it exports, as wasm-bindgen declares them
-// pkg/worker*.js          the script of the worker, as a file and as a text inside a module
-// pkg/voice-worklet*.js   the same of the audio worklet of voice
-// pkg/DEVELOPMENT         the mark of a development build
-// dist/                   what tsc makes of ts/
-// dist/node/              the entries for Node: each is its entry, with what Node has beyond browsers
+// pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, also as a text in a module
+// pkg/NAME-exports.d.ts   the types of its exports, as wasm-bindgen declares them
+// pkg/worker*.js          the script of the worker, as a file and as a text in a module
+// pkg/voice-worklet*.js   the same for the audio worklet of voice
+// pkg/DEVELOPMENT         marks a development build
+// dist/                   the output of tsc for ts/
+// dist/node/              the entries for Node: each is its entry with the additions for Node
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -31,16 +31,16 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
 /** The features of the crate for each WebAssembly. */
 const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure", "server": "npm-raknet-server" };
-/** All of them, and the standard library, which the crates beside it have. */
+/** All features, and the standard library, because extra crates use it. */
 const DEVELOPMENT_FEATURES = ["npm", "npm-secure", "npm-raknet-server", "std"].map((feature) => `rakwire-wasm/${feature}`).join(",");
 const DEVELOPMENT_MARK = join(HERE, "pkg/DEVELOPMENT");
-/** What rustc lets its WebAssembly use, which every browser that the package supports knows. */
+/** The WebAssembly features that rustc may use. All supported browsers have them. */
 const WASM_FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 const OPTIMISE = [
   ...["-Oz", "--converge", "--strip-debug", "--strip-producers", "--strip-target-features"],
   ...WASM_FEATURES.map((feature) => `--enable-${feature}`),
 ];
-/** The modules that run in threads of their own, and the names of their scripts. */
+/** The modules that run in their own threads, and the names of their scripts. */
 const SCRIPTS = [["worker/script.js", "worker"], ["voice/worklet.js", "voice-worklet"]];
 const BIN = join(HERE, "node_modules/.bin");
 
@@ -48,7 +48,7 @@ function run(program, ...args) {
   return runWith({}, program, ...args);
 }
 
-/** Runs a program with more variables in its environment. */
+/** Runs a program with additional environment variables. */
 async function runWith(more, program, ...args) {
   const env = { ...process.env, ...more };
   const [code] = await once(spawn(program, args, { cwd: HERE, env, stdio: ["ignore", "inherit", "inherit"] }), "exit");
@@ -66,13 +66,13 @@ function write(file, text) {
   writeFileSync(file, text);
 }
 
-/** A module with one text. */
+/** Writes a module that exports one text. */
 function writeText(file, text) {
   write(`${file}.js`, `export default ${JSON.stringify(text)};\n`);
   write(`${file}.d.ts`, "declare const text: string;\nexport default text;\n");
 }
 
-/** The module of an entry, beside its WebAssembly. */
+/** Writes the module of an entry, next to its WebAssembly. */
 function writePacked(file, level) {
   writeText(file, gzipSync(readFileSync(`${file}.wasm`), { level }).toString("base64"));
 }
@@ -82,8 +82,8 @@ function targetDirectory() {
 }
 
 /**
- * What wasm-bindgen leaves in a folder that `make` fills: the WebAssembly, and the types of its exports. Only numbers pass between it and
- * JavaScript, so its JavaScript is not needed.
+ * Returns the output of wasm-bindgen in a folder that `make` fills: the WebAssembly, and the types of its exports. Only
+ * numbers cross the boundary to JavaScript, so the generated JavaScript is not needed.
  */
 async function bound(make) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
@@ -96,13 +96,16 @@ async function bound(make) {
   }
 }
 
-/** The WebAssembly of an entry as wasm-pack builds it, before wasm-opt, and the types of its exports. */
+/**
+ * Compiles the WebAssembly of an entry with wasm-pack, without wasm-opt, and returns it with the types of its exports.
+ */
 async function compile(npm, entry, features) {
-  // A folder for each: cargo gives the WebAssembly of all of them the same name, also where it looks whether it is new.
+  // Each entry has its own folder, because cargo gives the WebAssembly of all of them the same name and checks
+  // freshness by it.
   const target = join(npm, entry);
   const other = Object.keys(ENTRIES).find((entry) => existsSync(join(npm, entry)));
   if (!existsSync(target) && other !== undefined) {
-    // The crates below are the same for several.
+    // The dependencies are the same for several entries.
     await run("cp", "-Rp", join(npm, other), target);
     const own = readdirSync(target, { recursive: true }).filter((name) => /^rakwire[-_]wasm/.test(basename(name)));
     own.forEach((name) => rmSync(join(target, name), { recursive: true, force: true }));
@@ -112,7 +115,7 @@ async function compile(npm, entry, features) {
   return bound((folder) => runWith({ CARGO_TARGET_DIR: target }, "wasm-pack", ...build, "--out-dir", folder, HERE, "--", ...chosen));
 }
 
-/** Leaves the WebAssembly as wasm-opt makes it, which takes long and is kept for the next time. */
+/** Optimises the WebAssembly with wasm-opt, which is slow, so the result is cached. */
 async function optimise(npm, entry, input, file) {
   const { version } = JSON.parse(readFileSync(join(HERE, "node_modules/binaryen/package.json"), "utf8"));
   const hash = createHash("sha256").update(JSON.stringify([version, OPTIMISE])).update(input).digest("hex");
@@ -125,13 +128,13 @@ async function optimise(npm, entry, input, file) {
     writeFileSync(before, input);
     await run(join(BIN, "wasm-opt"), ...OPTIMISE, before, "-o", after);
     rmSync(before);
-    // It is there only when it is whole.
+    // Renamed only when it is complete.
     renameSync(after, kept);
   }
   copyFileSync(kept, file);
 }
 
-/** Builds the WebAssembly of entries: while one is optimised, the next one is compiled. */
+/** Builds the WebAssembly of entries, compiling the next one while the previous one is optimised. */
 async function buildWasm(entries, pkg = join(HERE, "pkg")) {
   const npm = join(targetDirectory(), "npm");
   mkdirSync(pkg, { recursive: true });
@@ -147,7 +150,7 @@ async function buildWasm(entries, pkg = join(HERE, "pkg")) {
   await optimised;
 }
 
-/** Builds one WebAssembly for all entries, and the packages that `more` names to cargo. */
+/** Builds one WebAssembly for all entries, and the crates in the cargo arguments `more`. */
 async function buildDevelopmentWasm(more) {
   const chosen = ["-p", "rakwire-wasm", ...more, "--lib", "--target", TARGET, "--features", DEVELOPMENT_FEATURES];
   await run("cargo", "build", "--locked", ...chosen);
@@ -157,7 +160,7 @@ async function buildDevelopmentWasm(more) {
   const built = join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm");
   const { wasm, types } = await bound((folder) => run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web"));
   writeFileSync(file(first, ".wasm"), wasm);
-  // It has the classes of all entries.
+  // It contains the classes of all entries.
   Object.keys(ENTRIES).forEach((entry) => writeFileSync(file(entry, "-exports.d.ts"), types));
   writePacked(file(first, ""), 1);
   for (const entry of others) {
@@ -166,7 +169,7 @@ async function buildDevelopmentWasm(more) {
   }
 }
 
-/** Makes a script of its own out of a module, as a file and as a text. */
+/** Bundles a module to a script, as a file and as a text. */
 async function buildScript(module, name) {
   const { outputFiles } = await build({
     entryPoints: [join(HERE, "dist", module)],
@@ -181,23 +184,26 @@ async function buildScript(module, name) {
   writeText(join(HERE, "pkg", `${name}-source`), text);
 }
 
-/** Typed arrays have a parameter since TypeScript 5.7. By what `slice` returns they are the same without naming it. */
+/**
+ * Typed arrays have a type parameter since TypeScript 5.7. The return type of `slice` expresses the same without naming
+ * it.
+ */
 function widen(file) {
   const text = readFileSync(file, "utf8");
   writeFileSync(file, text.replace(/\b(Uint8Array|Float32Array)<ArrayBuffer>/g, 'ReturnType<$1["slice"]>'));
 }
 
-/** The entries that package.json has for Node. */
+/** Writes the Node entries listed in package.json. */
 function writeNodeEntries() {
   const { exports } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8"));
   const modules = Object.values(exports).flatMap(({ node }) => (node === undefined ? [] : [basename(node)]));
   modules.forEach((name) => write(join(HERE, "dist/node", name), `import "./platform.js";\n\nexport * from "../${name}";\n`));
 }
 
-/** With more options for tsc. */
+/** `more` are additional options of tsc. */
 async function buildTypeScript(...more) {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
-  // tsc wants to know the type of what is made of its own output.
+  // tsc needs the types of modules that are generated from its own output.
   SCRIPTS.forEach(([, name]) => writeText(join(HERE, "pkg", `${name}-source`), ""));
   await run(join(BIN, "tsc"), ...more);
   readdirSync(join(HERE, "dist"), { recursive: true }).filter((name) => name.endsWith(".d.ts")).forEach((name) => widen(join(HERE, "dist", name)));

@@ -1,4 +1,4 @@
-// How much a page loads for a client of this package and of others, each bundled alone and minified.
+// Measures the download size of a client with this package and with other libraries, each bundled alone and minified.
 
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -8,7 +8,7 @@ import { build } from "esbuild";
 const PACKAGE = fileURLToPath(new URL(".", import.meta.url));
 const USE = "globalThis.page = ";
 
-/** A module for each entry, which uses what opens a connection. */
+/** A module for each entry that uses the function to open a connection. */
 export const OWN_CLIENTS = {
   "rakwire": `import { connect } from "rakwire/dist/index.js"; ${USE} connect;`,
   "rakwire/raknet": `import { connect } from "rakwire/dist/raknet.js"; ${USE} connect;`,
@@ -16,7 +16,7 @@ export const OWN_CLIENTS = {
   "rakwire/secure": `import { connect } from "rakwire/dist/secure.js"; ${USE} connect;`,
 };
 
-/** The same, and clients of others. */
+/** The same, and clients of other libraries. */
 export const CLIENTS = {
   ...OWN_CLIENTS,
   "@geckos.io/client": `import { geckos } from "@geckos.io/client"; ${USE} geckos;`,
@@ -24,9 +24,9 @@ export const CLIENTS = {
   "a plain WebSocket": `${USE} (url) => new WebSocket(url);`,
 };
 
-/** The bytes of such a module with all that it imports, with gzip. */
+/** Returns the size of such a module with all its imports, in bytes with gzip. */
 export async function loadedBytes(statement) {
-  // The other clients are installed beside the bundlers.
+  // The other libraries are installed next to the bundlers.
   const stdin = { contents: statement, resolveDir: `${PACKAGE}tests/bundlers`, sourcefile: "page.js" };
   const options = { stdin, bundle: true, minify: true, format: "esm", target: "es2022", write: false, logLevel: "error", alias: { rakwire: PACKAGE } };
   const { outputFiles } = await build(options);

@@ -1,7 +1,7 @@
-// Prints as JSON how large each entry of the built package is for those who use it: the WebAssembly, and the glue, which is
-// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes. Then what the glue of
-// the smallest entry is for, minified and before compression; and what a page loads for it, with `--others` for the clients of others
-// too, which are among the packages of tests/bundlers.
+// Prints the size of each entry of the built package as JSON: the WebAssembly, and the glue, which is all JavaScript of
+// the entry in one minified file; both in bytes after gzip at its highest level. Then prints the parts of the glue of
+// the smallest entry, minified and before compression, and the download size of a page; with `--others` also those of
+// other libraries, which are among the packages of tests/bundlers.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ import { build } from "esbuild";
 import { CLIENTS, OWN_CLIENTS, loadedBytes } from "./clients.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-/** The module of each entry, and the name of the WebAssembly that is inside of it or goes with it. */
+/** The module of each entry, and the name of its WebAssembly, embedded or separate. */
 const ENTRIES = {
   ".": ["index", "rakwire"],
   "./raknet": ["raknet", "raknet"],
@@ -33,7 +33,7 @@ const ENTRIES = {
   "./codec": ["codec/index"],
 };
 
-/** What the glue of this entry is for, by the modules: each counts for the first that names it. */
+/** The parts of the glue of this entry, by module. Each module counts for the first part that names it. */
 const SMALLEST = "game-protocol";
 const PARTS = {
   "data channels": /^transport\/webrtc$/,
@@ -49,7 +49,7 @@ const PARTS = {
 
 const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
 
-/** Leaves the WebAssembly out. */
+/** Excludes the WebAssembly. */
 const withoutWasm = {
   name: "without-wasm",
   setup({ onLoad }) {
@@ -57,7 +57,7 @@ const withoutWasm = {
   },
 };
 
-/** All JavaScript of a module in one file, and how much of it each of its own modules is. */
+/** Bundles a module to one file, and returns the size of each of its own modules in it. */
 async function bundleOf(module, plugins) {
   const options = { entryPoints: [join(HERE, "dist", `${module}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", external: ["node:*"], write: false };
   const { outputFiles, metafile } = await build({ ...options, plugins, metafile: true, absWorkingDir: HERE });
@@ -66,7 +66,7 @@ async function bundleOf(module, plugins) {
 
 const bundle = async (module, plugins) => (await bundleOf(module, plugins)).contents;
 
-/** The bytes of each of `PARTS`. */
+/** Returns the bytes of each of `PARTS`. */
 async function partsOf(module) {
   const parts = Object.fromEntries(Object.keys(PARTS).map((part) => [part, 0]));
   const { inputs } = await bundleOf(module, [withoutWasm]);

@@ -1,7 +1,8 @@
-// Measures how long it takes to connect to a relay, each time as a browser that has never been there. Prints one line of JSON.
-// `cargo xtask bench transports` starts it behind a path with latency.
+// Measures the time to connect to a relay, each time with a new browser profile. Prints one line of JSON.
+// `cargo xtask bench transports` runs it behind a path with latency.
 //
-// connect.mjs RELAY TRANSPORT RUNS [PORT]: with PORT that is where the relay seems to have its UDP, as if UDP were blocked.
+// Usage: connect.mjs RELAY TRANSPORT RUNS [PORT]. PORT replaces the announced UDP port of the relay, as if UDP were
+// blocked.
 
 import { withBrowser } from "./pages.mjs";
 
@@ -12,7 +13,7 @@ async function measure([url, transport]) {
   const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, transport });
   const took = performance.now() - began;
   const by = connection.transport;
-  // Or its place at the game server is taken until that misses it.
+  // Frees its place at the game server, which would otherwise wait for a timeout.
   await connection.close();
   return { ms: took, transport: by };
 }

@@ -1,11 +1,11 @@
-// What the figures of `cargo xtask bench npm` should reach.
+// The goals for the figures of `cargo xtask bench npm`.
 
-/** The longest time of a message of 100 bytes that is sent and received, at the median. */
+/** The longest median time to send and receive a message of 100 bytes, in microseconds. */
 const MOST_MESSAGE_US = 2;
-/** The part of the page's p99 that a worker may take, while the page is blocked. */
+/** The p99 with a worker while the page is blocked, as a fraction of the p99 without one. */
 const MOST_OF_PAGE = 1 / 3;
 
-/** Each goal by its name, with the value that was measured and whether it is met. */
+/** Returns each goal with its name, the measured value, and true if it is met. */
 export function goals({ message_us: messages, round_trip_ms: trips }) {
   const most = (name, unit, value, limit) => ({ name, unit, value, at_most: limit, met: value <= limit });
   return [
@@ -16,7 +16,7 @@ export function goals({ message_us: messages, round_trip_ms: trips }) {
   ];
 }
 
-/** The goals as a table. */
+/** Formats the goals as a table. */
 export function table(reached) {
   const line = ({ name, unit, value, at_most: limit, met }) => `| ${name} | ${value.toFixed(2)} ${unit} | at most ${limit.toFixed(2)} | ${met ? "met" : "missed"} |`;
   return ["| goal | measured | limit | |", "|---|---|---|---|", ...reached.map(line)].join("\n");

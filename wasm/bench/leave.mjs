@@ -1,10 +1,14 @@
-// How long after a page was left its server hears of it, in milliseconds: `node bench/leave.mjs [RUNS [TRANSPORTS [BROWSERS [KINDS]]]]`, by
-// default 20 runs of each transport in Chromium and Firefox, with a relay that knows the protocol (`raknet`) and one that does not (`raw`),
-// with RAKWIRE_BIN and RAKWIRE_RELAY_BIN as for the tests. A row for each way to leave, transport and mode says in how many of the runs the
-// player disconnected, in how many that took less than half a second, the longest time, and how long all of them took. The rows of a dev
-// server, in Chromium with a relay that knows the protocol, need the packages of tests/bundlers, and have the time from the save of a script.
-// It ends with 1 and the names of the rows in which a player did not disconnect within half a second, but for those in Firefox with a relay
-// that does not know the protocol, as Firefox takes from some pages what they send last.
+// Measures how long after leaving a page its server notices, in milliseconds. Usage:
+// `node bench/leave.mjs [RUNS [TRANSPORTS [BROWSERS [KINDS]]]]`; by default, 20 runs of each transport in Chromium and
+// Firefox, with a relay that knows the protocol (`raknet`) and one that does not (`raw`). Set RAKWIRE_BIN and
+// RAKWIRE_RELAY_BIN as for the tests.
+//
+// Each row is a combination of navigation, transport and mode: the number of runs in which the player disconnected, the
+// number of them below half a second, the longest time, and the total duration. The rows of a dev server, in Chromium
+// with a relay that knows the protocol, need the packages of tests/bundlers, and measure from saving a script.
+//
+// Exits with 1 and the names of rows in which a player did not disconnect within half a second. Rows of Firefox with a
+// relay that does not know the protocol are exempt, because Firefox drops the last datagrams of some pages.
 
 import { existsSync } from "node:fs";
 import { performance } from "node:perf_hooks";

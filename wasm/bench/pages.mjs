@@ -1,4 +1,4 @@
-// A browser before an empty page beside the built package.
+// Opens an empty page next to the built package in a browser.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { serve } from "../tests/bundlers/serve.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** Calls `use` with a browser and the URL of the page, and takes both away afterwards. */
+/** Calls `use` with a browser and the URL of the page, and removes both afterwards. */
 export async function withBrowser(use) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
   for (const part of ["dist", "pkg"]) {

@@ -1,7 +1,6 @@
-// Measures the package in Chromium: what a message costs, what a page that is busy does to the round-trip time with and
-// without a worker, and how much a page has to load beside other libraries. Prints tables with the goals, and writes
-// ../target/bench/npm.json.
-// `--quick` measures shortly, to see that it works.
+// Measures the package in Chromium: the cost of a message, the effect of a busy page on the round-trip time with and
+// without a worker, and the download size compared with other libraries. Prints tables with the goals, and writes
+// ../target/bench/npm.json. `--quick` measures briefly, as a smoke test.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +23,7 @@ const ROUNDS = isQuick ? 200 : 2_000;
 const stops = [];
 const context = { after: (stop) => stops.push(stop) };
 
-/** A folder that a server for pages can serve: the package, and the WebAssembly whose peers also accept connections. */
+/** Prepares a folder to serve: the package, and a WebAssembly with peers that also accept connections. */
 function prepare() {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
   stops.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,7 +35,9 @@ function prepare() {
   return folder;
 }
 
-/** The median time of sending a message of 100 bytes and receiving it, between two peers of one page, in microseconds. */
+/**
+ * Returns the median time to send and receive a message of 100 bytes between two peers of one page, in microseconds.
+ */
 async function messageCost(page, protocol) {
   return page.evaluate(
     async ([name, rounds]) => {
@@ -75,7 +76,7 @@ async function messageCost(page, protocol) {
         }
         exchange();
         times.push(((performance.now() - before) * 1_000) / BATCH);
-        // Pacing lets the rest go a little later, which is no cost of a message.
+        // Pacing delays the rest a little, which is not a cost of the message.
         for (const end = performance.now() + 1_000; received < (round + 1) * BATCH && performance.now() < end; ) {
           exchange();
         }
@@ -90,7 +91,10 @@ async function messageCost(page, protocol) {
   );
 }
 
-/** Precedes the script of a worker: notes when a message for the server arrives in it, and when its echo leaves for the page. */
+/**
+ * Runs before the script of a worker: records when a message for the server arrives in the worker, and when its echo is
+ * posted to the page.
+ */
 function instrument() {
   const [sent, trips] = [new Map(), []];
   const tell = self.postMessage.bind(self);
@@ -111,9 +115,9 @@ function instrument() {
 }
 
 /**
- * Round-trip times of a connection whose page is blocked for 50 ms in every 100: `connection` are those of echoes as the thread
- * sees them in which the connection runs, `application` the same as the page sees them, and `smoothed` is what `stats()` says,
- * which contains the server's delay of acknowledgements.
+ * Returns round-trip times of a connection while the page is blocked for 50 ms of every 100 ms. `connection` are those
+ * of echoes measured in the thread of the connection, `application` the same measured in the page, and `smoothed` is
+ * the value of `stats()`, which includes the acknowledgement delay of the server.
  */
 async function roundTrips(page, relay, protocol, inWorker) {
   return page.evaluate(
@@ -157,7 +161,7 @@ async function roundTrips(page, relay, protocol, inWorker) {
 
 async function main() {
   const folder = prepare();
-  // Without these headers a page has a clock of 100 µs.
+  // Without these headers, a page has a clock resolution of 100 µs.
   const pages = await serve(folder, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
   stops.push(pages.stop);
   const [raknet, game] = [await startEcho(context), await startEcho(context, "--protocol", "game")];

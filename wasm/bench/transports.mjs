@@ -1,21 +1,21 @@
-// Measures one transport of the package in Chromium: round trips of small messages, and how much a busy connection moves up and
-// down. Prints one line of JSON. `cargo xtask bench transports` starts it behind a path with latency and loss.
+// Measures one transport of the package in Chromium: round trips of small messages, and the throughput up and down.
+// Prints one line of JSON. `cargo xtask bench transports` runs it behind a path with latency and loss.
 
 import { withBrowser } from "./pages.mjs";
 
-/** How often a game sends. */
+/** The interval at which a game sends. */
 const TICK_MS = 1_000 / 60;
 
-/** Runs in a page before each measurement: connects, and leaves what they have in common at `globalThis`. */
+/** Runs in a page before each measurement: connects, and stores shared values in `globalThis`. */
 async function open([url, options]) {
   const [{ connect }, { Session }] = await Promise.all([import("/dist/index.js"), import("/dist/session.js")]);
   const { profile, ...settings } = options;
   if (profile === "datagrams") {
-    // As if the WebSocket lost datagrams.
+    // Treats the WebSocket like a carrier that loses datagrams.
     Session.prototype.onCarrier = () => undefined;
   }
   globalThis.connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...settings });
-  // The game server has the same numbers.
+  // The game server uses the same numbers.
   globalThis.kinds = { ECHO: 0, COUNT: 1, TELL: 2, DOWNLOAD: 3 };
   globalThis.sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   globalThis.message = (length, kind, ...more) => {
@@ -28,7 +28,7 @@ async function open([url, options]) {
   globalThis.resent = ({ datagramsLost, datagramsLate }) => datagramsLost + datagramsLate;
 }
 
-/** Runs in the page: round trips of messages that a game sends. */
+/** Runs in the page: measures round trips of messages at the rate of a game. */
 async function roundTrips([milliseconds, tickMs]) {
   const [sent, trips] = [[], []];
   connection.onMessage = ({ bytes }) => trips.push(performance.now() - sent[numberIn(bytes)]);
@@ -47,10 +47,10 @@ async function roundTrips([milliseconds, tickMs]) {
   return { p50_ms: at(0.5), p99_ms: at(0.99), missing: sent.length - trips.length, resent: resent(connection.stats()) };
 }
 
-/** Runs in the page: how much the game server gets from a page that sends as much as there is room for. */
+/** Runs in the page: measures the throughput from the page to the game server. */
 async function upload([milliseconds]) {
   let [isOver, asks] = [false, false];
-  // Takes all room that there is, so the questions are its own, too.
+  // It uses all available room, so it also sends the queries.
   const sending = (async () => {
     while (!isOver) {
       await connection.ready({ length: 1_200 });
@@ -67,7 +67,7 @@ async function upload([milliseconds]) {
     asks = true;
     return [await told, performance.now()];
   };
-  // What comes before is the start of congestion control.
+  // Excludes the start of congestion control.
   await sleep(milliseconds / 2);
   const before = await counted();
   await sleep(milliseconds);
@@ -78,7 +78,7 @@ async function upload([milliseconds]) {
   return { up_mbit: megabits(after[0] - before[0], after[1] - before[1]), resent_share: resent(stats) / stats.datagramsSent };
 }
 
-/** Runs in the page: how much it gets from a game server that sends as much as there is room for. */
+/** Runs in the page: measures the throughput from the game server to the page. */
 async function download([milliseconds]) {
   let moved = 0;
   const began = new Promise((resolve) => {
@@ -87,7 +87,7 @@ async function download([milliseconds]) {
       resolve();
     };
   });
-  // Longer than it is measured.
+  // Longer than the measurement.
   const time = milliseconds * 2;
   connection.send(message(4, kinds.DOWNLOAD, time & 0xff, time >> 8), { reliability: "reliable" });
   await began;
@@ -98,8 +98,8 @@ async function download([milliseconds]) {
 }
 
 /**
- * Runs one of them with a page and a connection of its own: what a connection has been given and not sent yet, which may be
- * megabytes and take a minute, would be before the next one.
+ * Runs one measurement with its own page and connection. Otherwise data buffered by the previous connection, which may
+ * be megabytes and take a minute, would come first.
  */
 async function measured(browser, url, opening, measure, time) {
   const context = await browser.newContext();
