@@ -1,14 +1,14 @@
-// Started by allocations.test.mjs in a Node of its own whose heap is not collected meanwhile. Prints how many bytes of it a
-// message takes that is sent and received, and what the message itself has of them.
+// Run by allocations.test.mjs in a separate Node without garbage collection. Prints the bytes of the heap
+// used by sending and receiving a message, and the part of the message itself.
 
 import { PerformanceObserver } from "node:perf_hooks";
 
 import { openInMemory } from "./in-memory.mjs";
 
 const MESSAGE = new Uint8Array(100).fill(0xfe);
-/** Messages in a datagram: what a datagram takes is the same for each of these numbers. */
+/** Messages per datagram. The overhead of a datagram is the same for both numbers. */
 const [FEW, MANY] = [1, 11];
-/** So long that the code is optimised. */
+/** Long enough for the code to be optimised. */
 const WARM_UP = 6_000;
 const STEPS = 2_000;
 const OPTIONS = { reliability: "reliable" };
@@ -17,10 +17,10 @@ const { client, accepted, step } = await openInMemory();
 const collections = new PerformanceObserver(() => undefined);
 collections.observe({ entryTypes: ["gc"] });
 let received = 0;
-/** What was received last: nobody can tell then that it is not needed. */
+/** The last received message, kept so that the engine cannot optimise it away. */
 let last;
 
-/** The bytes of the heap that work takes. */
+/** Returns the bytes of the heap used by `work`. */
 function bytesOf(work) {
   globalThis.gc();
   collections.takeRecords();
@@ -33,7 +33,7 @@ function bytesOf(work) {
   return bytes;
 }
 
-/** Sends so many messages in each of so many milliseconds, and waits for all. */
+/** Sends `messages` in each of `steps` milliseconds, and waits for all. */
 function exchange(messages, steps) {
   received = 0;
   for (let done = 0; done < steps; done++) {
@@ -51,10 +51,10 @@ function exchange(messages, steps) {
   }
 }
 
-/** The least of several measurements: now and then the engine allocates for itself. */
+/** The minimum of several measurements, because the engine sometimes allocates for itself. */
 const least = (measure) => Math.min(...Array.from({ length: 5 }, measure));
 
-/** The bytes of the heap that each message takes which shares a datagram with others. */
+/** Returns the bytes of the heap per message, for messages that share a datagram. */
 function perMessage(onMessage) {
   accepted.onMessage = onMessage;
   step();
@@ -65,7 +65,7 @@ function perMessage(onMessage) {
   return (many - few) / (STEPS * (MANY - FEW));
 }
 
-/** What a message is made of. */
+/** Returns the bytes of the parts of a message. */
 function ownBytes() {
   const make = () => {
     for (let made = 0; made < STEPS * MANY; made++) {
@@ -83,7 +83,7 @@ const count = (message) => {
 const result = {
   own: ownBytes(),
   message: perMessage(count),
-  // To see that one object more is seen.
+  // Verifies that one additional object is detected.
   withAnother: perMessage((message) => {
     received += 1;
     last = { message };

@@ -1,4 +1,4 @@
-// What a message costs the garbage collector.
+// The garbage collection cost of a message.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -6,13 +6,13 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-/** More than all messages of a measurement take, so that nothing is collected. */
+/** More than all messages of a measurement use, so that nothing is collected. */
 const HEAP = ["--min-semi-space-size=64", "--max-semi-space-size=64"];
-/** The queue of messages now and then needs a longer array: less than the smallest object for each message. */
+/** The message queue occasionally needs a longer array: less than the smallest object per message. */
 const MOST_BESIDE = 12;
 const SMALLEST_OBJECT = 16;
 
-test("a message that is sent and received takes the memory of the message alone", async () => {
+test("sending and receiving allocates only the message", async () => {
   const script = fileURLToPath(new URL("allocations.mjs", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", ...HEAP, script]);
   const { own, message, withAnother } = JSON.parse(stdout);

@@ -1,5 +1,5 @@
-// Pages in Chromium whose machine sleeps or loses its network: they come back to their flow at a real relay, and the server of the
-// game notices a pause.
+// Pages in Chromium on a machine that sleeps or loses its network: they return to their flow at a real relay, and the
+// game server only notices a pause.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -10,10 +10,10 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, startEcho, until } from "./support.mjs";
 import { startTcpWay } from "./way.mjs";
 
-/** How many messages leave at each step. */
+/** The number of messages sent at each step. */
 const COUNT = 20;
 
-/** A page with a connection over a way that can be cut, to a server that sends everything back. */
+/** A page with a connection over a path that can be cut, to an echo server. */
 async function connectPage(t, protocol) {
   const echo = await startEcho(t, ...protocol.echo);
   const { page, relay } = await openWith(t, { game: echo.address });
@@ -33,7 +33,7 @@ async function connectPage(t, protocol) {
   }, { url: way.url, options: { timeoutMs: LIMIT_MS, ...protocol.options } });
   const send = () => page.evaluate((count) => globalThis.away.send(count), COUNT);
   const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
-  /** Everything has come back once, and the page knows of one pause. */
+  /** Every message has come back once, and the page has noticed one pause. */
   const finish = async (count) => {
     await page.waitForFunction((least) => globalThis.away.heard.length >= least, count);
     const code = await page.evaluate(async () => (await globalThis.away.close()).code);
@@ -47,7 +47,7 @@ async function connectPage(t, protocol) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a page whose network goes away comes back to its flow, and no message is lost or doubled`, async (t) => {
+  test(`${protocol.name}: a page that loses its network resumes its flow without losing or duplicating messages`, async (t) => {
     const { way, send, happens, finish } = await connectPage(t, protocol);
     await send();
     way.isOpen = false;
@@ -61,7 +61,7 @@ for (const protocol of PROTOCOLS) {
     await finish(3 * COUNT);
   });
 
-  test(`${protocol.name}: a page that slept while its connection was lost comes back to its flow, and no message is lost or doubled`, async (t) => {
+  test(`${protocol.name}: a page that slept while its connection was lost resumes its flow without losing or duplicating messages`, async (t) => {
     const { browser, way, send, happens, finish } = await connectPage(t, protocol);
     const system = await browser.newBrowserCDPSession();
     const { processInfo } = await system.send("SystemInfo.getProcessInfo");
@@ -70,7 +70,7 @@ for (const protocol of PROTOCOLS) {
     const signal = (name) => renderers.forEach((id) => process.kill(id, name));
     await send();
     signal("SIGSTOP");
-    // The third field of the kernel's line, behind the name in parentheses.
+    // The state is the third field of the line, after the name in parentheses.
     const states = () => renderers.map((id) => readFileSync(`/proc/${id}/stat`, "utf8").replace(/^.*\) /s, "")[0]);
     await until(() => states().every((state) => state === "T"), "the page stands still");
     way.isOpen = false;

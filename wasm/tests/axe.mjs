@@ -1,4 +1,4 @@
-// The rules of axe for pages that everybody can use.
+// Checks pages against the accessibility rules of axe.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** Fails with each rule that the page breaks, and the elements that do. */
+/** Fails with each rule that the page violates, and the elements concerned. */
 export async function assertAccessible(page, where) {
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => globalThis.axe.run());

@@ -1,5 +1,5 @@
-// What goes wrong around a connection that is open: a clock that jumps, a page that is closed, a relay that means harm, a
-// network that is not there. Each has an end or an error with a code, or goes on.
+// Disturbances of an open connection: a clock that jumps, a closed page, a malicious relay, a missing network. Each
+// leads to an end or an error with a code, or the connection continues.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -23,7 +23,7 @@ import { LIMIT_MS, nextNumbers, numbered, pattern, program, startEcho, startRela
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** Lets the clock jump, as it does for a laptop that was suspended. */
+/** Lets the clock jump, as after the suspension of a laptop. */
 function jumpingClock(t) {
   const now = performance.now.bind(performance);
   let aheadMs = 0;
@@ -31,7 +31,7 @@ function jumpingClock(t) {
   return (ms) => (aheadMs += ms);
 }
 
-/** A program that says what it does, and waits for words of it. */
+/** Starts a program; returns it with a function that waits for its output. */
 async function startTalking(t, variable, ...args) {
   const child = spawn(program(variable, "Build it."), args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "info" } });
   t.after(() => child.kill("SIGKILL"));
@@ -63,8 +63,8 @@ async function openPackage(t) {
 }
 
 /**
- * A relay that passes datagrams on, and does more with each that it has for the client: `spoil(socket)`. It offers what
- * clients ask for and says nothing of flows.
+ * A relay that passes datagrams on, and calls `spoil(socket)` with each datagram for the client. It accepts offered
+ * subprotocols and sends nothing about flows.
  */
 async function startHostileRelay(t, target, spoil) {
   const [host, port] = target.split(":");
@@ -87,14 +87,14 @@ async function startHostileRelay(t, target, spoil) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a connection outlives a clock that jumps, idle or under way`, async (t) => {
+  test(`${protocol.name}: an idle or busy connection outlives a jumping clock`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
-    // More than the machine may be late besides the jumps.
+    // More than the machine can be late in addition to the jumps.
     const silenceTimeoutMs = 2 * LIMIT_MS;
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, silenceTimeoutMs, ...protocol.options });
-    // The Game Protocol gives up who was silent for so long, even if nothing was under way.
+    // The Game Protocol gives up a silent peer even if nothing is in transit.
     const isPatient = protocol.name === "RakNet";
     for (const ms of isPatient ? [3_000, 3_600_000] : [3_000]) {
       await until(() => connection.stats().inFlight === 0, "all is acknowledged");
@@ -103,7 +103,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(await nextNumbers(connection, 1), [1]);
     }
     for (const number of [2, 3, 4]) connection.send(numbered(number), { reliability: "reliable" });
-    // They have left, and their acknowledgements come after the jump.
+    // They are sent, and their acknowledgements arrive after the jump.
     await Promise.resolve();
     jump(5_000);
     assert.deepEqual((await nextNumbers(connection, 3)).sort(), [2, 3, 4]);
@@ -116,7 +116,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a sleep that outlasts server and flow ends the connection with a reason`, async (t) => {
+  test(`${protocol.name}: a sleep longer than the server and the flow wait ends the connection with a reason`, async (t) => {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
@@ -131,7 +131,7 @@ for (const protocol of PROTOCOLS) {
     assert.throws(() => connection.send(numbered(1)), { code: "not-connected" });
   });
 
-  test(`${protocol.name}: a page that is closed in the middle leaves nothing at the relay, and the server hears of it`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: closing a page during a transfer frees the relay and notifies the server`, { timeout: 300_000 }, async (t) => {
     const echo = await startTalking(t, "RAKWIRE_BIN", "echo", "--listen", "127.0.0.1:0", ...protocol.echo);
     const relay = await startTalking(t, "RAKWIRE_RELAY_BIN", "--listen", "127.0.0.1:0", "--allow-any-origin", "--target", `game=${echo.address}`);
     const page = await openPackage(t);
@@ -142,7 +142,7 @@ for (const protocol of PROTOCOLS) {
       await connection.receive();
     }, [`ws://${relay.address}/ws`, protocol.options]);
     await page.close();
-    // By its timeout, as nobody was there to tell it.
+    // By its timeout, because there was no disconnect.
     await echo.says(/disconnected/);
     relay.kill("SIGTERM");
     const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
@@ -150,9 +150,10 @@ for (const protocol of PROTOCOLS) {
     assert.notEqual(flows, "0");
   });
 
-  test(`${protocol.name}: a relay that floods a client with nonsense does not stop its messages`, { timeout: 300_000 }, async (t) => {
+  test(`${protocol.name}: a flood of garbage from a relay does not stop messages`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
-    // What is on the way can end a connection or invent messages; this is about what can be told from them.
+    // Datagrams with the bytes of the protocol could end a connection or forge messages; this test only sends
+    // distinguishable ones.
     const first = protocol.name === "RakNet" ? 0x84 : 0x82;
     const nonsense = pattern(1_400);
     nonsense[0] = first;
@@ -176,7 +177,7 @@ for (const protocol of PROTOCOLS) {
     }
     const numbers = await nextNumbers(connection, 40);
     assert.deepEqual(numbers.sort((a, b) => a - b), Array.from({ length: 40 }, (_, number) => number));
-    // What goes with one datagram ends with the highest count.
+    // The notice of each datagram is replaced by the highest count.
     await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the relay has told all counts");
     const { drops, relayDrops } = connection.stats();
     assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
@@ -186,11 +187,11 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("without a network, what needs it fails with a code, and works when it is there again", async (t) => {
+test("without a network, calls fail with a code, and work again when it is back", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const page = await openPackage(t);
-  // The modules are loaded before, as those of a page that was open.
+  // The modules are loaded before, as in a page that was already open.
   await page.evaluate(() => Promise.all(["index", "slim"].map((name) => import(`/dist/${name}.js`))));
   const open = (name) => page.evaluate(async ([entry, url]) => {
     const { connect: from } = await import(`/dist/${entry}.js`);

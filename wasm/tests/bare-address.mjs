@@ -1,5 +1,6 @@
-// Started by foreign.test.mjs on a machine of its own: a network namespace. Makes another one with a relay and a C++ server, which
-// a wire joins to it, and lets the browser of its argument play there, by the bare address of the relay. Prints the title of the page.
+// Run by foreign.test.mjs in a network namespace. Creates another one with a relay and a C++ server, connected by a
+// virtual wire, and lets the browser given as argument play there by the bare address of the relay. Prints the title of
+// the page.
 
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
@@ -16,7 +17,7 @@ const context = { after: (stop) => stops.unshift(stop) };
 
 const ip = (...args) => execFileSync("ip", args, { stdio: ["ignore", "inherit", "inherit"] });
 
-/** Makes the other machine, and returns what a command begins with that runs there. */
+/** Creates the other machine; returns the prefix of commands that run there. */
 function makeFar() {
   // It lives as long as its input.
   const keeper = spawn("unshare", ["--net", "sh", "-c", "echo ready; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
@@ -31,7 +32,8 @@ function connect(pid, enter) {
   const [program, ...args] = enter;
   const far = (...more) => execFileSync(program, [...args, "ip", ...more], { stdio: ["ignore", "inherit", "inherit"] });
   ip("link", "add", "near", "type", "veth", "peer", "name", "far", "netns", String(pid));
-  // An address of IPv6 that comes a second later is another network to Chromium, which then ends requests under way.
+  // An IPv6 address that appears a second later is a network change to Chromium, which then cancels requests in
+  // progress.
   ip("link", "set", "near", "addrgenmode", "none");
   far("link", "set", "far", "addrgenmode", "none");
   ip("address", "add", `${NEAR}/24`, "dev", "near");
@@ -40,7 +42,7 @@ function connect(pid, enter) {
   ["lo", "far"].forEach((device) => far("link", "set", device, "up"));
 }
 
-/** A program that runs on the other machine. */
+/** Starts a program on the other machine. */
 function there(directory, name, enter, program) {
   const path = join(directory, name);
   writeFileSync(path, `#!/bin/sh\nexec ${enter.join(" ")} "${program}" "$@"\n`);
@@ -60,7 +62,7 @@ async function main([browser]) {
   const relay = await startRelay(context, { game: cpp.address }, "--listen", `${FAR}:0`, "--serve", site(context, "webrtc"), "--allow-any-origin");
   const play = () => BROWSERS[browser](`http://${relay.address}/`);
   const title = await play();
-  // Chromium ends requests under way when it hears of an interface, and it may hear of these two late.
+  // Chromium cancels requests in progress when an interface appears, and it may notice these two late.
   return title.includes("Failed to fetch") ? play() : title;
 }
 

@@ -11,14 +11,14 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** A browser starts slowly on a machine that does other work as well. */
+/** Browsers start slowly on a busy machine. */
 const START_MS = 90_000;
 const ACTION_MS = 60_000;
 
-/** Flags for WebGL without a graphics card. */
+/** Flags for WebGL without a GPU. */
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
-/** Starts it; with the name of a display it is not headless, and asks for permissions there. */
+/** Launches it; with the name of a display it is not headless and shows permission prompts there. */
 export function launch(moreFlags = [], display = undefined, ignoreDefaultArgs = undefined) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const where = display === undefined ? ["--headless"] : [];

@@ -1,4 +1,4 @@
-// The build leaves the same bytes wherever it runs. Of the WebAssembly, which takes longer, the smallest is built twice.
+// The build is reproducible in any folder. Only the smallest WebAssembly is built twice, because that takes long.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,10 +12,10 @@ import { gunzipSync } from "node:zlib";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = ["build.mjs", "package.json", "tsconfig.json", "ts", "pkg"];
-/** What `--typescript` writes into `pkg`; the rest it leaves as it is. */
+/** True for files that `--typescript` writes to `pkg`; it keeps the rest. */
 const isScript = (file) => /^(worker|voice-worklet)\b/.test(basename(file));
 
-/** The hash of each file that the build writes. */
+/** Returns the hash of each file that the build writes. */
 function hashes(folder) {
   const files = ["dist", "pkg"].flatMap((part) =>
     readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
@@ -27,10 +27,10 @@ function hashes(folder) {
   );
 }
 
-test("the same sources are the same package in another folder", (t) => {
+test("the same sources build the same package in another folder", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  // What it writes is not there before.
+  // The output is not copied.
   const isSource = (file) => !(basename(dirname(file)) === "pkg" && isScript(file));
   SOURCES.forEach((name) => cpSync(join(PACKAGE, name), join(folder, name), { recursive: true, filter: isSource }));
   assert.deepEqual(readdirSync(join(folder, "pkg")).filter(isScript), []);
@@ -42,7 +42,9 @@ test("the same sources are the same package in another folder", (t) => {
   assert.equal(scripts.length, 6, `${scripts}`);
 });
 
-/** What cargo reads of the repository for a build of one crate, as each member of the workspace has to be there. */
+/**
+ * The parts of the repository that cargo reads to build one crate, because every member of the workspace has to exist.
+ */
 const MANIFEST = execFileSync("cargo", ["locate-project", "--workspace", "--message-format", "plain"], { cwd: PACKAGE, encoding: "utf8" });
 const WORKSPACE = dirname(MANIFEST);
 const isCargos = (file) => !["target", "node_modules", "dist", "pkg"].includes(basename(file));
@@ -63,7 +65,7 @@ test("the WebAssembly is the same in another folder", (t) => {
   assert.equal(hash(join(folder, "wasm")), hash(PACKAGE));
 });
 
-test("what is inside of an entry is the file beside it", async () => {
+test("the WebAssembly in an entry equals the separate file", async () => {
   for (const name of ["rakwire", "raknet", "game-protocol", "secure", "server"]) {
     const { default: packed } = await import(`../pkg/${name}.js`);
     assert.deepEqual(gunzipSync(Buffer.from(packed, "base64")), readFileSync(join(PACKAGE, "pkg", `${name}.wasm`)), name);

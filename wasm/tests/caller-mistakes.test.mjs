@@ -1,4 +1,4 @@
-// What a caller may write by mistake: each is an error that says what to write, and none is left out of account.
+// Mistakes of callers: each is an error that says how to fix it, and none is ignored.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ import { fails, startEcho, startRelay } from "./support.mjs";
 
 const URL = "ws://127.0.0.1:9/ws";
 
-test("an option that there is not is an error, in every function", async () => {
+test("unknown options are errors in every function", async () => {
   const unknown = fails("bad-option", /no option timeout; there are .*timeoutMs/);
   const options = { target: "game", timeout: 5_000 };
   await assert.rejects(async () => connect(URL, options), unknown);
@@ -36,7 +36,7 @@ test("an option that there is not is an error, in every function", async () => {
   assert.throws(() => connections(() => connect(URL), { attempts: 3 }), fails("bad-option", /no option attempts; there are .*maxAttempts/));
 });
 
-test("an option that there is not is an error in every function of a connection and of a server", async () => {
+test("unknown options are errors in every function of a connection and of a server", async () => {
   const { connection } = await openFake("raknet");
   const bytes = Uint8Array.of(0xfe);
   const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
@@ -60,7 +60,7 @@ test("an option that there is not is an error in every function of a connection 
   await server.close({ signal: undefined });
 });
 
-test("an option that there is not is an error in every function of a plugin", async () => {
+test("unknown options are errors in every function of a plugin", async () => {
   const { connection } = await openFake("raknet");
   const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
   const wrong = { wrong: undefined };
@@ -82,7 +82,7 @@ test("an option that there is not is an error in every function of a plugin", as
   assert.throws(() => createToken(wrong), refused("userId"));
 });
 
-test("an address without a scheme is an error that writes it with one", async () => {
+test("the error of an address without a scheme shows it with one", async () => {
   for (const address of ["127.0.0.1:8080", "localhost:8080", "play.example.org:443/ws", "[::1]:8080"]) {
     await assert.rejects(async () => connect(address, { target: "game" }), (error) => {
       assert.ok(error.message.includes(`ws://${address}`), error.message);
@@ -92,7 +92,7 @@ test("an address without a scheme is an error that writes it with one", async ()
   }
 });
 
-test("a user and a password in the URL are an error that names the token", async () => {
+test("the error of a URL with a user and a password mentions the token", async () => {
   const refused = fails("bad-option", /the option token/);
   for (const address of ["ws://player@127.0.0.1:9/ws", "wss://player:secret@play.example.org/ws"]) {
     await assert.rejects(async () => connect(address, { target: "game" }), refused);
@@ -101,7 +101,7 @@ test("a user and a password in the URL are an error that names the token", async
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a message whose buffer was transferred is told apart from an empty one`, async (t) => {
+  test(`${protocol.name}: a message with a transferred buffer has another error than an empty one`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const bytes = new Uint8Array(8).fill(0xfe);
@@ -113,7 +113,7 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 
-  test(`${protocol.name}: a client of the other protocol is told so by a relay that knows its target`, async (t) => {
+  test(`${protocol.name}: a relay refuses a client of the other protocol with a specific error`, async (t) => {
     const [server, other] = [...PROTOCOLS].sort((one) => (one === protocol ? -1 : 1));
     const echo = await startEcho(t, ...server.echo);
     const kind = server.name === "RakNet" ? "raknet" : "game-protocol";
@@ -123,7 +123,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a policy that forbids WebAssembly is an error that names what it has to allow", async (t) => {
+test("the error of a policy that forbids WebAssembly names the required directive", async (t) => {
   const policy = { "content-security-policy": "default-src 'self'; connect-src *" };
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, policy);
   const { code, message } = await page.evaluate(async (address) => {

@@ -1,4 +1,5 @@
-// Remote calls: between two connections in memory, over UDP, with a server in Rust, and with peers that lie and flood.
+// Remote calls: between two connections in memory, over UDP, with a server in Rust, and with malicious and flooding
+// peers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -36,7 +37,7 @@ const SCHEMA = {
 
 const add = { isAllowed: anybody, handle: ([a, b]) => a + b };
 
-/** Collects what the package reports. */
+/** Collects the errors that the package reports. */
 function reports(t) {
   const reported = [];
   globalThis.reportError = (error) => reported.push(error);
@@ -51,7 +52,7 @@ async function callPair(protocol, limits) {
   return { client, server, pair };
 }
 
-/** A peer that says what a test wants, and hears what it is answered. */
+/** A peer that sends messages of the test and records the answers. */
 async function hostile(limits) {
   const fake = await openFake("raknet");
   const calls = new RemoteCalls(fake.connection, SCHEMA, limits);
@@ -79,7 +80,7 @@ test("messages have the bytes of the vectors", () => {
     };
     assert.equal(Buffer.from(encodeCall(message)).toString("hex"), expected);
     assert.deepEqual(decodeCall(hex(expected)), message);
-    // A message that is cut off within its header says nothing.
+    // A message truncated within its header is invalid.
     const header = expected.length / 2 - (payload?.length ?? 0) / 2;
     for (let length = 0; length < header; length++) {
       assert.equal(decodeCall(hex(expected).subarray(0, length)), undefined);
@@ -126,7 +127,7 @@ test("calls and signals with other types do not run and are reported", async () 
 });
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a call has the answer of the function, and travels as it is told`, async () => {
+  test(`${protocol}: a call returns the answer and uses the requested delivery`, async () => {
     const { client, server, pair } = await callPair(protocol);
     server.register("add", add);
     server.register("mirror", { isAllowed: anybody, handle: async ({ is, x }) => (is ? -x : x) });
@@ -150,11 +151,11 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-// The echo of RakNet leaves plugins' messages alone.
-test("game: both peers call each other, over a real connection", async (t) => {
+// The RakNet echo server does not echo messages of plugins.
+test("game: both peers call each other over a real connection", async (t) => {
   const { address } = await startEcho(t, "--protocol", "game");
   const connection = await connect(`udp://${address}`, { protocol: "game", timeoutMs: LIMIT_MS });
-  // What comes back from the server is called here.
+  // Echoed calls are served here.
   const calls = new RemoteCalls(connection, SCHEMA);
   calls.register("sum", { isAllowed: anybody, handle: (numbers) => numbers.reduce((sum, number) => sum + BigInt(number), 0n) });
   const numbers = Array.from({ length: 100 }, (_, index) => index);
@@ -163,7 +164,7 @@ test("game: both peers call each other, over a real connection", async (t) => {
   const said = new Promise((resolve) => calls.connect("said", { isAllowed: anybody, handle: resolve }));
   calls.signal("said", "snow");
   assert.equal(await said, "snow");
-  // A call that is under way ends with the connection.
+  // A call in progress ends with the connection.
   const call = calls.call("nobody", undefined, { timeoutMs: LIMIT_MS });
   await assert.rejects(call, fails("unknown-function", /no function/));
   const closing = connection.close();
@@ -171,7 +172,7 @@ test("game: both peers call each other, over a real connection", async (t) => {
   await closing;
 });
 
-test("a server in Rust answers, and calls back by the same schema", async (t) => {
+test("a server in Rust answers and calls back with the same schema", async (t) => {
   const { address } = await startPluginExample(t, "remote_calls_server");
   const schema = {
     functions: {
@@ -192,7 +193,7 @@ test("a server in Rust answers, and calls back by the same schema", async (t) =>
   await connection.close();
 });
 
-/** What the examples of the page export. */
+/** The exports of the examples on the page. */
 async function examples() {
   const page = readFileSync(new URL("calls.md", import.meta.url), "utf8");
   const modules = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => {
@@ -213,7 +214,7 @@ test("the examples of the page run", async (t) => {
   assert.deepEqual(await play(`udp://127.0.0.1:${server.address.port}`), [42, 144n]);
 });
 
-test("a page calls a server in Rust through a relay, and is called", async (t) => {
+test("a page and a server in Rust call each other through a relay", async (t) => {
   const { address } = await startPluginExample(t, "remote_calls_server");
   const { page, url } = await openWith(t, { game: address });
   const found = await page.evaluate(async (relay) => {
@@ -232,7 +233,7 @@ test("a page calls a server in Rust through a relay, and is called", async (t) =
   assert.deepEqual(found, [42, "1000000000000"]);
 });
 
-test("nothing is called that is not registered or not allowed", async (t) => {
+test("unregistered and forbidden functions are not called", async (t) => {
   const reported = reports(t);
   const { client, server } = await callPair("raknet");
   let isMuted = true;
@@ -245,7 +246,7 @@ test("nothing is called that is not registered or not allowed", async (t) => {
   assert.equal(reported.length, 1);
   assert.throws(() => server.register("add", add), fails("bad-option", /is registered/));
   isMuted = false;
-  // A signal of the name of a function runs no function.
+  // A signal with the name of a function does not run the function.
   client.signal("add", 1);
   unregister();
   await assert.rejects(client.call("add", [1, 2]), fails("unknown-function", /no function/));
@@ -254,7 +255,7 @@ test("nothing is called that is not registered or not allowed", async (t) => {
   assert.deepEqual({ calls, refused, signals }, { calls: 2, refused: 4, signals: 1 });
 });
 
-test("a function fails with its code, or is reported", async (t) => {
+test("a failing function reports its code or the error", async (t) => {
   const reported = reports(t);
   const { client, server } = await callPair("raknet");
   server.register("add", { isAllowed: anybody, handle: ([code, later]) => (later ? Promise.reject(new FunctionError(code)) : new FunctionError(300)) });
@@ -267,7 +268,7 @@ test("a function fails with its code, or is reported", async (t) => {
   assert.equal(reported.length, 2);
 });
 
-test("a call ends with its time, its signal or its connection", async () => {
+test("a call ends with its timeout, its signal or its connection", async () => {
   const { client, server, pair } = await callPair("raknet");
   const signals = [];
   let finish;
@@ -278,7 +279,7 @@ test("a call ends with its time, its signal or its connection", async () => {
   await assert.rejects(client.call("wait", 1, { timeoutMs: 1 }), fails("timeout", /in time/));
   finish(7);
   await settle();
-  // It is late.
+  // The answer is late.
   assert.equal(client.stats().unexpected, 1);
   const controller = new AbortController();
   const cancelled = client.call("wait", 2, { signal: controller.signal });
@@ -297,7 +298,7 @@ test("a call ends with its time, its signal or its connection", async () => {
   assert.ok(signals.every(({ aborted }) => aborted));
 });
 
-test("a call that was not sent is not sent when it is cancelled, and the others are in order", async () => {
+test("a cancelled call that was not sent is skipped and the others stay in order", async () => {
   const { calls, peer, wake } = await hostile();
   const sent = [];
   peer.room = 0;
@@ -320,7 +321,7 @@ test("a call that was not sent is not sent when it is cancelled, and the others 
   await assert.rejects(all[0], fails("not-connected", /ended/));
 });
 
-test("signals reach all handlers in order, and disconnected ones no longer", async (t) => {
+test("signals reach all connected handlers in order", async (t) => {
   const reported = reports(t);
   const { client, server } = await callPair("raknet");
   const log = [];
@@ -344,16 +345,16 @@ test("signals reach all handlers in order, and disconnected ones no longer", asy
   assert.deepEqual([server.stats().refused, reported.length], [128, 64]);
 });
 
-test("arguments that are not those of the function run nothing", async () => {
+test("invalid arguments do not run the function", async () => {
   const { calls, sent, say } = await hostile();
   const ran = [];
   for (const name of ["add", "sum", "shout", "mirror"]) {
     calls.register(name, { isAllowed: anybody, handle: () => ran.push(name) });
   }
-  // A list and a text that say that they have more than any message.
+  // A list and a text with a length larger than any message.
   say(callOf(1, "add", []), callOf(2, "sum", Array(5).fill(0xff)), callOf(3, "shout", [7, 255, 255]), callOf(4, "mirror", [1]));
   assert.deepEqual(sent, [1, 2, 3, 4].map((number) => ({ kind: "refusal", number, reason: 2, code: 0 })));
-  // Names of nothing, of what every object has, and of bytes that are no text.
+  // An empty name, names that every object has, and invalid UTF-8.
   say(callOf(5, "", []), callOf(6, "__proto__", []), callOf(7, "toString", []), hex("7f000000000801ff"), hex("7f0301ff"));
   assert.deepEqual(sent.slice(4), [5, 6, 7, 8].map((number) => ({ kind: "refusal", number, reason: 0, code: 0 })));
   assert.deepEqual(ran, []);
@@ -368,7 +369,7 @@ test("a flood of calls is bounded", async () => {
   say(...Array.from({ length: 1_000 }, () => callOf(7, "wait", [1])), ...Array(1_000).fill(signal));
   assert.deepEqual([running, calls.stats().busy, sent.length], [4, 1_996, 996]);
   assert.deepEqual(sent[0], { kind: "refusal", number: 7, reason: 5, code: 0 });
-  // The answers of who does not read them.
+  // The answers to a peer that does not read them.
   const other = await hostile({ maxCalls: 4 });
   delete other.peer.send;
   other.peer.room = 0;
@@ -376,7 +377,7 @@ test("a flood of calls is bounded", async () => {
   other.calls.register("add", { isAllowed: anybody, handle: () => ++added });
   other.say(...Array.from({ length: 1_000 }, (_, number) => callOf(number, "add", rabbit.pack(SCHEMA.functions.add.arguments, [1, 2]))));
   assert.deepEqual([added, other.calls.stats().busy], [4, 996]);
-  // Who makes too many calls is told at once.
+  // A caller over the limit gets an error immediately.
   const waiting = Array.from({ length: 4 }, () => calls.call("wait", 1));
   waiting.forEach((call) => call.catch(() => undefined));
   await assert.rejects(calls.call("wait", 1), fails("too-many-calls", /wait until/));
@@ -384,7 +385,7 @@ test("a flood of calls is bounded", async () => {
   await Promise.allSettled(waiting);
 });
 
-test("answers that nobody has asked for, wrong ones and second ones change nothing", async () => {
+test("unrequested, wrong and duplicate answers change nothing", async () => {
   const { calls, say, sent } = await hostile({ maxBytes: 128 });
   say(encodeCall({ kind: "answer", number: 0, payload: hex("2a") }), hex("7f02000000090000"));
   const call = calls.call("add", [1, 2]);
@@ -403,7 +404,7 @@ test("answers that nobody has asked for, wrong ones and second ones change nothi
   assert.equal(calls.stats().malformed, 3);
 });
 
-test("what cannot be called is an error at once", async () => {
+test("invalid calls are errors immediately", async () => {
   const { calls, connection } = await hostile({ maxBytes: 128 });
   await assert.rejects(calls.call("gone", []), fails("bad-option", /no gone/));
   await assert.rejects(calls.call("add", ["a", 2]), fails("bad-option", /not those/));

@@ -1,4 +1,4 @@
-// A WebSocket repeats what its path loses, and a connection over it leaves that to it.
+// A WebSocket retransmits what its path loses, and a connection over it does not resend.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { startTcpWay } from "./way.mjs";
 
 const COUNT = 20;
 
-/** How many datagrams a client sends again while its WebSocket holds back what comes from the relay for 700 ms. */
+/** Returns the number of datagrams that a client resends while its WebSocket is stalled for 700 ms. */
 async function sentAgain(t, relay, protocol) {
   const way = await startTcpWay(t, relay);
   const connection = await connectTo({ address: new URL(way.url).host }, protocol);
@@ -31,10 +31,10 @@ async function sentAgain(t, relay, protocol) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: what a WebSocket holds back is not sent again`, async (t) => {
+  test(`${protocol.name}: messages delayed by a WebSocket are not resent`, async (t) => {
     const { relay } = await echoFixture(t, protocol);
     let again;
-    // On a busy machine it may be more than a second, after which a datagram asks.
+    // On a busy machine the delay may exceed a second, after which the client probes.
     for (let attempt = 0; attempt < 5 && again !== 0; attempt++) {
       again = await sentAgain(t, relay, protocol);
     }

@@ -1,11 +1,11 @@
-// A certificate for tests, and what a browser has to know to take it.
+// A certificate for tests, and the data a browser needs to trust it.
 
 import { execFileSync } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A certificate for a name, and the authority that signs it, as files in a folder. */
+/** Creates a certificate for a name, and the authority that signs it, as files in a folder. */
 export function makeCertificate(folder, name) {
   const [authority, authorityKey, pem, key] = ["authority.pem", "authority.key", "certificate.pem", "key.pem"].map((file) => join(folder, file));
   const make = (...more) => {

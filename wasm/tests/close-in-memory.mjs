@@ -1,12 +1,12 @@
-// Started by close.test.mjs in a Node of its own, as it plays the clock. Prints how many milliseconds each side of a connection
-// needs to close it, where a datagram takes none.
+// Run by close.test.mjs in a separate Node, because it replaces the clock. Prints the milliseconds that each side needs
+// to close a connection without network delay.
 
 import { openInMemory } from "./in-memory.mjs";
 
 const took = {};
 for (const side of ["client", "accepted"]) {
   const { [side]: connection, step } = await openInMemory();
-  // What the handshake has left to acknowledge is acknowledged by then.
+  // All acknowledgements of the handshake are sent by then.
   for (let steps = 0; steps < 1_000; steps++) {
     step();
   }

@@ -1,5 +1,5 @@
-// How long a connection takes to close: in memory by the clock that the test plays, and over real sockets without any timer of the
-// package, as what has ended by an acknowledgement is not to wait for one.
+// The time to close a connection: in memory with a fake clock, and over real sockets without any timer of the package,
+// because a close that an acknowledgement completes must not wait for one.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -16,7 +16,7 @@ import { openWith } from "./package-page.mjs";
 import { connectTo, echoFixture, PROTOCOLS } from "./protocols.mjs";
 import { echoOf, LIMIT_MS, numbered } from "./support.mjs";
 
-/** Milliseconds of the clock that the script plays: each run does the same. */
+/** Milliseconds of the fake clock, the same in each run. */
 const ONE_ROUND_TRIP = 2;
 
 test("either side of a connection closes it within one round trip", async () => {

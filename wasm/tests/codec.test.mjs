@@ -1,4 +1,4 @@
-// The encodings for the contents of messages: what the core and the originals write, value by value.
+// The encodings of message contents, compared with those of the core and the originals.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ function near(found, wanted) {
   [found].flat().forEach((number, index) => assert.ok(Math.abs(number - [wanted].flat()[index]) < NEAR, `${found} is not ${wanted}`));
 }
 
-/** Numbers that look random and are the same in each run. */
+/** Pseudorandom numbers, the same in each run. */
 function* numbers(seed) {
   for (let state = seed; ; ) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -28,7 +28,7 @@ const { bool, f32, f64, i32, u8, u16, u24, u32 } = bitstream;
 const VECTOR = [3, 0, 4];
 const ROTATION = { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
 
-test("a writer grows at any place", () => {
+test("a writer grows at any position", () => {
   const kinds = { u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f32: 4, f64: 8 };
   for (const [kind, size] of Object.entries(kinds)) {
     for (let before = 64 - size; before <= 64; before++) {
@@ -42,7 +42,7 @@ test("a writer grows at any place", () => {
   }
 });
 
-/** The rows of docs/raknet.md, section "bit-stream-vectors": name, bits, bytes, writing, reading and what is read. */
+/** The rows of docs/raknet.md, section "bit-stream-vectors": name, bits, bytes, writing, reading and the value read. */
 const ROWS = [
   ["bits 1, 0, 1", 3, "a0", (w) => [true, false, true].forEach((bit) => w.write(bool, bit)), (r) => [r.read(bool), r.read(bool), r.read(bool)], [true, false, true]],
   ["bit 1, u8 a5", 9, "d280", (w) => (w.write(bool, true), w.write(u8, 0xa5)), (r) => [r.read(bool), r.read(u8)], [true, 0xa5]],
@@ -66,7 +66,7 @@ const ROWS = [
   ["string hi", 32, "00026869", (w) => w.string(ascii("hi")), (r) => r.string(), ascii("hi")],
   ["aligned bytes abc with their number", 64, "0000000180616263", (w) => w.alignedBytesSafe(ascii("abc")), (r) => r.alignedBytesSafe(3), ascii("abc")],
 ];
-/** The rows whose values come back nearly. */
+/** The rows with lossy encodings. */
 const NEARLY = [
   ["compressed f32 0.5", 16, "bfff", (w) => w.writeCompressed(f32, 0.5), (r) => r.readCompressed(f32), 0.5],
   ["compressed f64 0.5", 32, "c0000000", (w) => w.writeCompressed(f64, 0.5), (r) => r.readCompressed(f64), 0.5],
@@ -93,7 +93,7 @@ for (const [rows, compare] of [[ROWS, (found, wanted) => assert.deepEqual(found,
   }
 }
 
-test("bit stream: what has no room is refused", () => {
+test("bit stream: values that do not fit are refused", () => {
   const writer = new bitstream.BitStreamWriter();
   assert.throws(() => writer.write(u8, 256), fails("out-of-range"));
   assert.throws(() => writer.write(u8, 0.5), fails("out-of-range"));
@@ -123,7 +123,7 @@ for (const [schema, value, bytes] of RABBIT) {
   });
 }
 
-/** How the file of what the original wrote names its types. */
+/** The type names in the file recorded with the original. */
 const { bool: flag, nothing, variants } = rabbit;
 const kinds = (count) => variants(Object.fromEntries(Array.from({ length: count }, (_, index) => [index, nothing])));
 const TYPES = {
@@ -137,14 +137,14 @@ const TYPES = {
   ...Object.fromEntries([2, 4, 5].map((count) => [`enum${count}`, kinds(count)])),
 };
 
-/** The bits of a number with a fraction, as a number. */
+/** Returns the bits of a floating-point number as an integer. */
 function float(bits, width) {
   const view = new DataView(new ArrayBuffer(8));
   view.setBigUint64(0, BigInt(`0x${bits}`) << BigInt(64 - width));
   return width === 32 ? view.getFloat32(0) : view.getFloat64(0);
 }
 
-/** A value as the file writes it. */
+/** Returns a value in the notation of the file. */
 function valueOf(type, value) {
   if (type.startsWith("(")) {
     return type.slice(1, -1).split(",").map((part, index) => valueOf(part, value[index]));
@@ -164,12 +164,12 @@ function valueOf(type, value) {
   return /^[ui]/.test(type) ? Number(value) : value;
 }
 
-test("Rabbit: the values that the original was recorded with are its bytes, and read again", () => {
+test("Rabbit: values recorded with the original have its bytes and are read back", () => {
   const rows = JSON.parse(readFileSync(new URL("game-protocol.json", import.meta.url), "utf8")).filter(({ category }) => category === "rabbit");
   assert.ok(rows.length > 150);
   for (const { name, type, value, hex: bytes, bits: count } of rows) {
     if (type === "raw_bits") {
-      // The original writes 32 bits where it is asked for more, and we refuse.
+      // Asked for more than 32 bits, the original writes 32; this implementation refuses.
       if (value.some(([, width]) => width > 32)) {
         assert.throws(() => value.forEach(([number, width]) => new BitWriter("lsb").bits(number, width)), fails("out-of-range"));
         continue;
@@ -180,7 +180,7 @@ test("Rabbit: the values that the original was recorded with are its bytes, and 
       continue;
     }
     const given = valueOf(type, value);
-    // Of what is no number only that counts: JavaScript does not keep the bits.
+    // Only NaN itself is compared, because JavaScript does not preserve its bits.
     if (!Number.isNaN(given)) {
       assert.equal(hex(rabbit.pack(TYPES[type], given)), bytes, name);
     }
@@ -188,13 +188,13 @@ test("Rabbit: the values that the original was recorded with are its bytes, and 
   }
 });
 
-test("Rabbit: numbers that are longer than necessary, and padding, are accepted", () => {
+test("Rabbit: overlong numbers and padding are accepted", () => {
   assert.equal(rabbit.unpack(rabbit.u32, fromHex("150000")), 5);
   assert.equal(rabbit.unpack(rabbit.u64, fromHex("ffffffff0700000000")), 0xffff_ffffn << 32n);
   assert.equal(rabbit.unpack(rabbit.bool, fromHex("ffff")), true);
 });
 
-test("Rabbit: what was packed unpacks, and what is cut off does not", () => {
+test("Rabbit: packed values unpack, and truncated ones do not", () => {
   const { bool: flag, list, nothing, optional, struct, text, tuple, variants } = rabbit;
   const schema = struct({
     id: rabbit.u32,
@@ -219,7 +219,7 @@ test("Rabbit: what was packed unpacks, and what is cut off does not", () => {
   }
 });
 
-test("Rabbit: a count takes no memory before its bytes are there, and limits hold on both sides", () => {
+test("Rabbit: a count allocates nothing before its bytes arrive, and limits hold on both sides", () => {
   const many = Buffer.concat([rabbit.pack(rabbit.u32, 0xffff_ffff), Buffer.alloc(20)]);
   for (const schema of [rabbit.list(rabbit.u64), rabbit.text(), rabbit.list(rabbit.nothing)]) {
     assert.throws(() => rabbit.unpack(schema, many), fails("too-many"));
@@ -263,7 +263,7 @@ test("any bytes are read or refused, in both encodings", () => {
   }
 });
 
-test("bits of any width come back at any place, in both orders", () => {
+test("bits of any width are read back at any position, in both orders", () => {
   const random = numbers(3);
   for (const order of ["lsb", "msb"]) {
     const writer = new BitWriter(order);
@@ -286,7 +286,7 @@ test("bits of any width come back at any place, in both orders", () => {
   }
 });
 
-test("cursors write and read every type, and ids stand before messages", () => {
+test("cursors write and read every type, and ids precede messages", () => {
   for (const order of ["little", "big"]) {
     const bytes = new ByteWriter(order)
       .u8(255).i8(-128).u16(65_535).i16(-32_768).u32(0xffff_ffff).i32(-(2 ** 31)).u64(2n ** 64n - 1n).i64(-(2n ** 63n))
@@ -307,7 +307,7 @@ test("cursors write and read every type, and ids stand before messages", () => {
   assert.equal(cut.position, 0);
 });
 
-test("aggregates are those of the core", () => {
+test("aggregates equal those of the core", () => {
   // The example of the core's documentation.
   const messages = [withId(0xa0, ascii("one")), withId(0xa1, ascii("three"))];
   const bytes = aggregate.pack(0x9c, messages);
@@ -322,7 +322,7 @@ test("aggregates are those of the core", () => {
   }
 });
 
-test("what is no aggregate is an error", () => {
+test("an invalid aggregate is an error", () => {
   const rows = [
     ["", "truncated"],
     ["86", "truncated"],

@@ -70,16 +70,16 @@ for (const protocol of PROTOCOLS) {
     const { messagesReceived } = connection.stats();
     assert.ok(messagesReceived < 300, `${messagesReceived} queued without a reader`);
     const numbers = await nextNumbers(connection, protocol.burst);
-    // The Game Protocol keeps no order.
+    // The Game Protocol does not preserve the order.
     const ordered = protocol.defaultReliability === "reliable-ordered" ? numbers : numbers.sort((a, b) => a - b);
     assert.deepEqual(ordered, Array.from({ length: protocol.burst }, (_, index) => index));
     await connection.close();
   });
 
-  test(`${protocol.name}: closing waits for sent messages, not for a reader`, async (t) => {
+  test(`${protocol.name}: closing waits for sent messages but not for a reader`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     let inFlight;
-    // The Game Protocol waits for a second at most, which may be over on a busy machine.
+    // The Game Protocol waits at most one second, which may have passed on a busy machine.
     for (let attempt = 0; attempt < 5 && inFlight !== 0; attempt++) {
       const connection = await open();
       for (let index = 0; index < 1000; index++) {
@@ -156,7 +156,7 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 
-  test(`${protocol.name}: what had arrived when the server left is delivered, and then comes the end`, async (t) => {
+  test(`${protocol.name}: messages that arrived before the server left are delivered before the end`, async (t) => {
     const { open, echo } = await echoFixture(t, protocol);
     const connection = await open();
     for (let sent = 0; sent < 200; sent++) {
@@ -226,7 +226,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.closed).code, "local");
   });
 
-  test(`${protocol.name}: a signal takes no message from others`, async (t) => {
+  test(`${protocol.name}: an aborted wait takes no message from others`, async (t) => {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const controller = new AbortController();
@@ -268,7 +268,7 @@ test("an unknown protocol is rejected", async () => {
   await assert.rejects(wrong, fails("bad-option", /raknet or game/));
 });
 
-test("a WebSocket that cannot be made is a relay that cannot be reached", async () => {
+test("a WebSocket that cannot be created is an unreachable relay", async () => {
   class Forbidden {
     constructor() {
       throw new Error("forbidden here");

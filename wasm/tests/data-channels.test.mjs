@@ -1,4 +1,4 @@
-// What data channels may bring: with channels that the test plays.
+// Input from data channels that the test controls.
 
 import { test } from "node:test";
 

@@ -1,4 +1,4 @@
-// Who gets a message: listeners, those who ask, or whoever comes later. Each message goes to one of them.
+// The receivers of messages: listeners, pending calls, or later ones. Each message goes to one of them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +13,7 @@ function collector() {
   return { numbers, listener: ({ message }) => numbers.push(numberOf(message)) };
 }
 
-/** The numbers of the next messages of an iterator. */
+/** Returns the numbers of the next messages of an iterator. */
 async function take(iterator, count) {
   const numbers = [];
   while (numbers.length < count) {
@@ -24,7 +24,7 @@ async function take(iterator, count) {
   return numbers;
 }
 
-/** The numbers of all messages until the end. */
+/** Returns the numbers of all messages until the end. */
 async function takeAll(connection) {
   const numbers = [];
   for await (const message of connection) {
@@ -33,10 +33,10 @@ async function takeAll(connection) {
   return numbers;
 }
 
-/** Lets everything run that is ready to. */
+/** Lets all pending microtasks run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Whether a promise is still pending. */
+/** Returns true if a promise is still pending. */
 async function isPending(promise) {
   await settle();
   return (await Promise.race([promise, Promise.resolve(isPending)])) === isPending;
@@ -66,7 +66,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [1, 2]);
   });
 
-  test(`${protocol}: a listener that removes itself in between leaves the rest to iteration`, async () => {
+  test(`${protocol}: a listener that removes itself leaves the rest to iteration`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const numbers = [];
     const listener = ({ message }) => {
@@ -81,7 +81,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await take(connection.messages(), 3), [3, 4, 5]);
   });
 
-  test(`${protocol}: a listener whose signal is aborted leaves the rest to iteration`, async () => {
+  test(`${protocol}: a listener with an aborted signal leaves the rest to iteration`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     const controller = new AbortController();
@@ -96,7 +96,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await take(connection.messages(), 2), [2, 3]);
   });
 
-  test(`${protocol}: listeners get messages before those who ask`, async () => {
+  test(`${protocol}: listeners get messages before pending receive calls`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const [first, second] = [collector(), collector()];
     const iterator = connection.messages();
@@ -112,7 +112,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await asked, [3]);
   });
 
-  test(`${protocol}: a listener that is added late gets what is queued, in order and once`, async () => {
+  test(`${protocol}: a late listener gets queued messages once and in order`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     arrive(...range(1, 300));
@@ -126,7 +126,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.equal(connection.stats().messagesQueued, 0);
   });
 
-  test(`${protocol}: what a listener causes to arrive comes after its message`, async () => {
+  test(`${protocol}: a message caused by a listener follows the current one`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const numbers = [];
     connection.addEventListener("message", ({ message }) => {
@@ -139,7 +139,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [1, 2]);
   });
 
-  test(`${protocol}: iteration that is broken off is begun again where it ended`, async () => {
+  test(`${protocol}: a new iteration continues where the last one ended`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     arrive(...range(1, 6));
     const numbers = [];
@@ -155,7 +155,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual([...numbers, ...(await takeAll(connection))], range(1, 6));
   });
 
-  test(`${protocol}: an iterator that is broken off while it waits takes nothing from the next one`, async () => {
+  test(`${protocol}: an iterator ended while it waits takes nothing from the next one`, async () => {
     const { connection, arrive } = await openFake(protocol);
     const first = connection.messages();
     const waiting = first.next();
@@ -167,7 +167,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await take(connection.messages(), 1), [1]);
   });
 
-  test(`${protocol}: of two iterators each gets messages, and none gets what the other has`, async () => {
+  test(`${protocol}: two iterators share the messages without duplicates`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const [first, second] = [takeAll(connection), takeAll(connection)];
     for (const number of range(1, 10)) {
@@ -179,7 +179,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual([odd, even], [[1, 3, 5, 7, 9], [2, 4, 6, 8, 10]]);
   });
 
-  test(`${protocol}: asking for single messages and iterating can be mixed`, async () => {
+  test(`${protocol}: single receive calls and iteration can be mixed`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const asked = connection.receive();
     arrive(1, 2, 3);
@@ -191,7 +191,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 
   for (const [what, finish] of [["the server", "end"], ["the relay", "loseRelay"]]) {
-    test(`${protocol}: what was queued when ${what} ended the connection is delivered before the end`, async () => {
+    test(`${protocol}: messages queued when ${what} ended the connection are delivered before the end`, async () => {
       const fake = await openFake(protocol);
       const { connection, arrive } = fake;
       arrive(...range(1, 1000));
@@ -209,7 +209,7 @@ for (const protocol of ["raknet", "game"]) {
     });
   }
 
-  test(`${protocol}: those who ask are told the end, also behind a listener`, async () => {
+  test(`${protocol}: pending receive calls learn of the end, also behind a listener`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const asked = [connection.receive(), connection.messages().next(), connection.receive()];
     arrive(1);
@@ -223,7 +223,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, [2]);
   });
 
-  test(`${protocol}: a full queue leaves messages to the peer, after listeners have gone as well`, async () => {
+  test(`${protocol}: a full queue leaves messages to the peer, even after listeners are removed`, async () => {
     const { connection, peer, arrive } = await openFake(protocol);
     const { numbers, listener } = collector();
     connection.addEventListener("message", listener, { once: true });
@@ -235,7 +235,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.equal(peer.events.length, 0);
   });
 
-  test(`${protocol}: closing discards what nobody has read, and counts it`, async () => {
+  test(`${protocol}: closing discards and counts unread messages`, async () => {
     const { connection, arrive, peer } = await openFake(protocol);
     arrive(...range(1, 300));
     assert.equal(numberOf(await connection.receive()), 1);
@@ -251,7 +251,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("what waits for the end of a connection for a while leaves nothing behind", async (t) => {
+test("a limited wait for the end of a connection leaves nothing behind", async (t) => {
   const { connection, end } = await openFake("raknet");
   const left = watchWaits(t, connection);
   const { signal, count } = watchedSignal();
@@ -279,7 +279,7 @@ test("what waits for the end of a connection for a while leaves nothing behind",
   assert.equal((await connection.closed).code, "remote");
 });
 
-test("a connection without memory for a message ends with that reason, and tells the server", async () => {
+test("a connection without memory for a message ends with that reason and notifies the server", async () => {
   const { connection, peer, arrive, wake } = await openFake("raknet");
   arrive(1);
   peer.events.push(() => {
@@ -292,13 +292,13 @@ test("a connection without memory for a message ends with that reason, and tells
 });
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a callback that is set, replaced and taken away leaves no message out, and doubles none`, async () => {
+  test(`${protocol}: setting, replacing and removing a callback loses and duplicates no message`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const heard = { first: [], second: [], listener: [] };
     const note = (name) => (message) => heard[name].push(numberOf(message));
     arrive(...range(1, 3));
     connection.onMessage = note("first");
-    // It gets what waits once the caller has done what it does.
+    // Queued messages follow after the caller's current code.
     assert.deepEqual(heard.first, []);
     await settle();
     arrive(4);
@@ -323,7 +323,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("a reader that waits when a callback is taken away gets the next message", async () => {
+test("a pending reader gets the next message after a callback is removed", async () => {
   const { connection, arrive } = await openFake("raknet");
   connection.onMessage = () => undefined;
   const received = connection.receive();

@@ -1,10 +1,10 @@
-// A display in memory, for browsers that are not headless.
+// A virtual display, for browsers that are not headless.
 
 import { spawn } from "node:child_process";
 
 const START_MS = 90_000;
 
-/** Opens it. Its name is chosen by the server, which writes it to a pipe. */
+/** Opens it. The server chooses its name and writes it to a pipe. */
 export async function openDisplay() {
   const child = spawn("Xvfb", ["-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
   const name = await new Promise((resolve, reject) => {

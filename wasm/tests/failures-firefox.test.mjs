@@ -1,4 +1,4 @@
-// What a page in Firefox sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`, as in
+// The errors in a page in Firefox when a connection cannot be opened or its path is lost: `failures/table.mjs`, as in
 // `failures.test.mjs`.
 
 import { test } from "node:test";
@@ -11,9 +11,9 @@ import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
 
 for (const transport of ["auto", "websocket"]) {
-  test(`a page in Firefox sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
+  test(`a page in Firefox gets an error for each relay or server failure, with the transport ${transport}`, async (t) => {
     const { places, control } = await startControlled(t);
-    // Firefox looks for no way of data channels over the loopback interface.
+    // Firefox does not use data channels over the loopback interface.
     const ways = await startWays(t, transport === "auto" ? ["webtransport"] : []);
     const url = await serveTable(t);
     const firefox = await openFirefox();
@@ -23,7 +23,7 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a page in Firefox whose policy keeps it from its relay hears at once that it cannot be reached", async (t) => {
+test("a page in Firefox with a policy that blocks its relay fails immediately as unreachable", async (t) => {
   const { places } = await startPlaces(t);
   const url = await serveTable(t, POLICY);
   const firefox = await openFirefox();
@@ -31,7 +31,7 @@ test("a page in Firefox whose policy keeps it from its relay hears at once that 
   check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 6);
 });
 
-test("a connection in Firefox whose worker hangs has an end", async (t) => {
+test("a connection in Firefox ends when its worker hangs", async (t) => {
   const { places } = await startPlaces(t);
   const url = await serveTable(t);
   const firefox = await openFirefox();

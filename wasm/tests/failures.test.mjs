@@ -1,5 +1,6 @@
-// What a page, and a program in Node, sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`. Each
-// version of Node, Deno and Bun run the same in `runtimes/failures.test.mjs`, and Firefox in `failures-firefox.test.mjs`.
+// The errors in a page, and in a program in Node, when a connection cannot be opened or its path is lost:
+// `failures/table.mjs`. `runtimes/failures.test.mjs` runs the same in each version of Node, Deno and Bun, and
+// `failures-firefox.test.mjs` in Firefox.
 
 import { after, test } from "node:test";
 
@@ -12,12 +13,12 @@ import { WAYS, nameOf } from "./leave.mjs";
 
 const [MAJOR] = process.versions.node.split(".");
 
-test("this Node sees what is wrong with a relay or a server", async (t) => {
+test("this Node gets an error for each relay or server failure", async (t) => {
   await checkProgram(t, `Node ${MAJOR}`, [process.execPath], { needsWebSocket: Number(MAJOR) < 22 });
 });
 
 for (const transport of ["auto", "websocket"]) {
-  test(`a page in Chromium sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
+  test(`a page in Chromium gets an error for each relay or server failure, with the transport ${transport}`, async (t) => {
     const { places, control } = await startControlled(t);
     const ways = await startWays(t, transport === "auto" ? ["webtransport", "webrtc"] : []);
     const page = await openPage(t);
@@ -26,21 +27,21 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a page in Chromium whose policy keeps it from its relay hears at once that it cannot be reached", async (t) => {
+test("a page in Chromium with a policy that blocks its relay fails immediately as unreachable", async (t) => {
   const { places } = await startPlaces(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t, POLICY));
   check("Chromium, policy", await page.evaluate(forbiddenInPage, places), 6);
 });
 
-test("a connection in Chromium whose worker hangs has an end", async (t) => {
+test("a connection in Chromium ends when its worker hangs", async (t) => {
   const { places } = await startPlaces(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t));
   check("Chromium, worker", await page.evaluate(hungInPage, places), 3);
 });
 
-/** One browser for the tabs of all ways. */
+/** One browser for all tabs. */
 let tabs;
 after(() => tabs?.close());
 
@@ -53,15 +54,15 @@ async function signalTabs(name) {
 }
 
 for (const way of WAYS) {
-  test(`a connection in Chromium ends with its tab, and outlives that it is frozen: ${nameOf(way)}`, async (t) => {
-    // Pages are kept for a return, as they are for players.
+  test(`a connection in Chromium ends with its tab and outlives freezing: ${nameOf(way)}`, async (t) => {
+    // Enables the back/forward cache, as for real users.
     tabs ??= await launch([], undefined, ["--disable-back-forward-cache"]);
     const openTab = async (url) => {
       const page = await tabs.newPage();
       await page.goto(url);
       const devtools = await page.context().newCDPSession(page);
-      // A debugger halts the page. `Page.setWebLifecycleState` does nothing here: Playwright has its pages seem to be visible, and Chromium
-      // freezes none that is.
+      // A debugger halts the page. `Page.setWebLifecycleState` has no effect here: Playwright keeps its pages visible,
+      // and Chromium does not freeze visible pages.
       const freeze = async () => {
         const paused = new Promise((resolve) => devtools.once("Debugger.paused", resolve));
         await devtools.send("Debugger.enable");

@@ -1,4 +1,4 @@
-// Carriers and a clock that a test plays, and a transport to a relay over them.
+// Fake carriers and a fake clock, and a transport to a relay over them.
 
 import { carrierKinds } from "../dist/transport/race.js";
 import { RelayTransport } from "../dist/transport/relay.js";
@@ -22,7 +22,7 @@ export class FakeClock {
     this.#timers.delete(timer);
   }
 
-  /** Time passes in which no timer fires. */
+  /** Lets time pass without firing timers. */
   block(ms) {
     this.#now += ms;
   }
@@ -43,10 +43,10 @@ export class FakeClock {
   }
 }
 
-/** Completes when everything that was begun before has happened. */
+/** Resolves when everything started before has completed. */
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A carrier that a test opens and ends. */
+/** A carrier that the test opens and ends. */
 export class FakeCarrier {
   hasRoom = true;
   bufferedAmount = 0;
@@ -89,7 +89,7 @@ export class FakeCarrier {
   }
 }
 
-/** A transport over fake carriers, WebTransport before the WebSocket by default. */
+/** A transport over fake carriers, by default WebTransport before the WebSocket. */
 export function startTransport(t, more = {}) {
   const real = { ...carrierKinds };
   const carriers = [];
@@ -105,7 +105,7 @@ export function startTransport(t, more = {}) {
   t.after(() => Object.assign(carrierKinds, real));
   const clock = new FakeClock();
   const events = [];
-  /** For each carrier that got the flow, whether it was a stream. */
+  /** For each carrier that got the flow: true if it was a stream. */
   const streams = [];
   const settings = { url: "ws://relay.invalid/ws?target=game", carriers: ["webtransport", "websocket"], resume: true, ...more };
   const transport = new RelayTransport(

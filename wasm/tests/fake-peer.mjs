@@ -1,15 +1,15 @@
-// A connection whose messages come from the test, without WebAssembly, relay and server.
+// A connection with messages of the test, without WebAssembly, relay and server.
 
 import { CheckedConnection } from "../dist/connection.js";
 import { RakwireError } from "../dist/errors.js";
 import { reliabilityName } from "../dist/sending.js";
 import { Session } from "../dist/session.js";
 
-/** The calls of a peer that a session makes. What the test puts into `events` is what the peer has to tell. */
+/** The methods of a peer that a session calls. The test puts events of the peer into `events`. */
 class FakePeer {
   events = [];
   isOver = false;
-  /** Messages longer than this find no room. */
+  /** Messages longer than this have no room. */
   room = Infinity;
 
   connect() {
@@ -59,7 +59,7 @@ class FakeSocket extends EventTarget {
   close() {}
 }
 
-/** An open connection of a protocol, and what makes things happen on it. */
+/** An open connection of a protocol, and functions that cause events on it. */
 export async function openFake(protocol) {
   const fake = { peer: new FakePeer() };
   const webSocket = class extends FakeSocket {
@@ -76,7 +76,7 @@ export async function openFake(protocol) {
   return {
     connection,
     peer: fake.peer,
-    /** Lets the session look at its peer again. */
+    /** Lets the session check its peer again. */
     wake,
     /** Messages with these numbers arrive. */
     arrive(...numbers) {
@@ -96,7 +96,7 @@ export async function openFake(protocol) {
   };
 }
 
-/** Two open connections in memory, of which each is the server of the other. */
+/** Two open connections in memory, each the server of the other. */
 export async function openPair(protocol) {
   const pair = [await openFake(protocol), await openFake(protocol)];
   pair.forEach((from, index) => {
@@ -115,5 +115,5 @@ export async function openPair(protocol) {
 /** The number of a message. */
 export const numberOf = ({ bytes }) => (bytes[0] << 8) | bytes[1];
 
-/** The whole numbers from `first` to `last`. */
+/** The integers from `first` to `last`. */
 export const range = (first, last) => Array.from({ length: last - first + 1 }, (_, index) => first + index);

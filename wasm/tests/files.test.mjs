@@ -1,4 +1,4 @@
-// File transfer: between two connections in memory, with the command-line tool, and with peers that lie and flood.
+// File transfer: between two connections in memory, with the command-line tool, and with malicious and flooding peers.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -34,7 +34,7 @@ const TREE = {
 };
 const filesOf = (tree) => Object.entries(tree).reverse().map(([path, content]) => ({ path, content: path.includes("big") ? new Blob([content]) : content }));
 
-/** All files of a transfer, read to their ends. */
+/** Reads all files of a transfer to their ends. */
 async function readAll(transfer) {
   const tree = {};
   for await (const file of transfer) {
@@ -72,7 +72,7 @@ test("messages have the bytes of the vectors", () => {
   }
 });
 
-test("digests are those of the platform, however the bytes come", () => {
+test("digests equal those of the platform for any chunking", () => {
   for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 120, 1_000, 70_000]) {
     const bytes = bytesOf(length);
     const hash = new Sha256();
@@ -94,7 +94,7 @@ test("paths stay in their directory", () => {
 });
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: all files arrive, in the order of their paths`, async () => {
+  test(`${protocol}: all files arrive in the order of their paths`, async () => {
     const [from, to] = await openPair(protocol);
     const told = [];
     const progress = [];
@@ -105,28 +105,28 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(tree, TREE);
     assert.deepEqual(Object.keys(tree), Object.keys(TREE));
     const bytes = Object.values(TREE).reduce((sum, { length }) => sum + length, 0);
-    // An empty file needs nothing to come.
+    // An empty file needs no data.
     const done = { files: 5, bytes, received: bytes, unchanged: 1, totalFiles: 5, totalBytes: bytes };
     assert.deepEqual([transfer.progress, progress.at(-1), told.at(-1)], [done, done, [bytes, bytes]]);
     assert.ok(progress.every((now, index) => index === 0 || now.bytes >= progress[index - 1].bytes));
-    // The next transfer on the same connection, of no file.
+    // The next transfer on the same connection, without files.
     const again = sendFiles(from.connection, []);
     assert.deepEqual(await readAll(receiveFiles(to.connection)), {});
     await again;
   });
 }
 
-test("game: files pass a real connection", async (t) => {
+test("game: files pass over a real connection", async (t) => {
   const { address } = await startEcho(t, "--protocol", "game");
   const connection = await connect(`udp://${address}`, { protocol: "game", timeoutMs: LIMIT_MS });
-  // What comes back from the server is asked for and answered here.
+  // Echoed messages are requests and replies here.
   const sending = sendFiles(connection, filesOf(TREE), { chunkBytes: 4_096 });
   assert.deepEqual(await readAll(receiveFiles(connection, { timeoutMs: LIMIT_MS })), TREE);
   await sending;
   await connection.close();
 });
 
-/** A directory of the tool with some files. */
+/** A directory for the tool, with some files. */
 function directoryOf(t, tree) {
   const folder = folderOf(t);
   for (const [path, bytes] of Object.entries(tree)) {
@@ -136,15 +136,15 @@ function directoryOf(t, tree) {
   return folder;
 }
 
-test("files come from `rakwire push`", async (t) => {
+test("files are received from `rakwire push`", async (t) => {
   const { address } = await startListening(t, "push", directoryOf(t, TREE));
   const connection = await connect(`udp://${address}`, { timeoutMs: LIMIT_MS });
   assert.deepEqual(await readAll(receiveFiles(connection, { timeoutMs: LIMIT_MS })), TREE);
   await connection.close();
 });
 
-test("files go to `rakwire pull`", async (t) => {
-  // Of a file that has changed the tool asks for a patch, of which there is none here.
+test("files are sent to `rakwire pull`", async (t) => {
+  // The tool requests a patch for a changed file, which this side does not have.
   const folder = directoryOf(t, { "maps/ice.json": bytesOf(850, 7) });
   const { address } = await startListening(t, "pull", folder);
   const connection = await connect(`udp://${address}`, { timeoutMs: LIMIT_MS });
@@ -167,7 +167,7 @@ test("the example of the page runs", async (t) => {
 });
 
 for (const worker of [false, true]) {
-  test(`files come into a page through a relay${worker ? ", by a worker" : ""}`, async (t) => {
+  test(`a page receives files through a relay${worker ? ", in a worker" : ""}`, async (t) => {
     const { address } = await startListening(t, "push", directoryOf(t, TREE));
     const { page, url } = await openWith(t, { files: address });
     const found = await page.evaluate(
@@ -189,12 +189,13 @@ for (const worker of [false, true]) {
   });
 }
 
-test("a transfer resumes with what is present, and what is unchanged does not come again", async () => {
+test("a transfer resumes with present bytes and skips unchanged files", async () => {
   const [from, to] = await openPair("raknet");
   const big = TREE["maps/big.bin"];
   const present = {
     "empty": new Uint8Array(0),
-    // The beginning, in a blob; the whole file and more; another version of the same length; and of the beginning.
+    // A blob of the beginning; the whole file and more; another version of the same length; and the beginning of
+    // another version.
     "maps/big.bin": new Blob([big.subarray(0, 300_000)]),
     "maps/ice.json": new Uint8Array([...TREE["maps/ice.json"], 1, 2, 3]),
     "\uff21": new Uint8Array(10),
@@ -223,7 +224,7 @@ test("a transfer resumes with what is present, and what is unchanged does not co
   assert.deepEqual({ files, bytes, received, unchanged }, { files: 5, bytes: totalBytes, received: 400_000 + 10 + 6 + 11, unchanged: 2 });
 });
 
-test("a file that is not read is not fetched, and keeps no other from coming", async () => {
+test("an unread file is not fetched and does not block others", async () => {
   const [from, to] = await openPair("raknet");
   const tree = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [String(index).padStart(3, "0"), bytesOf(5_000, index)]));
   const sending = sendFiles(from.connection, filesOf(tree), { chunkBytes: 1_000 });
@@ -247,7 +248,7 @@ test("a file that is not read is not fetched, and keeps no other from coming", a
   await assert.rejects(left[0].getReader().read(), ended("cancelled", false));
 });
 
-test("no more comes than fits into the window, however slowly it is read", async () => {
+test("a slow reader limits the requests to the window", async () => {
   const [from, to] = await openPair("raknet");
   const sending = sendFiles(from.connection, filesOf(TREE), { chunkBytes: 10_000 });
   const transfer = receiveFiles(to.connection, { window: 4 });
@@ -266,9 +267,9 @@ test("no more comes than fits into the window, however slowly it is read", async
   await assert.rejects(sending, ended("cancelled", true));
 });
 
-test("a receiver that reads slowly waits for nobody", async (t) => {
+test("a slow receiver has no deadline", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const { transfer } = await lyingSender(replies(), { window: 2, timeoutMs: 1_000 });
+  const { transfer } = await maliciousSender(replies(), { window: 2, timeoutMs: 1_000 });
   for (let turn = 0; turn < 20; turn++) {
     await settle();
   }
@@ -277,7 +278,7 @@ test("a receiver that reads slowly waits for nobody", async (t) => {
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
 });
 
-/** Time that passes when the test says so, in milliseconds. */
+/** Fake time in milliseconds, advanced by the test. */
 function mockTime(t) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let now = 1_000;
@@ -299,7 +300,7 @@ for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }
     const reading = readAll(transfer).then(() => (isDone = true));
     let passed = 0;
     for (; !isDone && passed < 60_000; passed += 50) {
-      // A quarter of a second is a chunk, and a tenth may be made up for.
+      // A chunk is a quarter of a second, and a tenth may be made up for.
       const { received: bytes } = transfer.progress;
       assert.ok(bytes <= 100 * passed + 25_000 + 10_000, `${bytes} bytes after ${passed} ms`);
       await pass(50);
@@ -309,7 +310,7 @@ for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }
   });
 }
 
-test("a transfer that is over makes no further replies, although their time comes", async (t) => {
+test("a completed transfer sends no more replies when their time comes", async (t) => {
   const [from, to] = await openPair("raknet");
   const pass = mockTime(t);
   const files = [{ path: "big", content: bytesOf(100_000) }];
@@ -327,7 +328,7 @@ test("a transfer that is over makes no further replies, although their time come
   assert.equal(sent.mock.callCount(), 0);
 });
 
-test("a sender ends a transfer without progress, and no other one however long it takes", async (t) => {
+test("a transfer without progress ends, and one with progress may take any time", async (t) => {
   const fake = await openFake("raknet");
   const told = [];
   fake.peer.send = (bytes) => void told.push(decodeReply(bytes));
@@ -350,7 +351,7 @@ test("a sender ends a transfer without progress, and no other one however long i
     await ask({ kind: "read", number, file: 1, offset: 0, length: 1_000 });
   }
   await pass(9_999);
-  // A message that is none is no progress.
+  // An invalid message is not progress.
   fake.peer.events.push((events) => events.onMessage({ bytes: hex("80"), reliability: "reliable", channel: 0 }));
   fake.wake();
   await settle();
@@ -359,7 +360,7 @@ test("a sender ends a transfer without progress, and no other one however long i
   assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
 });
 
-test("a sender whose replies find no room ends as well, by default after two minutes", async (t) => {
+test("a sender without room for replies ends as well, by default after two minutes", async (t) => {
   const { connection, peer, wake } = await openFake("raknet");
   peer.room = 0;
   const pass = mockTime(t);
@@ -374,7 +375,7 @@ test("a sender whose replies find no room ends as well, by default after two min
   assert.ok(ended("timed-out", false)(result));
 });
 
-test("a pause for the rate of a sender is no lack of progress", async (t) => {
+test("a pause for the rate limit does not count as missing progress", async (t) => {
   const [from, to] = await openPair("raknet");
   const pass = mockTime(t);
   const sending = sendFiles(from.connection, [{ path: "big", content: bytesOf(2_000) }], { maxBytesPerSecond: 100, timeoutMs: 1_000 });
@@ -387,7 +388,7 @@ test("a pause for the rate of a sender is no lack of progress", async (t) => {
   await Promise.all([reading, sending]);
 });
 
-test("both sides can end a transfer, and are told", async () => {
+test("either side can end a transfer and notifies the other", async () => {
   const [from, to] = await openPair("raknet");
   const controllers = [new AbortController(), new AbortController()];
   for (const [index, { signal }] of controllers.entries()) {
@@ -411,8 +412,8 @@ test("both sides can end a transfer, and are told", async () => {
   await assert.rejects(value.bytes(), fails("not-connected", /ended/));
 });
 
-/** A sender that lies: what the receiver asks for is answered by `reply`. */
-async function lyingSender(reply, options) {
+/** A malicious sender: `reply` answers the requests of the receiver. */
+async function maliciousSender(reply, options) {
   const fake = await openFake("raknet");
   const told = [];
   fake.peer.send = (bytes) => {
@@ -429,7 +430,7 @@ async function lyingSender(reply, options) {
 const CONTENT = bytesOf(900);
 const honest = { kind: "page", files: 1, bytes: 900, chunk: 400, window: 4, first: 0, entries: [{ path: Buffer.from("a"), size: 900, digest: digestOf(CONTENT) }] };
 
-/** The replies of an honest sender of one file, but for what a test changes. */
+/** The replies of an honest sender of one file, with changes by a test. */
 const replies = (page = {}, data = {}) => (request) => {
   if (request.kind === "list") {
     return { ...honest, number: request.number, ...page };
@@ -440,8 +441,8 @@ const replies = (page = {}, data = {}) => (request) => {
   return undefined;
 };
 
-test("lies are found out, and the sender is told", async () => {
-  assert.deepEqual(await readAll((await lyingSender(replies())).transfer), { a: CONTENT });
+test("invalid replies are detected and reported to the sender", async () => {
+  assert.deepEqual(await readAll((await maliciousSender(replies())).transfer), { a: CONTENT });
   const entry = (change) => ({ entries: [{ ...honest.entries[0], ...change }] });
   const two = (a, b) => ({ files: 2, bytes: 1_800, entries: [{ ...honest.entries[0], path: Buffer.from(a) }, { ...honest.entries[0], path: Buffer.from(b) }] });
   const lies = [
@@ -472,31 +473,31 @@ test("lies are found out, and the sender is told", async () => {
     ["storage", replies(), { present: () => Promise.reject(new Error("no disk")) }],
   ];
   for (const [reason, reply, options, isShort] of lies) {
-    const { transfer, told } = await lyingSender(reply, options);
+    const { transfer, told } = await maliciousSender(reply, options);
     const expected = isShort ? "bad-message" : reason;
     await assert.rejects(readAll(transfer), ended(expected, false), expected);
     assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason(expected) });
   }
 });
 
-test("more entries than were asked for, and replies that nobody asked for", async () => {
+test("too many entries and unrequested replies are refused", async () => {
   const entries = Array.from({ length: 65 }, (_, index) => ({ path: Buffer.from(String(index).padStart(2, "0")), size: 0, digest: digestOf("") }));
-  const flood = await lyingSender(replies({ files: 65, bytes: 0, entries }));
+  const flood = await maliciousSender(replies({ files: 65, bytes: 0, entries }));
   await assert.rejects(readAll(flood.transfer), ended("bad-message", false));
   const stray = { kind: "data", number: 12, bytes: new Uint8Array(1_000_000) };
-  const { transfer, told } = await lyingSender((request) => {
+  const { transfer, told } = await maliciousSender((request) => {
     const reply = replies()(request);
     return reply && [stray, reply, reply, { ...honest, number: request.number + 1 }];
   });
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
   assert.deepEqual([transfer.progress.received, told.at(-1)], [900, { kind: "done" }]);
-  // A sender that ends the transfer says why.
-  const other = await lyingSender(() => ({ kind: "failed", code: 1 }));
+  // A sender that ends the transfer states the reason.
+  const other = await maliciousSender(() => ({ kind: "failed", code: 1 }));
   await assert.rejects(readAll(other.transfer), ended("forbidden", true));
   assert.equal(other.told.length, 1);
 });
 
-/** A receiver that asks for what it is not to have. */
+/** A receiver that makes requests for data it must not get. */
 async function greedyReceiver(...requests) {
   const fake = await openFake("raknet");
   const told = [];
@@ -508,7 +509,7 @@ async function greedyReceiver(...requests) {
   return { result, told, ...fake };
 }
 
-test("what is not in the manifest is not sent, and a flood of requests is bounded", async () => {
+test("files outside the manifest are not sent, and a flood of requests is bounded", async () => {
   const read = { kind: "read", number: 1, file: 1, offset: 0, length: 1_000 };
   const refused = [
     ["unknown", { ...read, file: 5 }],
@@ -531,7 +532,7 @@ test("what is not in the manifest is not sent, and a flood of requests is bounde
   assert.deepEqual(told, []);
 });
 
-test("what cannot be transferred is an error at once", async () => {
+test("invalid transfers are errors immediately", async () => {
   const { connection } = await openFake("raknet");
   for (const path of ["../a", "", "a\\b"]) {
     await assert.rejects(sendFiles(connection, [{ path, content: new Uint8Array(1) }]), fails("bad-option", /path/));

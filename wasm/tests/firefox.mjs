@@ -1,4 +1,4 @@
-// Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution speaks by itself.
+// Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution supports itself.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,15 +7,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 
-/** Firefox looks for no way of data channels over the loopback interface, so that it gets another address of this machine. */
+/** Firefox does not use data channels over the loopback interface, so it gets another address of this machine. */
 export const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 export const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
 
 const START_MS = 90_000;
-/** Enough for a page that waits for several things one after the other. */
+/** Enough for a page that waits for several things in sequence. */
 const ANSWER_MS = 180_000;
 
-/** A browser with an empty profile, but for these preferences and an authority that it trusts. */
+/** A browser with an empty profile, except for these preferences and a trusted authority. */
 export async function openFirefox({ preferences = {}, authority } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "rakwire-firefox-"));
   const lines = Object.entries(preferences).map((entry) => `user_pref(${entry.map((part) => JSON.stringify(part)).join(", ")});\n`);
@@ -47,7 +47,7 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
   const { contexts } = await bidi.ask("browsingContext.getTree", {});
   const context = contexts[0].context;
   return {
-    /** The title of a page, once it is like this. */
+    /** Returns the title of a page, once it matches. */
     async titleOf(url, pattern) {
       await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
       const end = Date.now() + ANSWER_MS;
@@ -59,7 +59,7 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
       }
       return title;
     },
-    /** Opens a page, and returns the text that an expression of it, or its promise, is. */
+    /** Opens a page, and returns the text of an expression or of its promise. */
     async textOf(url, expression) {
       await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
       const { result, exceptionDetails } = await bidi.ask("script.evaluate", { expression, target: { context }, awaitPromise: true });
@@ -68,7 +68,7 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
       }
       return result.value;
     },
-    /** A tab of its own. */
+    /** Opens a new tab. */
     async openTab(url) {
       const { context } = await bidi.ask("browsingContext.create", { type: "tab" });
       const go = (to) => bidi.ask("browsingContext.navigate", { context, url: to, wait: "complete" });

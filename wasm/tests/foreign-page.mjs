@@ -1,4 +1,4 @@
-// A page that plays with a server behind the relay which serves it, and the browsers that open it.
+// A page that plays with a server behind the relay that serves it, and the browsers that open it.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,10 +9,10 @@ import { launch } from "./browser.mjs";
 import { openFirefox } from "./firefox.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-/** A name that no resolver knows (RFC 6761 section 6.2). */
+/** A name that does not resolve (RFC 6761 section 6.2). */
 export const NAME = "game.test";
 
-/** Plays with the server behind the relay of this page, once the transport is the one that is wanted. It runs in a page. */
+/** Plays with the server behind the relay of this page, once it uses the wanted transport. Runs in a page. */
 async function play(wanted) {
   const { connect } = await import("/dist/index.js");
   const connection = await connect("/ws", { target: "game", timeoutMs: 60_000 });
@@ -36,14 +36,14 @@ const html = (wanted) => `<!doctype html><title>working</title><script type="mod
   (${play})(${JSON.stringify(wanted)}).then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
 </script>`;
 
-/** A folder that is gone at the end of the test. */
+/** A folder that is removed at the end of the test. */
 export function folder(t) {
   const path = mkdtempSync(join(tmpdir(), "rakwire-foreign-"));
   t.after(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
   return path;
 }
 
-/** What a relay serves: the package, and a page that plays. */
+/** The files that a relay serves: the package, and a page that plays. */
 export function site(t, wanted) {
   const path = folder(t);
   for (const part of ["dist", "pkg"]) {
@@ -53,7 +53,7 @@ export function site(t, wanted) {
   return path;
 }
 
-/** What Chromium must be told so that it takes the certificate and finds the name. */
+/** Flags that make Chromium trust the certificate and resolve the name. */
 const chromiumFlags = (spki) => [
   `--host-resolver-rules=MAP ${NAME} 127.0.0.1`,
   `--ignore-certificate-errors-spki-list=${spki}`,
@@ -72,7 +72,7 @@ async function chromiumTitle(url, certificate) {
   }
 }
 
-/** What Firefox must be told: it takes no HTTP/3 where somebody has added an authority. */
+/** Preferences for Firefox, which does not use HTTP/3 if an authority was added by the user. */
 const FIREFOX_PREFERENCES = {
   "network.dns.localDomains": NAME,
   "network.http.http3.disable_when_third_party_roots_found": false,
@@ -87,5 +87,5 @@ async function firefoxTitle(url, certificate) {
   }
 }
 
-/** By name, what tells the title of a page once it has played. */
+/** By name, a function that returns the title of a page once it has played. */
 export const BROWSERS = { Chromium: chromiumTitle, Firefox: firefoxTitle };

@@ -1,4 +1,4 @@
-// What only the Game Protocol has, in Node, through a real relay, with a real server.
+// The features of the Game Protocol only, in Node, through a real relay, with a real server.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connectTo, echoFixture, GAME_PROTOCOL } from "./protocols.mjs";
 import { codeOf, echoOf, fails, pattern, startRelay } from "./support.mjs";
 
-test("messages of all lengths are echoed unchanged, and each is reliable or unreliable", async (t) => {
+test("messages of all lengths are echoed unchanged as reliable or unreliable", async (t) => {
   const { open } = await echoFixture(t, GAME_PROTOCOL);
   const connection = await open();
   let messagesSent = 0;
@@ -29,7 +29,7 @@ test("messages of all lengths are echoed unchanged, and each is reliable or unre
   assert.equal((await connection.close()).code, "local");
 });
 
-test("there is no password", async () => {
+test("a password is refused", async () => {
   const relay = { address: "127.0.0.1:9" };
   await assert.rejects(connectTo(relay, GAME_PROTOCOL, { password: "x" }), fails("bad-option", /has no password/));
 });

@@ -1,11 +1,11 @@
-// When a goal of `cargo xtask bench npm` counts as met.
+// The goals of `cargo xtask bench npm`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { goals, table } from "../bench/goals.mjs";
 
-/** Figures of RakNet alone. */
+/** Figures of RakNet only. */
 const measured = (us, page, worker) => ({
   message_us: { raknet: us },
   round_trip_ms: { raknet: { page: { connection: { p99: page } }, worker: { connection: { p99: worker } } } },
@@ -26,7 +26,7 @@ test("each goal has its value and its limit", () => {
   assert.deepEqual([share.name, share.value, share.at_most], ["raknet: round trip of the connection, p99, worker of page", 0.25, 1 / 3]);
 });
 
-test("the table says which goals are missed", () => {
+test("the table shows missed goals", () => {
   const lines = table(goals(measured(2.5, 80, 20))).split("\n");
   assert.deepEqual(lines.slice(2), [
     "| raknet: a message, median | 2.50 µs | at most 2.00 | missed |",

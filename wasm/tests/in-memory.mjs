@@ -1,5 +1,5 @@
-// A client and a server of the package in one thread, between which datagrams pass in memory, by a clock that the test plays:
-// every run does the same.
+// A client and a server of the package in one thread that exchange datagrams in memory with a fake clock, so that every
+// run is the same.
 
 import { readFile } from "node:fs/promises";
 
@@ -15,7 +15,7 @@ const LONGEST = 2_048;
 const SLOTS = 64;
 const NO_TIMER = 0;
 
-/** Takes the place of the clock, of timers and of microtasks, without an object for any of them. */
+/** Replaces the clock, timers and microtasks without allocating objects. */
 export class PlayedClock {
   #now = 1_000;
   #timers = new Map();
@@ -32,7 +32,7 @@ export class PlayedClock {
     };
   }
 
-  /** Does what was left for a microtask; says whether there was anything. */
+  /** Runs pending microtasks; returns true if there were any. */
   runTasks() {
     const isBusy = this.#tasks.length > 0;
     for (let task = this.#tasks.shift(); task !== undefined; task = this.#tasks.shift()) {
@@ -41,7 +41,7 @@ export class PlayedClock {
     return isBusy;
   }
 
-  /** Lets a millisecond pass, with the timers that are due then. */
+  /** Advances by one millisecond and fires the timers that are due. */
   tick() {
     this.#now += 1;
     this.#timers.forEach(({ callback, at }, timer) => {
@@ -52,7 +52,7 @@ export class PlayedClock {
   }
 }
 
-/** One direction of a wire: keeps copies of datagrams, each behind so many bytes, in memory that it has already. */
+/** One direction of a wire: copies datagrams with their lengths into preallocated memory. */
 class Direction {
   #slots = Array.from({ length: SLOTS }, () => new Uint8Array(LONGEST));
   #lengths = new Array(SLOTS).fill(0);
@@ -74,7 +74,7 @@ class Direction {
     this.#lengths[slot] = this.#before + datagram.length;
   }
 
-  /** Delivers what is on its way; says whether there was anything. */
+  /** Delivers datagrams in transit; returns true if there were any. */
   deliver() {
     const isBusy = this.#first < this.#end;
     while (this.#first < this.#end) {
@@ -89,7 +89,7 @@ async function load(name, classes) {
   return instantiate(await WebAssembly.compile(await readFile(new URL(`../pkg/${name}.wasm`, import.meta.url))), classes);
 }
 
-/** An open connection of RakNet, its other side, and `step`, which lets a millisecond pass. */
+/** An open RakNet connection, its remote, and `step`, which advances by one millisecond. */
 export async function openInMemory() {
   const [clientWasm, serverWasm] = [await load("raknet", raknetClasses), await load("server", serverClasses)];
   const clock = new PlayedClock();

@@ -1,4 +1,4 @@
-// Keys of secure connections and servers that have them, made by the command-line tool; tokens of relays.
+// Keys of secure connections and servers with them, created by the command-line tool; tokens of relays.
 
 import { execFileSync } from "node:child_process";
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { program, startEcho } from "./support.mjs";
 
-/** What the command-line tool prints. */
+/** Returns the output of the command-line tool. */
 export function rakwire(...args) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return execFileSync(path, args, { encoding: "utf8" }).trim();
@@ -35,7 +35,10 @@ export async function startSecureEcho(t, ...more) {
   return { ...pair, address, url: `udp://${address}` };
 }
 
-/** The key file of a relay that wants tokens, and what makes tokens for its target "game" that expire in some seconds. */
+/**
+ * The key file of a relay that requires tokens, and a function that creates tokens for its target "game" that expire
+ * after some seconds.
+ */
 export function relayTokens(t) {
   const key = randomBytes(32);
   const file = join(folderOf(t), "token.key");

@@ -1,4 +1,4 @@
-// Pages with a connection that are left, and what their server hears of it.
+// Pages with a connection that are left, and how their server is notified.
 
 import { performance } from "node:perf_hooks";
 
@@ -7,7 +7,7 @@ import { OWN_ADDRESS, openFirefox } from "./firefox.mjs";
 import { openWith } from "./package-page.mjs";
 import { startLoggedEcho, startRelay, until } from "./support.mjs";
 
-/** The transports, and whether the protocol runs in a worker: workers have no data channels. */
+/** The transports, in a page or a worker; workers have no data channels. */
 export const WAYS = [
   { transport: "websocket", inWorker: false },
   { transport: "websocket", inWorker: true },
@@ -16,19 +16,19 @@ export const WAYS = [
   { transport: "webrtc", inWorker: false },
 ];
 
-/** A mode in words. */
+/** Describes a mode. */
 export const nameOf = ({ transport, inWorker }) => transport + (inWorker ? ", in a worker" : "");
 
-/** How a page is left. */
+/** The ways to leave a page. */
 export const LEAVE = {
   close: (page) => page.close(),
   reload: (page) => page.reload(),
   navigate: (page) => page.goto("about:blank"),
-  // A page that is closed while its next one comes may never be.
+  // A page that is closed while the next one loads may never load it.
   "reload by a script": (page) => Promise.all([page.waitForEvent("load"), page.evaluate(() => location.reload())]),
 };
 
-/** How a page in Firefox is left, by its tab. */
+/** The ways to leave a page in Firefox, by its tab. */
 const LEAVE_FIREFOX = {
   close: (tab) => tab.close(),
   reload: (tab) => tab.reload(),
@@ -39,30 +39,32 @@ const LEAVE_FIREFOX = {
 /** A page that ends its connection and stays. */
 const CLOSE = { "close()": (page) => page.evaluate(async () => void (await globalThis.connection.close())) };
 
-/** How a connection ends: with its page, or before it. */
+/** The ways to end a connection: with its page, or before. */
 export const ENDS = Object.keys({ ...LEAVE, ...CLOSE });
 
 /**
- * How a page in Firefox can end, by this transport, so that its own disconnect arrives. Firefox closes the WebSockets of a page that another
- * one follows before the page hears that it is left.
+ * The ways in Firefox for which the page's own disconnect arrives, by transport. Firefox closes the WebSockets of a
+ * page that is replaced before the page is notified.
  */
 export const endsAlone = ({ transport }) => ENDS.filter((how) => transport !== "websocket" || how.startsWith("close"));
 
-/** What a server says of a player who has disconnected, and of one who has been silent for long. */
+/** The server's log text for a player that has disconnected, and for one that was silent for too long. */
 export const DISCONNECTED = "the other peer disconnected";
 export const SILENT = "the other peer fell silent";
 
 export const BY_THE_PAGE = "by the page alone";
-/** Whether the relay knows the protocol of its target, and disconnects a client itself that is gone, by what it is called. */
+/**
+ * The kinds of relays: one that knows the protocol of its target disconnects a lost client itself, the other does not.
+ */
 export const RELAYS = { "by the page or its relay": ",kind=raknet", [BY_THE_PAGE]: ",kind=raw" };
 
 /**
- * A server, and a relay before it at `url`. `kind` is what the target says of its protocol. `ends` are the reasons for which
- * connections have ended, as the server says them.
+ * A server, and a relay at `url`. `kind` is the protocol of the target. `ends` are the reasons in the server's log for
+ * which connections have ended.
  */
 export async function startLogged(t, kind = ",kind=raknet", listen = "127.0.0.1:0") {
   const echo = await startLoggedEcho(t);
-  // Data channels do not say of which origin their page is.
+  // Data channels do not transmit the origin of their page.
   const relay = await startRelay(t, { game: echo.address + kind }, "--allow-any-origin", "--webrtc-allow-without-origin", "--listen", listen);
   const ends = () => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
   return { echo, url: `ws://${relay.address}/ws`, ends };
@@ -76,8 +78,8 @@ const OPEN = async ([address, transport, inWorker]) => {
 };
 
 /**
- * Makes pages with a connection and leaves them: for which reason the server ends each then, and after how many milliseconds. `openPage`
- * makes one, and `ways` are those to leave it.
+ * Returns a function that opens a page with a connection, leaves it, and returns the reason of the end at the server
+ * and the milliseconds until then. `openPage` opens a page, and `ways` are the ways to leave it.
  */
 function leaving({ url, ends }, openPage, ways) {
   return async (how, { transport, inWorker }) => {
@@ -94,7 +96,7 @@ function leaving({ url, ends }, openPage, ways) {
   };
 }
 
-/** What `leaving` makes, with Chromium. */
+/** Like `leaving`, with Chromium. */
 export async function startLeaving(t, kind) {
   const logged = await startLogged(t, kind);
   const { page: first } = await openWith(t, { game: logged.echo.address });
@@ -106,7 +108,7 @@ export async function startLeaving(t, kind) {
   return leaving(logged, openTab, { ...LEAVE, ...CLOSE });
 }
 
-/** What `leaving` makes, with Firefox. */
+/** Like `leaving`, with Firefox. */
 export async function startLeavingFirefox(t, kind, { transport }) {
   const listen = transport === "webrtc" ? `${OWN_ADDRESS}:0` : undefined;
   const logged = await startLogged(t, kind, listen);

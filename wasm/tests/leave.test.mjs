@@ -1,7 +1,7 @@
-// A server hears of a page that was left that its player has disconnected, by each browser, transport and way, and never gives it up for
-// its silence: neither with a relay that knows the protocol, and can disconnect in place of the page, nor with one that does not.
-// `bench/leave.mjs` measures how long that takes. The reason bounds it, too: a server gives up the first player who is silent for 10 s, and
-// says so, so that one who has disconnected did so before, on any machine.
+// A server is notified when a page is left, for each browser, transport and way to leave, and never has to give the
+// player up for silence. This holds with a relay that knows the protocol, and can disconnect in place of the page, and
+// with one that does not. `bench/leave.mjs` measures the time. The reason also bounds it: a server gives up a silent
+// player after 10 s with another reason, so a player that disconnected did so earlier, on any machine.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -9,9 +9,9 @@ import { test } from "node:test";
 import { NO_ADDRESS } from "./firefox.mjs";
 import { BY_THE_PAGE, DISCONNECTED, ENDS, RELAYS, WAYS, endsAlone, nameOf, startLeaving, startLeavingFirefox } from "./leave.mjs";
 
-/** A disconnect that wins a race by luck loses it now and then. */
+/** A disconnect that only wins a race by luck would sometimes lose it. */
 const RUNS = 2;
-/** How often a page is left at most until its own disconnect arrives, where the browser may lose it. */
+/** The maximum number of pages to leave until the page's own disconnect arrives, where the browser may lose it. */
 const TRIES = 5;
 
 for (const [by, kind] of Object.entries(RELAYS)) {

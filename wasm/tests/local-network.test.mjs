@@ -1,5 +1,5 @@
-// A page of the public network, as Chromium takes it for one, and a relay of the local network or of this machine: what the page
-// sees of Local Network Access.
+// A page that Chromium considers part of the public network, and a relay of the local network or of this machine: the
+// effects of Local Network Access.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,16 +16,16 @@ import { buildExample } from "./rust-example.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-/** Names that no resolver knows: of a page and a frame (RFC 6761 section 6.2), and of a relay in a private network. */
+/** Names that do not resolve: of a page and a frame (RFC 6761 section 6.2), and of a relay in a private network. */
 const PAGE = "game.test";
 const FRAME = "frame.test";
 const RELAY = "relay.internal";
-/** The permissions, by their names in all versions of Chrome. */
+/** The names of the permissions in all versions of Chrome. */
 const PERMISSIONS = ["local-network-access", "local-network", "loopback-network"];
 /** The transports, and a worker, which has no data channels. */
 const WAYS = [{ transport: "auto" }, { transport: "websocket" }, { transport: "webtransport" }, { transport: "webrtc" }, { inWorker: true }];
 
-/** A site of the package, or of the example in Rust, which Chromium takes for one of the public network. */
+/** A site of the package or of the Rust example that Chromium considers part of the public network. */
 async function startSite(t, { isSecure, isRust }) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-local-network-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -43,7 +43,10 @@ async function startSite(t, { isSecure, isRust }) {
   return { url: `http${isSecure ? "s" : ""}://${PAGE}:${server.port}/`, port: server.port, spki };
 }
 
-/** Opens a public page whose browser decides so, or asks on a display; the relay is in this address space. */
+/**
+ * Opens a public page with this decision of its browser, or with prompts on a display; the relay is in this address
+ * space.
+ */
 async function openPublicPage(t, relay, { isSecure = true, isRust = false, decision, display, space = "loopback" } = {}) {
   const site = await startSite(t, { isSecure, isRust });
   const [, port] = relay.split(":");
@@ -67,7 +70,7 @@ async function openPublicPage(t, relay, { isSecure = true, isRust = false, decis
   return { page, site };
 }
 
-/** Tries to connect, or to ping, in a page or a frame: "open" and the transport, or the error. */
+/** Tries to connect or to ping in a page or a frame; returns "open" and the transport, or the error. */
 function attempt(frame, url, { inWorker = false, isPing = false, ...options } = {}) {
   return frame.evaluate(async ([url, inWorker, isPing, options]) => {
     const { connect, ping } = await import("/dist/index.js");
@@ -91,13 +94,13 @@ function attempt(frame, url, { inWorker = false, isPing = false, ...options } = 
 
 async function start(t) {
   const { address } = await startEcho(t);
-  // Any origin, so that data channels are offered too.
+  // Any origin, so that data channels are offered as well.
   return (await startRelay(t, { game: address }, "--allow-any-origin")).address;
 }
 
-/** By what the player has decided: the player's own decision, and that of a browser which cannot ask. */
+/** By decision: one of the user, and one of a browser that cannot ask. */
 for (const [what, decision] of [["refused by the player", "denied"], ["refused by a browser that cannot ask", undefined]]) {
-  test(`a relay on this machine, ${what}, is no relay that is off`, async (t) => {
+  test(`a relay on this machine, ${what}, has another error than an unreachable one`, async (t) => {
     const relay = await start(t);
     const { page } = await openPublicPage(t, relay, { decision });
     for (const way of [...WAYS, { isPing: true }]) {
@@ -108,7 +111,7 @@ for (const [what, decision] of [["refused by the player", "denied"], ["refused b
   });
 }
 
-test("a relay on this machine is reached by every transport once the player has allowed it", async (t) => {
+test("every transport reaches a relay on this machine once the user allows it", async (t) => {
   const relay = await start(t);
   const { page } = await openPublicPage(t, relay, { decision: "granted" });
   for (const way of [...WAYS, { isPing: true }]) {
@@ -120,7 +123,7 @@ test("a relay on this machine is reached by every transport once the player has 
   assert.deepEqual([off.code, /public network/.test(off.message)], ["relay-unreachable", false]);
 });
 
-test("a question that the player does not answer is a wait until the deadline, which says so", async (t) => {
+test("an unanswered permission prompt ends at the deadline with a specific error", async (t) => {
   const relay = await start(t);
   const display = await openDisplay();
   t.after(() => display.close());
@@ -132,7 +135,7 @@ test("a question that the player does not answer is a wait until the deadline, w
   }
 });
 
-test("a public page of http is told that it must come by https, since its browser never asks", async (t) => {
+test("a public http page gets an error that requires https, because its browser never asks", async (t) => {
   const relay = await start(t);
   const { page } = await openPublicPage(t, relay, { isSecure: false });
   for (const way of [...WAYS, { isPing: true }].filter(({ transport }) => transport !== "webtransport")) {
@@ -142,7 +145,7 @@ test("a public page of http is told that it must come by https, since its browse
   }
 });
 
-test("data channels whose fingerprint the page knows need no permission", async (t) => {
+test("data channels with a known fingerprint need no permission", async (t) => {
   const relay = await start(t);
   const { webrtc } = await (await fetch(`http://${relay}/transports`)).json();
   const { page } = await openPublicPage(t, relay, { decision: "denied" });
@@ -150,7 +153,7 @@ test("data channels whose fingerprint the page knows need no permission", async 
   assert.deepEqual([code, transport], ["open", "webrtc"]);
 });
 
-test("for a frame of another origin the player is asked if it has `allow`, and is not without", async (t) => {
+test("a cross-origin frame causes a prompt only if it has `allow`", async (t) => {
   const relay = await start(t);
   const display = await openDisplay();
   t.after(() => display.close());
@@ -169,17 +172,17 @@ test("for a frame of another origin the player is asked if it has `allow`, and i
   }
 });
 
-test("a page of https asks a relay of http in the local network by its name, and connects without a WebSocket", async (t) => {
+test("an https page queries an http relay in the local network by name and connects without a WebSocket", async (t) => {
   const relay = await start(t);
   const [, port] = relay.split(":");
   const { page } = await openPublicPage(t, relay, { decision: "granted", space: "local" });
-  // A page of https may open no WebSocket to this name; the relay announces the other transports over http.
+  // An https page may not open a WebSocket to this name; the relay announces the other transports over http.
   const { code, transport, message } = await attempt(page, `ws://${RELAY}:${port}/ws`);
   assert.deepEqual([code, message], ["open", undefined]);
   assert.ok(["webtransport", "webrtc"].includes(transport), transport);
 });
 
-/** What a Rust program hears by each transport, and from a ping. */
+/** Returns the outcome of a Rust program by each transport, and of a ping. */
 function attemptRust(page, relay) {
   return page.evaluate(async (url) => {
     const example = await import("/echo.js");
@@ -192,7 +195,7 @@ function attemptRust(page, relay) {
   }, `ws://${relay}/ws`);
 }
 
-test("a Rust program hears what the browser decides, with errors of its own", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets specific errors for the decisions of the browser", { timeout: 600_000 }, async (t) => {
   const relay = await start(t);
   const refused = "the browser refuses this page the local network";
   const undecided = "the relay is not reached: from the public network a page of https gets there once its player permits that to the browser";
@@ -208,7 +211,7 @@ test("a Rust program hears what the browser decides, with errors of its own", { 
   assert.deepEqual([auto, webTransport, ...others], [undecided, "this browser has no WebTransport", undecided, undecided]);
 });
 
-test("a Rust program whose player does not answer the browser hears that at its deadline", { timeout: 600_000 }, async (t) => {
+test("a Rust program with an unanswered prompt gets an error at its deadline", { timeout: 600_000 }, async (t) => {
   const relay = await start(t);
   const display = await openDisplay();
   t.after(() => display.close());
@@ -222,13 +225,13 @@ test("a Rust program whose player does not answer the browser hears that at its 
   }
 });
 
-test("a Rust program in a page of https reaches a relay of http in the local network by its name, by WebTransport", { timeout: 600_000 }, async (t) => {
+test("a Rust program in an https page reaches an http relay in the local network by name over WebTransport", { timeout: 600_000 }, async (t) => {
   const relay = await start(t);
   const [, port] = relay.split(":");
   const { page } = await openPublicPage(t, relay, { isRust: true, decision: "granted", space: "local" });
   await page.evaluate(() => {
     const { setTimeout } = globalThis;
-    // The head start ends before WebTransport is open, and the page may open no WebSocket to this name.
+    // The head start ends before WebTransport is open, and the page may not open a WebSocket to this name.
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 250 ? 0 : ms);
   });
   const [auto, webTransport, webSocket, ping] = await attemptRust(page, `${RELAY}:${port}`);

@@ -19,7 +19,7 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
   return { seen, peer, sink, loop };
 }
 
-/** A clock that stands until it is told to go on, or to jump before timers fire, as it does for a tab that was suspended. */
+/** A clock that only moves when advanced, or jumps before timers fire, as in a suspended tab. */
 function standingClock(t) {
   let now = 1_000;
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -35,7 +35,7 @@ function standingClock(t) {
   };
 }
 
-/** Lets tasks pass until a condition holds, whatever the clock says. */
+/** Lets tasks pass until a condition holds, regardless of the clock. */
 async function tasksUntil(condition) {
   for (let tasks = 0; !condition(); tasks++) {
     assert.ok(tasks < 100_000, "it never happens");
@@ -43,7 +43,7 @@ async function tasksUntil(condition) {
   }
 }
 
-test("requests of one task are one run", async (t) => {
+test("requests of one task cause one run", async (t) => {
   const { seen, loop } = fixture({ datagrams: 3 });
   t.after(() => loop.stop());
   loop.schedule();
@@ -54,7 +54,7 @@ test("requests of one task are one run", async (t) => {
   assert.equal(seen.sent, 3);
 });
 
-test("what a datagram that is sent leads to is looked at in the same run", (t) => {
+test("events caused by a sent datagram are handled in the same run", (t) => {
   const { seen, peer, loop } = fixture({ datagrams: 1 });
   t.after(() => loop.stop());
   let looksBefore;
@@ -67,7 +67,7 @@ test("what a datagram that is sent leads to is looked at in the same run", (t) =
   assert.deepEqual([seen.sent, seen.runs, seen.looks > looksBefore], [1, 1, true]);
 });
 
-test("nothing is sent while the socket is full, and sending resumes by itself", (t) => {
+test("sending pauses while the socket is full and resumes by itself", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 2, hasRoom: false });
   t.after(() => loop.stop());
@@ -94,7 +94,7 @@ test("the timer fires at the timeout of the peer", (t) => {
   assert.equal(seen.timeouts[1] - seen.timeouts[0], 30);
 });
 
-test("without a transport nothing is polled but for the timeouts of the peer", (t) => {
+test("without a transport only timeouts of the peer are polled", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 1, hasRoom: false });
   t.after(() => loop.stop());
@@ -107,7 +107,7 @@ test("without a transport nothing is polled but for the timeouts of the peer", (
   assert.deepEqual([seen.sent, peer.waiting], [1, 0]);
 });
 
-test("after a suspension, received datagrams are handled before the timeout, without another timer", async (t) => {
+test("after a suspension, received datagrams are handled before the timeout without another timer", async (t) => {
   const { jump, pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
   t.after(() => loop.stop());
@@ -116,11 +116,11 @@ test("after a suspension, received datagrams are handled before the timeout, wit
   jump(1_000);
   pass(10);
   assert.equal(seen.timeouts.length, 1, "the timeout is not handled before received datagrams");
-  // In a hidden tab no timer fires from now on.
+  // No timer fires from now on, as in a hidden tab.
   await tasksUntil(() => seen.timeouts.length === 2);
 });
 
-test("after a suspension, received datagrams are handled before the timeout, also if the page sends first", async (t) => {
+test("after a suspension, received datagrams are handled before the timeout even if the page sends first", async (t) => {
   const { jump } = standingClock(t);
   const { seen, peer, loop } = fixture({ datagrams: 1, timeout: performance.now() + 10 });
   t.after(() => loop.stop());
@@ -131,20 +131,20 @@ test("after a suspension, received datagrams are handled before the timeout, als
   peer.waiting = 1;
   loop.schedule();
   await Promise.resolve();
-  // Datagrams that arrive are runs, too.
+  // Arriving datagrams also cause runs.
   loop.run();
   assert.deepEqual([seen.timeouts.length, seen.sent], [1, 0]);
   await tasksUntil(() => seen.timeouts.length === 2);
   assert.equal(seen.sent, 1);
 });
 
-test("after a suspension, the timeout waits as long as datagrams come, but not for ever", async (t) => {
+test("after a suspension, the timeout waits for further datagrams up to a limit", async (t) => {
   const { jump } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
   t.after(() => loop.stop());
   loop.run();
   peer.timeout = undefined;
-  // Just over the timeout: nothing shows how long nothing ran.
+  // Just over the timeout: nothing shows how long the loop did not run.
   jump(70);
   loop.run();
   const receive = async (tasks) => {
@@ -165,7 +165,7 @@ test("after a suspension, the timeout waits as long as datagrams come, but not f
   assert.ok(seen.timeouts.length > 3, "a flood does not keep time from passing");
 });
 
-test("a loop that is stopped while it catches up does nothing more", async (t) => {
+test("a loop stopped while it catches up does nothing more", async (t) => {
   const { jump } = standingClock(t);
   const { seen, loop } = fixture({ timeout: performance.now() + 10 });
   loop.run();
@@ -178,7 +178,7 @@ test("a loop that is stopped while it catches up does nothing more", async (t) =
   assert.equal(seen.timeouts.length, 1);
 });
 
-test("a peer that throws is reported, and a stopped loop does nothing", (t) => {
+test("an exception of the peer is reported, and a stopped loop does nothing", (t) => {
   const { pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 5 });
   peer.handleTimeout = () => {

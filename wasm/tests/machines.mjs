@@ -1,18 +1,18 @@
-// A client, a router and a server, each a network namespace, as the tests of the command-line tool have them.
+// A client, a router and a server in network namespaces, as in the tests of the command-line tool.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { start } from "./support.mjs";
 
-// Where ip and nft are, for users other than root too.
+// The location of ip and nft, for users other than root.
 process.env.PATH += ":/usr/sbin:/sbin";
 
 const SCRIPT = readFileSync(new URL("machines.sh", import.meta.url), "utf8");
 
 /**
- * The networks of the router's links to the two others, and where a server listens. A route of IPv6 replaces only one of the same
- * metric, and those that the kernel makes have 256.
+ * The networks between the router and the two others, and the address of a server. An IPv6 route only replaces one of
+ * the same metric, and kernel routes have 256.
  */
 export const NETWORKS = {
   IPv4: { family: "-4", client: "10.71.1.0/24", server: "10.71.2.0/24", address: "10.71.2.2:61111" },
@@ -35,16 +35,16 @@ const FORBID = `table inet forbidden {
   }
 }`;
 
-/** Makes the machines, which exist until the end of the test. */
+/** Creates the machines, which exist until the end of the test. */
 export async function makeMachines(context) {
   const isRoot = process.getuid() === 0;
   const user = isRoot ? [] : ["--map-root-user"];
   const keeper = await start(context, "network namespaces", "unshare", [...user, "--net", "--mount", "sh", "-c", SCRIPT], /(ready)\n/);
   const enter = ["--target", String(keeper.pid), "--net", "--mount", ...(isRoot ? [] : ["--user", "--preserve-credentials"])];
-  /** The arguments of nsenter that run a command at a machine; the router is where the namespaces of the others were made. */
+  /** The arguments of nsenter to run a command on a machine; the other namespaces were created by the router's. */
   const at = (machine, command) => [...enter, ...(machine === "router" ? [] : ["ip", "netns", "exec", machine]), ...command];
   const run = (machine, ...command) => execFileSync("nsenter", at(machine, command), { stdio: ["ignore", "pipe", "inherit"] });
-  /** The largest packet on the way to a machine. */
+  /** Sets the largest packet on the link to a machine. */
   const narrow = (machine, mtu) => {
     for (const network of Object.values(NETWORKS)) {
       run("router", "ip", network.family, "route", "replace", network[machine], "dev", `to_${machine}`, ...(network.metric ?? []), "mtu", "lock", String(mtu));
@@ -52,16 +52,16 @@ export async function makeMachines(context) {
   };
   return {
     run,
-    /** The path between client and server has packets of `mtu` bytes from now on. */
+    /** Limits packets between client and server to `mtu` bytes from now on. */
     narrow: (mtu) => ["client", "server"].forEach((machine) => narrow(machine, mtu)),
-    /** On the way from the server to the client alone. */
+    /** Only from the server to the client. */
     narrowBack: (mtu) => narrow("client", mtu),
-    /** Fragments reach neither machine, as behind many firewalls. */
+    /** Drops fragments for both machines, as many firewalls do. */
     dropFragments: () => ["client", "server"].forEach((machine) => run(machine, "nft", DROP_FRAGMENTS)),
-    /** A firewall of the client's machine forbids everything to the server's port. */
+    /** Blocks all packets to the server's port in the firewall of the client's machine. */
     forbid: () => run("client", "nft", FORBID),
     allow: () => run("client", "nft", "delete table inet forbidden"),
-    /** Whether something was forbidden. */
+    /** Returns true if a packet was blocked. */
     hasForbidden: () => /packets [1-9]/.test(run("client", "nft", "list table inet forbidden")),
     start: (machine, name, command, pattern, end) => start(context, name, "nsenter", at(machine, command), pattern, false, end),
   };

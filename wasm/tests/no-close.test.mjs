@@ -1,5 +1,5 @@
-// WebSockets that do not say how they have ended, or say it otherwise than the standard has it: those of Node 22, of Deno, and of
-// Chromium where the policy of the page forbids the URL.
+// WebSockets that do not report their end, or not as the standard requires: those of Node 22, of Deno, and of Chromium
+// if the policy of the page forbids the URL.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -31,7 +31,7 @@ const WEB_SOCKETS = {
 const URL = "ws://127.0.0.1:9/ws";
 
 for (const [what, webSocket] of Object.entries(WEB_SOCKETS)) {
-  test(`a relay is unreachable where the WebSocket has ${what}`, async () => {
+  test(`a relay is unreachable if the WebSocket has ${what}`, async () => {
     const options = { webSocket, timeoutMs: LIMIT_MS };
     const attempts = {
       connect: () => connect(URL, { target: "game", ...options }),
@@ -46,7 +46,7 @@ for (const [what, webSocket] of Object.entries(WEB_SOCKETS)) {
   });
 }
 
-test("a process stays alive while it waits for a relay, although nothing else keeps it", async () => {
+test("a process stays alive while it waits for a relay, even if nothing else keeps it alive", async () => {
   const script = `
     import { connect, ping } from "rakwire";
     class Never extends EventTarget { bufferedAmount = 0; send() {} close() {} }

@@ -1,4 +1,4 @@
-// What the package does when Rust has no memory for what it would tell.
+// The behaviour of the package if Rust has no memory for its output.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { fails } from "./support.mjs";
 const AT = 1_024;
 const TEXTS = "failed it failed\n\nlost it fell silent\n\nnot-sent it was not accepted\n\ntooShort\nexpired";
 
-/** A memory whose address 0 holds what is no record, and what writes one. */
+/** A memory with other data than a record at address 0, and a function that writes a record. */
 function memoryOf() {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const view = new DataView(memory.buffer);
@@ -28,7 +28,7 @@ function memoryOf() {
 
 const floats = (...numbers) => new Uint8Array(Float64Array.from(numbers).buffer);
 
-test("texts for which there was no memory are asked for again, and statistics are none", () => {
+test("texts without memory are requested again, and missing statistics are undefined", () => {
   const { memory, write } = memoryOf();
   let hasMemory = false;
   const told = (bytes) => (hasMemory ? write(bytes) : 0);

@@ -1,4 +1,4 @@
-// A page in Chromium that has the package, without a bundler, and a relay.
+// A page in Chromium with the package, without a bundler, and a relay.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page that can import the package, and the relay that it may use. `headers` are those of the page, `flags` those of Chromium. */
+/** A page that can import the package, and its relay. `headers` are those of the page, `flags` those of Chromium. */
 export async function openWith(t, targets, headers, flags) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

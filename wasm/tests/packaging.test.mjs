@@ -1,4 +1,4 @@
-// The package as a user gets it: packed, installed in another folder, type-checked and run.
+// The package as users get it: packed, installed in another folder, type-checked and run.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -28,7 +28,7 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the package contains the required files and nothing else", () => {
+test("the package contains exactly the required files", () => {
   for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/raknet.js", "pkg/game-protocol.wasm", "pkg/secure.js", "pkg/secure.wasm", "dist/node/secure.js", "dist/node/server.js", "pkg/server.wasm", "pkg/worker.js"]) {
     assert.ok(contents.includes(path), `${path} is missing`);
   }
@@ -36,13 +36,13 @@ test("the package contains the required files and nothing else", () => {
   assert.deepEqual(unexpected, []);
 });
 
-test("the file that the README tells to install is the packed one", () => {
+test("the README installs the packed file", () => {
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const told = [...readme.matchAll(/^npm install \S*?([^/\s]+)$/gm)].map(([, file]) => file);
   assert.deepEqual(told, [filename]);
 });
 
-test("every map leads to a source that is in the package", () => {
+test("every source map leads to a source in the package", () => {
   const installed = join(folder, "fixture/node_modules/rakwire");
   const maps = contents.filter((path) => /\.map$/.test(path));
   for (const module of ["index", "connection", "transport/relay", "codec/rabbit", "node/platform"]) {
@@ -69,7 +69,7 @@ function typeCheck(config) {
 
 test("an installed package type-checks without skipLibCheck", () => typeCheck("tsconfig.json"));
 
-/** The programs in TypeScript of a document. One without imports has those of the program before it. */
+/** Returns the TypeScript programs of a document. A program without imports has those of the one before it. */
 function programs(document) {
   let imports = "";
   return [...document.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => {
@@ -98,7 +98,7 @@ test("an installed package runs", () => {
   assert.equal(printed, "relay-unreachable\n");
 });
 
-test("importing every entry does nothing where there is no browser", () => {
+test("importing any entry without a browser has no side effect", () => {
   const printed = execFileSync(process.execPath, ["import.mjs"], { cwd: join(folder, "fixture"), encoding: "utf8" });
   assert.equal(printed, "0\n");
 });

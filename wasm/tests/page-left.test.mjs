@@ -1,4 +1,4 @@
-// What a server learns of a player whose page has gone: by the page itself, or by the relay in its place.
+// The notification of a server when a page is gone: by the page itself, or by the relay in its place.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,14 +12,14 @@ import { openWith } from "./package-page.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, next, startLoggedEcho, startRelay, until } from "./support.mjs";
 
-/** For which reasons connections to a server have ended. */
+/** Returns the reasons for which connections to a server have ended. */
 const ends = (echo) => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  test(`${protocol.name}: the server of a page with a WebSocket that is left in any way hears that the player has gone`, async (t) => {
+  test(`${protocol.name}: the server is notified when a page with a WebSocket is left in any way`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
-    // What the page sends last may be lost with it, so that the relay says it as well.
+    // The page's last datagrams may be lost with it, so the relay also notifies the server.
     const { page: first, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
     const reasons = {};
     for (const [how, leave] of Object.entries(LEAVE)) {
@@ -28,7 +28,7 @@ for (const protocol of PROTOCOLS) {
       await page.evaluate(async ([address, options]) => {
         const { connect } = await import("/dist/index.js");
         globalThis.connection = await connect(address, { target: "game", transport: "websocket", timeoutMs: 60_000, ...options });
-        // Something is on its way when the page goes.
+        // Data is in transit when the page is left.
         globalThis.addEventListener("pagehide", () => globalThis.connection.send(new Uint8Array(1_000).fill(0xfe)), { capture: true });
       }, [url, protocol.options]);
       const before = ends(echo).length;
@@ -41,7 +41,7 @@ for (const protocol of PROTOCOLS) {
     assert.deepEqual(reasons, Object.fromEntries(Object.keys(LEAVE).map((how) => [how, DISCONNECTED])));
   });
 
-  test(`${protocol.name}: a relay that knows the protocol tells the server of a client that has closed its WebSocket`, async (t) => {
+  test(`${protocol.name}: a relay that knows the protocol notifies the server of a closed WebSocket`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: `${echo.address},kind=${kind}` });
     const sockets = [];
@@ -63,12 +63,12 @@ for (const protocol of PROTOCOLS) {
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  test(`${protocol.name}: a connection with nothing on its way, and one that is not open yet, end with their page`, async (t) => {
+  test(`${protocol.name}: an idle connection and one that is not open yet end with their page`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
     const silent = createSocket("udp4");
     t.after(() => silent.close());
     await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
-    // A WebTransport session that is closed may drop the last datagram, so that the relay tells the server as well.
+    // Closing a WebTransport session may drop the last datagram, so the relay also notifies the server.
     const { page, url } = await openWith(t, { game: `${echo.address},kind=${kind}`, silent: `127.0.0.1:${silent.address().port}` });
     const errors = [];
     page.on("console", (message) => message.text().startsWith("rakwire:") && errors.push(message.text()));
@@ -90,7 +90,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a connection says that it ended with its page, unless it is to outlive it", async (t) => {
+test("a connection reports that it ended with its page, unless it should outlive it", async (t) => {
   const echo = await startLoggedEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
   const codes = await page.evaluate(async (address) => {
@@ -98,7 +98,7 @@ test("a connection says that it ended with its page, unless it is to outlive it"
     const options = { target: "game", timeoutMs: 60_000 };
     const one = await connect(address, options);
     const other = await connect(address, { ...options, endWithPage: false });
-    // A page that is kept for a return hears the same event.
+    // A page put into the back/forward cache gets the same event.
     dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
     return [(await one.closed).code, (await other.close()).code];
   }, url);

@@ -1,4 +1,4 @@
-// The package as a page loads it without a bundler, in Chromium, through a real relay, with real servers.
+// The package in a page without a bundler, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page of a relay that serves the package, too. */
+/** A page of a relay that also serves the package. */
 async function servePage(t, targets) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -31,7 +31,7 @@ async function servePage(t, targets) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a page gets every message once, by listeners and by iteration`, async (t) => {
+  test(`${protocol.name}: listeners and iteration in a page get every message once`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const page = await servePage(t, { game: echo.address });
     const result = await page.evaluate(async (options) => {
@@ -75,7 +75,7 @@ test("a page lists servers without the WebAssembly", async (t) => {
   const found = await page.evaluate(async () => {
     const { discover } = await import("/dist/ping.js");
     let pongs;
-    // Servers that answer later than this machine lets them are asked again, with more time.
+    // Servers that answer too late on this machine are asked again, with more time.
     for (const timeoutMs of [1_500, 5_000, 30_000]) {
       pongs = await discover("/ws", { targets: ["one", "gone", "two"], timeoutMs });
       if (pongs.length === 2) {
@@ -88,7 +88,7 @@ test("a page lists servers without the WebAssembly", async (t) => {
   assert.ok(loaded.includes("/dist/ping.js") && !loaded.some((path) => path.startsWith("/pkg/")), loaded.join(" "));
 });
 
-test("the page of the quickstart shows what is written there", async (t) => {
+test("the page of the quickstart shows the documented output", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
   const source = readFileSync(join(PACKAGE, "tests/fixture/quickstart.ts"), "utf8");
@@ -103,7 +103,7 @@ test("the page of the quickstart shows what is written there", async (t) => {
   const alias = { rakwire: join(PACKAGE, "dist/index.js") };
   await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
   writeFileSync(join(folder, "index.html"), '<!doctype html><body><script type="module" src="main.js"></script>');
-  // From another port than the relay's, as the page of a development server is.
+  // From another port than the relay's, like the page of a development server.
   const server = await serve(folder);
   t.after(() => server.stop());
 
@@ -111,7 +111,7 @@ test("the page of the quickstart shows what is written there", async (t) => {
   const lines = shown.trimEnd().split("\n");
   const page = await openPage(t);
   let found = [];
-  // On a machine that does much else a pong may come too late for the page.
+  // On a busy machine a pong may arrive too late for the page.
   for (let time = 0; time < 3 && found.length !== lines.length; time++) {
     await page.goto(server.url);
     await page.waitForFunction((last) => document.body.innerText.includes(last), lines.at(-1));

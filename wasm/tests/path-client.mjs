@@ -1,6 +1,7 @@
-// Started by paths.test.mjs at the client's machine: a client that comes to the server of its first argument by the transport of
-// the second. `udp` leads there from Node itself, the others through a relay that is started for it: `websocket` in Node, or what
-// Chromium has. For each line of its input it sends large messages one after the other and waits for their echoes. It prints `open` and `echoed`, each with the MTU.
+// Run by paths.test.mjs on the client's machine: connects to the server of its first argument by the transport of the
+// second. `udp` connects directly from Node, the others through a relay that is started for it: `websocket` in Node, or
+// the transports of Chromium. For each line of its input, it sends large messages in sequence and waits for their
+// echoes. Prints `open` and `echoed`, each with the MTU.
 
 import { createInterface } from "node:readline";
 
@@ -9,10 +10,10 @@ import { LIMIT_MS, startRelay } from "./support.mjs";
 
 const COUNT = 5;
 const LENGTH = 5_000;
-/** How often a page is loaded at most. */
+/** The maximum number of times that a page is loaded. */
 const LOADS = 5;
 
-/** Runs where the client is, in Node or in a page. */
+/** Runs in Node or in a page. */
 async function open([module, url, transport, timeoutMs, WebSocket]) {
   const { connect } = await import(module);
   const connection = await connect(url, { target: "game", timeoutMs, ...(transport && { transport }), ...(WebSocket && { webSocket: WebSocket }) });
@@ -41,7 +42,7 @@ async function openByUdp(_context, server) {
 
 async function openInPage(context, server, transport) {
   const { page, url } = await openWith(context, { game: server });
-  // Chromium ends requests under way when it hears of an interface, and it may hear of those here late.
+  // Chromium cancels requests in progress when an interface appears, and it may notice these late.
   const loads = () => page.evaluate(() => import("/dist/index.js").then(() => true, () => false));
   for (let attempts = 0; attempts < LOADS && !(await loads()); attempts++) {
     await page.reload();

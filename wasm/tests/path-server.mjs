@@ -1,5 +1,5 @@
-// Started by paths.test.mjs at a machine: a server in Node at the host and port of its arguments, which sends everything back and prints
-// where its clients are seen.
+// Run by paths.test.mjs on a machine: an echo server in Node at the host and port of its arguments, which prints the
+// addresses of its clients.
 
 import { listen } from "rakwire/server";
 

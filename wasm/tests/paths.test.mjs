@@ -1,5 +1,5 @@
-// Clients whose way to the game server is narrower than the handshake showed, or closed for a while, in network namespaces:
-// those of a relay, and those in Node that are at the server by UDP.
+// Paths to the game server that are narrower than the handshake showed, or blocked for a while, in network namespaces:
+// of clients behind a relay, and of clients in Node over UDP.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,12 +17,12 @@ function startServer(machines, address, machine = "server") {
   return machines.start(machine, "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
 }
 
-/** A client at a server that sends everything back, through a relay at its own machine or by UDP. */
+/** Connects a client to an echo server, through a relay on the client's machine or by UDP. */
 async function startClient(machines, address, transport, machine = "client") {
   const client = await machines.start(machine, "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/, "SIGTERM");
   const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));
   let rounds = 0;
-  /** Large messages go to the server and come back; returns the MTU of the connection after that. */
+  /** Sends large messages to the server and back; returns the MTU of the connection afterwards. */
   const echo = async () => {
     rounds += 1;
     client.tell("send");
@@ -32,7 +32,7 @@ async function startClient(machines, address, transport, machine = "client") {
   return { mtu: Number(client.address), echo };
 }
 
-/** Chromium's WebTransport carries datagrams of 1,024 bytes, which every link of IPv6 does. */
+/** Chromium's WebTransport carries datagrams of 1,024 bytes, as every IPv6 link does. */
 const WAYS = [
   { transport: "websocket", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
   { transport: "websocket", family: "IPv6", mtu: 1_400, tunnel: 1_280 },
@@ -43,7 +43,7 @@ const WAYS = [
 
 for (const { transport, family, mtu, tunnel } of WAYS) {
   const { address } = NETWORKS[family];
-  test(`${transport}, ${family}: large messages arrive where the server's way back is narrower`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive over a narrower return path of the server`, async (t) => {
     const machines = await makeMachines(t);
     machines.narrowBack(mtu);
     await startServer(machines, address);
@@ -51,7 +51,7 @@ for (const { transport, family, mtu, tunnel } of WAYS) {
     await echo();
   });
 
-  test(`${transport}, ${family}: large messages arrive through a tunnel that comes up during the connection`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive through a tunnel that appears during the connection`, async (t) => {
     const machines = await makeMachines(t);
     await startServer(machines, address);
     const { echo } = await startClient(machines, address, transport);
@@ -60,7 +60,7 @@ for (const { transport, family, mtu, tunnel } of WAYS) {
     await echo();
   });
 
-  test(`${transport}, ${family}: large messages arrive where the way is narrower and fragments are dropped`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive over a narrower path that drops fragments`, async (t) => {
     const machines = await makeMachines(t);
     machines.narrow(mtu);
     machines.dropFragments();
@@ -71,7 +71,7 @@ for (const { transport, family, mtu, tunnel } of WAYS) {
   });
 }
 
-test("a client waits while a firewall forbids the relay its way to the server", async (t) => {
+test("a client waits while a firewall blocks the path from the relay to the server", async (t) => {
   const machines = await makeMachines(t);
   const { address } = NETWORKS.IPv4;
   await startServer(machines, address);
@@ -85,25 +85,25 @@ test("a client waits while a firewall forbids the relay its way to the server", 
   await echo();
 });
 
-/** Machines with addresses of their links: the router has fe80::7 at both, each of the others fe80::2. */
+/** Machines with link-local addresses: the router has fe80::7 on both links, each of the others fe80::2. */
 async function makeLinks(t) {
   const machines = await makeMachines(t);
   for (const machine of ["client", "server"]) {
     machines.run("router", "ip", "address", "add", "fe80::7/64", "dev", `to_${machine}`, "nodad");
-    // The kernel makes one later, when it has heard of the link.
+    // The kernel creates one later, when it has detected the link.
     machines.run(machine, "ip", "address", "add", "fe80::2/64", "dev", "router", "nodad");
   }
   return machines;
 }
 
-test("udp: an address of a link is reached by the interface that is named with it", async (t) => {
+test("udp: a link-local address is reached by its interface name", async (t) => {
   const machines = await makeLinks(t);
   await startServer(machines, "[::]:61111", "router");
   const { echo } = await startClient(machines, "[fe80::7%router]:61111", "udp");
   await echo();
 });
 
-test("udp: the name of the interface may be one that names of hosts cannot have", async (t) => {
+test("udp: the interface name may contain characters that host names cannot", async (t) => {
   const machines = await makeLinks(t);
   for (const machine of ["client", "server"]) {
     await startServer(machines, "[::]:61111", machine);
@@ -112,7 +112,7 @@ test("udp: the name of the interface may be one that names of hosts cannot have"
   }
 });
 
-test("a server in Node answers clients at the interfaces that they come from", async (t) => {
+test("a server in Node answers clients on the interfaces that they use", async (t) => {
   const machines = await makeLinks(t);
   const server = await machines.start("router", "server", [process.execPath, SERVER, "::", "61111"], /listening on (\S+)\n/);
   for (const machine of ["client", "server"]) {
@@ -122,7 +122,7 @@ test("a server in Node answers clients at the interfaces that they come from", a
   }
 });
 
-test("a server in Node listens at an address of a link", async (t) => {
+test("a server in Node listens on a link-local address", async (t) => {
   const machines = await makeLinks(t);
   const server = await machines.start("router", "server", [process.execPath, SERVER, "fe80::7%to_client", "61111"], /listening on (\S+)\n/);
   assert.equal(server.address, "fe80::7%to_client");

@@ -1,4 +1,4 @@
-// The exported classes on their own.
+// The exported classes of the WebAssembly on their own.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -11,17 +11,17 @@ import { codeOf } from "./support.mjs";
 const rust = instantiate(new WebAssembly.Module(readFileSync(new URL("../pkg/rakwire.wasm", import.meta.url))), peerClasses);
 
 const RELIABLE = 2;
-/** The number of a delivery. */
+/** Encodes a delivery. */
 const delivery = (reliability, channel = 0, priority = 2) => reliability | (priority << 3) | (channel << 5);
 const create = (protocol, protocolVersion = 6) =>
   createPeer(rust, { protocol, protocolVersion, progressInterval: 0, password: new Uint8Array(0), memory: {} });
-/** The classes, and the numbers of reliabilities that they know. */
+/** The classes, and the numbers of their reliabilities. */
 const CLASSES = [
   { name: "RakNet", create: () => create("raknet"), reliabilities: [0, 1, 2, 3, 4, 5, 6, 7] },
   { name: "Game Protocol", create: () => create("game"), reliabilities: [0, 2] },
 ];
 
-/** What happened next, as an array of the name of the callback and what it is told. */
+/** Returns the next event as an array of the callback's name and its arguments. */
 function nextEvent(peer) {
   let event;
   const told = new Proxy({}, { get: (_, name) => (...args) => (event = [name, ...args]) });
@@ -30,7 +30,7 @@ function nextEvent(peer) {
 }
 
 for (const { name, create, reliabilities } of CLASSES) {
-  test(`${name}: a server that does not answer causes an event`, () => {
+  test(`${name}: an unresponsive server causes an event`, () => {
     const peer = create();
     assert.equal(peer.pollTransmit(1000), undefined);
     peer.connect(1000);

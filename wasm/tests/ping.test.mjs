@@ -14,13 +14,13 @@ import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs"
 
 const GUID = 0x0123456789abcdefn;
 
-/** The options of pings here. */
+/** The options of pings in these tests. */
 const USUAL = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
 
 const at = (relay) => `ws://${relay.address}/ws`;
 const text = (bytes) => new TextDecoder().decode(bytes);
 
-/** A UDP socket that answers with `answer(datagram, count)`, if that returns anything. */
+/** A UDP socket that answers with `answer(datagram, count)`, if that returns a value. */
 async function startUdp(context, answer) {
   const socket = createSocket("udp4");
   context.after(() => socket.close());
@@ -33,7 +33,7 @@ async function startUdp(context, answer) {
   return `127.0.0.1:${socket.address().port}`;
 }
 
-/** A pong that answers a ping. */
+/** Encodes a pong that answers a ping. */
 function pong(time, data) {
   const bytes = Buffer.alloc(33 + data.length);
   bytes[0] = 0x1c;
@@ -44,7 +44,7 @@ function pong(time, data) {
   return bytes;
 }
 
-test("a ping has the bytes of RakNet, and a pong is read or recognised as none", () => {
+test("a ping has the bytes of RakNet, and pongs are recognised and read", () => {
   const hex = "010000000000000007" + "00ffff00fefefefefdfdfdfd12345678" + "0123456789abcdef";
   assert.equal(Buffer.from(writePing("any", 7n, GUID)).toString("hex"), hex);
   assert.equal(Buffer.from(writePing("open-connections", 7n, GUID)).toString("hex"), `02${hex.slice(2)}`);
@@ -52,7 +52,7 @@ test("a ping has the bytes of RakNet, and a pong is read or recognised as none",
     const contents = readPong(pong(7n, "x".repeat(length)));
     assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length, protocolVersion: undefined });
   }
-  // The length before the data shows Minecraft Bedrock, and with it the version for an attempt to connect.
+  // The length before the data identifies Minecraft Bedrock, and therefore the version for connecting.
   for (const [written, expected, version] of [["\0\x05MCPE;", "MCPE;", 11], ["\0\0", "", 11], ["\0\x06MCPE;", "\0\x06MCPE;"], ["\0", "\0"]]) {
     const { data, protocolVersion } = readPong(pong(7n, written));
     assert.deepEqual([text(data), protocolVersion], [expected, version]);
@@ -67,7 +67,7 @@ test("a ping has the bytes of RakNet, and a pong is read or recognised as none",
   others.forEach((other) => assert.equal(readPong(other), undefined));
 });
 
-test("servers say what they are, with both scopes", async (t) => {
+test("servers send their advertisement in both scopes", async (t) => {
   const [echo, cpp] = [await startEcho(t, "--advertise", "a lobby"), await startCpp(t)];
   const relay = await startRelay(t, { echo: echo.address, cpp: cpp.address });
   for (const scope of ["any", "open-connections", undefined]) {
@@ -79,13 +79,13 @@ test("servers say what they are, with both scopes", async (t) => {
   assert.notEqual((await ping(at(relay), { target: "cpp", ...USUAL })).data.length, 0);
 });
 
-test("a list of servers has those that answer, in its order", async (t) => {
+test("a server list contains the servers that answer, in order", async (t) => {
   const [one, two] = [await startEcho(t, "--advertise", "one"), await startEcho(t, "--advertise", "two")];
   const silent = await startUdp(t, () => undefined);
   const relay = await startRelay(t, { two: two.address, silent, one: one.address });
   const options = { targets: ["two", "silent", "one"], webSocket: WebSocket };
   let found;
-  // Servers that answer later than this machine lets them are asked again, with more time.
+  // Servers that answer too late on this machine are asked again, with more time.
   for (const timeoutMs of [700, 5_000, 30_000]) {
     found = await discover(at(relay), { ...options, timeoutMs });
     if (found.length === 2) {
@@ -97,7 +97,7 @@ test("a list of servers has those that answer, in its order", async (t) => {
   assert.deepEqual(await discover(at(relay), { ...options, targets: [] }), []);
 });
 
-test("servers that the relay refuses are left out and told", async (t) => {
+test("servers refused by the relay are left out and reported", async (t) => {
   const echo = await startEcho(t, "--advertise", "one");
   const relay = await startRelay(t, { one: echo.address });
   const unavailable = [];
@@ -110,7 +110,7 @@ test("servers that the relay refuses are left out and told", async (t) => {
   await assert.rejects(discover(at(relay), { ...USUAL, targets: ["one", "two"] }), fails("relay-unreachable", /cannot be reached/));
 });
 
-/** WebSockets that say how many of them there are at a time, and answer pings after a moment. */
+/** WebSockets that record how many of them exist at a time, and answer pings after a moment. */
 function countingWebSocket() {
   const counts = { now: 0, most: 0, all: 0 };
   class Counting extends EventTarget {
@@ -133,7 +133,7 @@ function countingWebSocket() {
   return { counts, webSocket: Counting };
 }
 
-test("of a long list a few are asked at a time, with the token of the caller", async () => {
+test("a long list is pinged a few at a time, with the token of the caller", async () => {
   const { counts, webSocket } = countingWebSocket();
   const targets = Array.from({ length: 100 }, (_, index) => `server ${index}`);
   const found = await discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS, token: "v2.a-b" });
@@ -143,7 +143,7 @@ test("of a long list a few are asked at a time, with the token of the caller", a
   await assert.rejects(ping("ws://relay/ws", { target: "one", webSocket, token: "a b" }), fails("bad-option", /token/));
 });
 
-test("a search that fails asks nobody else, and tells nothing more", async () => {
+test("a failed search pings no more servers and reports nothing more", async () => {
   const { counts, webSocket } = countingWebSocket();
   const targets = Array.from({ length: 100 }, (_, index) => (index === 40 ? "" : `server ${index}`));
   await assert.rejects(discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS }), fails("bad-option", /target/));
@@ -162,7 +162,7 @@ test("a search that fails asks nobody else, and tells nothing more", async () =>
   await assert.rejects(discover("ws://relay/ws", { targets: full, webSocket: Refusing, timeoutMs: LIMIT_MS, onUnavailable }), /enough/);
   for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual([told, counts.all, counts.now], [1, 16, 0]);
-  // The reason of a signal is no server that is unavailable, whatever it is.
+  // An abort reason never counts as an unavailable server.
   const controller = new AbortController();
   const reason = new RakwireError("no-answer", "enough");
   const asked = discover("ws://relay/ws", { targets: full, webSocket: Refusing, signal: controller.signal, onUnavailable });
@@ -181,7 +181,7 @@ class Refused extends EventTarget {
   close() {}
 }
 
-test("what is asked of the relay ends with the ping, the search or the connection that asks it", async (t) => {
+test("requests to the relay end with the ping, the search or the connection", async (t) => {
   const asked = [];
   let onAsked;
   t.mock.method(globalThis, "fetch", (_url, { signal }) => {
@@ -206,7 +206,7 @@ test("what is asked of the relay ends with the ping, the search or the connectio
   assert.deepEqual(asked.map(({ aborted }) => aborted), [true, true, true]);
 });
 
-/** A WebSocket that is still connecting. If it is closed it fails. */
+/** A WebSocket that is still connecting. Closing it makes it fail. */
 class Connecting extends EventTarget {
   static onFailed;
   bufferedAmount = 0;
@@ -218,7 +218,7 @@ class Connecting extends EventTarget {
   }
 }
 
-test("a ping that has ended asks nothing of the relay", async (t) => {
+test("a ping that has ended requests nothing of the relay", async (t) => {
   const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("it asks")));
   const failed = new Promise((resolve) => {
     Connecting.onFailed = resolve;
@@ -233,7 +233,7 @@ test("a ping that has ended asks nothing of the relay", async (t) => {
   assert.equal(fetched.mock.callCount(), 0);
 });
 
-test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {
+test("a lost ping is repeated, and a server may write its own clock", async (t) => {
   const address = await startUdp(t, (datagram, count) => {
     assert.equal(datagram.length, 33);
     return count === 1 ? Buffer.of(0x1c, 1, 2, 3) : pong(99n, "late");
@@ -244,7 +244,7 @@ test("a ping that is lost is repeated, and a server may write its own clock", as
   assert.equal(found.guid, GUID);
 });
 
-test("errors of a ping name the cause, and a signal ends it", async (t) => {
+test("errors of a ping describe the cause, and a signal ends it", async (t) => {
   let onPing = () => undefined;
   const silent = await startUdp(t, () => onPing());
   const relay = await startRelay(t, { silent });

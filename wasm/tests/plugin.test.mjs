@@ -1,4 +1,4 @@
-// Plugins: who gets a message when a plugin has its id.
+// Plugins: the delivery of messages with an id that a plugin owns.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -34,7 +34,7 @@ async function takeAll(connection) {
 }
 
 for (const protocol of ["raknet", "game"]) {
-  test(`${protocol}: a plugin gets the messages of its ids, and those who iterate the others`, async () => {
+  test(`${protocol}: a plugin gets the messages of its ids, and iteration the others`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, plugin } = collector();
     attach(connection, plugin);
@@ -45,7 +45,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(numbers, OWN);
   });
 
-  test(`${protocol}: what came before a plugin waits for it, whoever listens`, async () => {
+  test(`${protocol}: messages that arrive before a plugin wait for it`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, plugin } = collector();
     arrive(...mixed.slice(0, 8));
@@ -62,7 +62,7 @@ for (const protocol of ["raknet", "game"]) {
     end();
   });
 
-  test(`${protocol}: a plugin gets its messages while nobody reads the others`, async () => {
+  test(`${protocol}: a plugin gets its messages while the others are unread`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     arrive(...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300), ...OWN);
     const { numbers, plugin } = collector();
@@ -73,7 +73,7 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual(await takeAll(connection), [...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300)]);
   });
 
-  test(`${protocol}: two plugins have no id in common, and one that is detached leaves its ids`, async () => {
+  test(`${protocol}: two plugins cannot share an id, and detaching frees it`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
     const [first, second] = [collector(), collector([1, 2])];
     const detach = attach(connection, first.plugin);
@@ -91,7 +91,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("what comes for a plugin that was detached is for no application, until another one is there", async () => {
+test("messages for a detached plugin are discarded until another one attaches", async () => {
   const { connection, arrive, end } = await openFake("raknet");
   const [first, second] = [collector(), collector()];
   attach(connection, first.plugin)();
@@ -105,7 +105,7 @@ test("what comes for a plugin that was detached is for no application, until ano
   assert.deepEqual([first.numbers, second.numbers], [[], [0x102]]);
 });
 
-test("a plugin that detaches itself at an early message gets no more of them", async () => {
+test("a plugin that detaches itself at an early message gets no more messages", async () => {
   const { connection, arrive } = await openFake("raknet");
   const numbers = [];
   arrive(0x101, 0x102, 0x103);
@@ -120,7 +120,7 @@ test("a plugin that detaches itself at an early message gets no more of them", a
   assert.deepEqual(numbers, [0x101]);
 });
 
-test("without a plugin that wants them, messages behind a full queue stay where they are", async () => {
+test("without a plugin, messages behind a full queue stay in the peer", async () => {
   const { connection, arrive } = await openFake("raknet");
   const detach = attach(connection, collector().plugin);
   await settle();
@@ -134,7 +134,7 @@ test("without a plugin that wants them, messages behind a full queue stay where 
   assert.equal(connection.stats().messagesQueued, 400);
 });
 
-test("a plugin that throws is reported, and the connection goes on", async (t) => {
+test("an exception of a plugin is reported, and the connection continues", async (t) => {
   const { connection, arrive } = await openFake("raknet");
   const reported = [];
   globalThis.reportError = (error) => reported.push(error);
@@ -146,12 +146,12 @@ test("a plugin that throws is reported, and the connection goes on", async (t) =
   assert.equal(reported.length, 1);
 });
 
-test("what is no connection has no plugins", () => {
+test("plugins cannot be attached to other objects than connections", () => {
   assert.throws(() => attach({}, collector().plugin), fails("bad-option", /connection/));
 });
 
 const CLASSES = { player: { x: { bits: 16 } } };
-/** What begins to use a connection, and returns what ends that. */
+/** Functions that start to use a connection, and return a function that ends the use. */
 const USES = {
   calls(connection) {
     const calls = new RemoteCalls(connection, { functions: {} });
@@ -184,7 +184,7 @@ const USES = {
 };
 
 for (const [name, use] of Object.entries(USES)) {
-  test(`a connection keeps nothing of ${name} that have left it`, async (t) => {
+  test(`a connection keeps no references to ${name} that have left it`, async (t) => {
     const { connection, end } = await openFake("raknet");
     const left = watchWaits(t, connection);
     let most = 0;
@@ -201,7 +201,7 @@ for (const [name, use] of Object.entries(USES)) {
   });
 }
 
-test("replicas that have left a connection before its end is told stay with another", async () => {
+test("replicas that left a connection before its close event stay with another", async () => {
   const [first, second] = [await openFake("raknet"), await openFake("raknet")];
   const replicas = new Replicas({ classes: CLASSES });
   replicas.join(first.connection);

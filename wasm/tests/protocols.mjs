@@ -1,4 +1,4 @@
-// What differs between the two protocols for the tests that run with both.
+// The differences between the two protocols for tests that run with both.
 
 import { WebSocket } from "ws";
 
@@ -21,7 +21,7 @@ export const RAKNET = {
   defaultReliability: "reliable-ordered",
   /** More messages than the receive queue takes, fewer than the memory of a connection. */
   burst: 3000,
-  /** Bytes of a message that fits into one datagram. */
+  /** The bytes of a message that fits into one datagram. */
   short: 1000,
   /** Room for a few dozen of them. */
   smallMemory: { blocks: 256, blockSize: 512 },
@@ -52,7 +52,7 @@ export function connectTo(relay, protocol, options) {
   return connect(`ws://${relay.address}/ws`, { ...usual, ...protocol.options, ...options });
 }
 
-/** An echo server behind a relay, and what connects to it. */
+/** An echo server behind a relay, and a function that connects to it. */
 export async function echoFixture(t, protocol) {
   const echo = await startEcho(t, ...protocol.echo);
   const relay = await startRelay(t, { game: echo.address });

@@ -1,4 +1,4 @@
-// Which carrier a connection to a relay has, and when it changes: with carriers and a clock that the test plays.
+// The choice of carriers of a connection to a relay, and their replacement, with fake carriers and a fake clock.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { Race } from "../dist/transport/race.js";
 import { FakeCarrier, FakeClock, settled, startTransport } from "./fake-carriers.mjs";
 import { openFake } from "./fake-peer.mjs";
 
-/** A race of carriers with these names. Those that are `broken` cannot be made. */
+/** A race of carriers with these names. The `broken` ones cannot be created. */
 function startRace(names, broken = []) {
   const clock = new FakeClock();
   const carriers = [];
@@ -28,7 +28,7 @@ function startRace(names, broken = []) {
   return { clock, carriers, won, race };
 }
 
-test("one that opens within its head start has no rival", async () => {
+test("a carrier that opens within its head start has no rival", async () => {
   const { clock, carriers, won } = startRace(["webtransport", "websocket"]);
   await clock.pass(HEAD_START_MS - 1);
   carriers[0].open();
@@ -36,7 +36,7 @@ test("one that opens within its head start has no rival", async () => {
   assert.deepEqual([won, carriers.length], [["webtransport"], 1]);
 });
 
-test("head starts do not add up, the first that opens wins, and the others are closed", async () => {
+test("head starts do not add up, the first to open wins and the others are closed", async () => {
   const { clock, carriers, won } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(HEAD_START_MS);
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "websocket"]);
@@ -47,7 +47,7 @@ test("head starts do not add up, the first that opens wins, and the others are c
   assert.deepEqual(won, ["webrtc", "closed"]);
 });
 
-test("a WebSocket that opens yields for a moment to a better carrier", async () => {
+test("a WebSocket that opens yields briefly to a better carrier", async () => {
   const late = startRace(["webtransport", "websocket"]);
   await late.clock.pass(HEAD_START_MS + 90);
   late.carriers[1].open();
@@ -74,7 +74,7 @@ test("a WebSocket that opens yields for a moment to a better carrier", async () 
   assert.deepEqual(refused.won, [{ code: 4404, reason: "unknown target" }]);
 });
 
-test("one that fails leaves the rest of its head start to the next", async () => {
+test("a carrier that fails leaves the rest of its head start to the next", async () => {
   const { clock, carriers, won, race } = startRace(["webtransport", "webrtc", "websocket"]);
   await clock.pass(10);
   carriers[0].events.onClose({ code: 1006, reason: "no UDP" });
@@ -86,9 +86,12 @@ test("one that fails leaves the rest of its head start to the next", async () =>
   assert.deepEqual([won, carriers[2].isClosed], [[], true]);
 });
 
-/** How many round trips each needs to open: `/transports`, QUIC and the session; `/transports`, ICE, DTLS, SCTP; TCP and HTTP. */
+/**
+ * The number of round trips to open each: `/transports`, QUIC and the session; `/transports`, ICE, DTLS, SCTP; TCP and
+ * HTTP.
+ */
 const ROUND_TRIPS = { webtransport: 4, webrtc: 8, websocket: 2 };
-/** The handshake of RakNet. */
+/** The round trips of the RakNet handshake. */
 const HANDSHAKE = 3;
 
 for (const [what, silent, winner] of [
@@ -117,14 +120,14 @@ for (const [what, silent, winner] of [
   });
 }
 
-test("a race without a winner tells what is known", async () => {
+test("a race without a winner reports the known cause", async () => {
   const { carriers, won } = startRace(["webtransport", "websocket"]);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].events.onClose({ code: 1013, reason: "full" });
   assert.deepEqual(won, [{ code: 1013, reason: "full" }]);
 });
 
-test("one that cannot even be made has failed, the first, a later one or all of them", async () => {
+test("a carrier that cannot be created counts as failed at any position", async () => {
   const first = startRace(["webtransport", "websocket"], ["webtransport"]);
   await settled();
   first.carriers[0].open();
@@ -139,7 +142,7 @@ test("one that cannot even be made has failed, the first, a later one or all of 
   assert.deepEqual(all.won, [{ code: 1006, reason: "Error: no websocket" }]);
 });
 
-test("a flow opens with the winner alone, and a token or a secret goes where it belongs", async (t) => {
+test("only the winner opens a flow, and tokens and secrets are sent where they belong", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t);
   await clock.pass(HEAD_START_MS);
   assert.equal(carriers.length, 2);
@@ -148,7 +151,7 @@ test("a flow opens with the winner alone, and a token or a secret goes where it 
   carriers[0].open();
   await settled();
   assert.deepEqual([transport.name, events, carriers[1].isClosed], ["webtransport", ["open"], true]);
-  // On a carrier that loses datagrams the flow is asked for until it is told.
+  // On a lossy carrier, the flow is requested until it is named.
   await clock.pass(1_000);
   assert.equal(carriers[0].requests, 3);
   carriers[0].tell(false);
@@ -156,7 +159,7 @@ test("a flow opens with the winner alone, and a token or a secret goes where it 
   assert.equal(carriers[0].requests, 3);
 });
 
-test("a carrier that falls silent is replaced, and ends no flow before that", async (t) => {
+test("a silent carrier is replaced without ending its flow first", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -170,7 +173,7 @@ test("a carrier that falls silent is replaced, and ends no flow before that", as
   await clock.pass(5_000);
   assert.deepEqual(events, ["open", 1, "interrupted"]);
   assert.deepEqual([transport.name, transport.hasRoom], [undefined, false]);
-  // UDP is dead, so that only the WebSocket opens.
+  // UDP is blocked, so that only the WebSocket opens.
   const socket = carriers.find(({ name, isClosed }) => name === "websocket" && !isClosed);
   assert.match(socket.request.url.search, /resume=secret/);
   socket.open();
@@ -182,12 +185,12 @@ test("a carrier that falls silent is replaced, and ends no flow before that", as
   assert.deepEqual([streams.at(0), streams.at(-1)], [false, true]);
 });
 
-test("a peer knows that a stream carries it", async () => {
+test("a peer knows that its carrier is a stream", async () => {
   const { peer } = await openFake("raknet");
   assert.equal(peer.isStream, true);
 });
 
-test("a better carrier takes over when it opens after all", async (t) => {
+test("a better carrier takes over when it opens later", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
@@ -205,14 +208,14 @@ test("a better carrier takes over when it opens after all", async (t) => {
   carriers[3].open();
   await settled();
   assert.deepEqual([transport.name, carriers[3].requests], ["websocket", 1]);
-  // The relay closes the one before, which may be heard first.
+  // The relay closes the previous carrier, which may be noticed first.
   carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
   carriers[3].tell(true);
   assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
   assert.deepEqual([streams.at(0), streams.at(-1)], [true, false]);
 });
 
-test("data channels that fall silent are replaced, and climbed to again", async (t) => {
+test("silent data channels are replaced and upgraded to again", async (t) => {
   const { transport, carriers, clock, events, streams } = startTransport(t, { carriers: ["webtransport", "webrtc", "websocket"] });
   const names = (from) => carriers.slice(from).map(({ name }) => name);
   carriers[0].events.onClose({ code: 1006, reason: "" });
@@ -220,7 +223,7 @@ test("data channels that fall silent are replaced, and climbed to again", async 
   await settled();
   carriers[1].tell(false);
   assert.deepEqual([transport.name, names(0)], ["webrtc", ["webtransport", "webrtc"]]);
-  // There is no WebTransport, which the connection looks for now and then.
+  // There is no WebTransport; the connection tries it now and then.
   transport.send(new Uint8Array(100));
   await clock.pass(3_600);
   assert.deepEqual([transport.name, events, carriers[1].isClosed], [undefined, ["open", "interrupted"], false]);
@@ -242,7 +245,7 @@ test("data channels that fall silent are replaced, and climbed to again", async 
   assert.deepEqual(events, ["open", "interrupted", "resumed"]);
 });
 
-test("a better carrier that does not get the flow leaves the one before", async (t) => {
+test("a better carrier that does not get the flow leaves the current one in place", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
@@ -258,7 +261,7 @@ test("a better carrier that does not get the flow leaves the one before", async 
 });
 
 /** A transport over a WebSocket, and the better carrier that it tries then. */
-async function startClimb(t, { opens = true } = {}) {
+async function startUpgrade(t, { opens = true } = {}) {
   const started = startTransport(t);
   const { carriers, clock } = started;
   carriers[0].events.onClose({ code: 1006, reason: "" });
@@ -270,19 +273,19 @@ async function startClimb(t, { opens = true } = {}) {
   return started;
 }
 
-test("what the relay says by one carrier does not end the asking by another", async (t) => {
-  const { transport, carriers, clock } = await startClimb(t);
+test("messages of the relay on one carrier do not end the request of another", async (t) => {
+  const { transport, carriers, clock } = await startUpgrade(t);
   carriers[1].tell(false);
   await clock.pass(10_000);
   assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [4, true, "websocket"]);
-  // So that the way back is open when the WebSocket is lost.
+  // Lets data channels be tried again when the WebSocket is lost.
   carriers[1].events.onClose({ code: 1006, reason: "" });
   await clock.pass(1_000);
   assert.ok(carriers.length > 3);
 });
 
 test("a better carrier that gets another flow is tried again later", async (t) => {
-  const { transport, carriers, clock } = await startClimb(t);
+  const { transport, carriers, clock } = await startUpgrade(t);
   carriers[2].tell(false);
   assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
   await clock.pass(31_000);
@@ -292,7 +295,7 @@ test("a better carrier that gets another flow is tried again later", async (t) =
   assert.equal(transport.name, "webtransport");
 });
 
-test("what is too long for a better carrier is not sent, and RakNet's first request is cut", async (t) => {
+test("datagrams too long for a better carrier are dropped, and RakNet's first request is cut", async (t) => {
   const { transport, carriers } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
@@ -305,7 +308,7 @@ test("what is too long for a better carrier is not sent, and RakNet's first requ
   assert.deepEqual([carriers[1].sent, transport.dropped], [[1_024, 1_024], 1]);
 });
 
-/** A transport over WebTransport that has lost it, and the two carriers of its first attempt to come back. */
+/** A transport that has lost its WebTransport, and the two carriers of its first attempt to resume. */
 async function startInterrupted(t, more) {
   const started = startTransport(t, more);
   const { carriers, clock } = started;
@@ -318,7 +321,7 @@ async function startInterrupted(t, more) {
   return started;
 }
 
-test("an attempt to come back that nothing answers is followed by others, until the flow waits no longer", async (t) => {
+test("an unanswered attempt to resume is followed by others until the flow expires", async (t) => {
   const { transport, carriers, clock, events } = await startInterrupted(t);
   await clock.pass(2_000);
   assert.equal(carriers.length, 3);
@@ -335,7 +338,7 @@ test("an attempt to come back that nothing answers is followed by others, until 
   assert.equal(carriers.length, count);
 });
 
-test("a carrier whose answer is missing is closed only when another one has the flow, which its close would end", async (t) => {
+test("an unresponsive carrier is closed only when another one has the flow, because closing it would end the flow", async (t) => {
   const { transport, carriers, clock } = await startInterrupted(t, { carriers: ["websocket"] });
   const first = carriers.find(({ isClosed }) => !isClosed);
   first.open();
@@ -349,21 +352,21 @@ test("a carrier whose answer is missing is closed only when another one has the 
   assert.deepEqual([transport.name, first.isClosed, second.isClosed], ["websocket", true, false]);
 });
 
-test("silence is noticed in a tab whose timers are always late", async (t) => {
+test("silence is noticed in a tab with late timers", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   const [socket] = carriers;
   socket.open();
   socket.tell(false);
   transport.send(new Uint8Array(100));
   for (let look = 0; look < 6; look++) {
-    // A timer of half a second fires after one.
+    // A timer of half a second fires after a whole second.
     clock.block(1_000);
     await clock.pass(0);
   }
   assert.deepEqual(events, ["open", "interrupted"]);
 });
 
-test("a carrier that opens and does not tell the flow does not keep a connection longer than the flow waits", async (t) => {
+test("a carrier that opens without naming the flow delays a connection no longer than the flow waits", async (t) => {
   const { carriers, clock, events } = await startInterrupted(t, { carriers: ["websocket"] });
   for (let passed = 0; passed < 30_000; passed += 100) {
     carriers.filter(({ isOpen, isClosed }) => !isOpen && !isClosed).forEach((carrier) => {
@@ -376,14 +379,14 @@ test("a carrier that opens and does not tell the flow does not keep a connection
 });
 
 test("a better carrier that never opens is given up and tried again later", async (t) => {
-  const { transport, carriers, clock } = await startClimb(t, { opens: false });
+  const { transport, carriers, clock } = await startUpgrade(t, { opens: false });
   await clock.pass(30_000);
   assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
   await clock.pass(31_000);
   assert.ok(carriers.length >= 4);
 });
 
-test("a WebSocket is silent only if nothing of what waits leaves it, and the page was there to hear", async (t) => {
+test("a WebSocket counts as silent only if its buffer does not shrink while the page is active", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   const [socket] = carriers;
   socket.open();
@@ -405,7 +408,7 @@ test("a WebSocket is silent only if nothing of what waits leaves it, and the pag
   assert.match(carriers[1].request.url.search, /resume=secret/);
 });
 
-test("a WebSocket whose system takes a few bytes now and then is silent all the same", async (t) => {
+test("a WebSocket counts as silent even if its system occasionally takes a few bytes", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   carriers[0].open();
   carriers[0].tell(false);
@@ -417,7 +420,7 @@ test("a WebSocket whose system takes a few bytes now and then is silent all the 
   assert.deepEqual(events, ["open", "interrupted"]);
 });
 
-test("a relay without flows is not asked for one by a WebSocket", async (t) => {
+test("a WebSocket sends no flow request to a relay without flows", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   carriers[0].open();
   transport.send(new Uint8Array(100));
@@ -425,7 +428,7 @@ test("a relay without flows is not asked for one by a WebSocket", async (t) => {
   assert.deepEqual([carriers[0].requests, events], [0, ["open"]]);
 });
 
-test("a refusal of the relay is told as such, and one carrier alone is not deferred", async (t) => {
+test("a refusal of the relay is reported as such, and a single carrier is not deferred", async (t) => {
   const one = startTransport(t);
   one.carriers[0].open();
   await settled();
@@ -441,7 +444,7 @@ test("a refusal of the relay is told as such, and one carrier alone is not defer
   assert.deepEqual(third.events, ["relay-closed 4429"]);
 });
 
-test("a connection whose flow another one has taken over ends", async (t) => {
+test("a connection ends when another one takes its flow over", async (t) => {
   const { carriers, clock, events } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -461,7 +464,7 @@ test("a connection whose flow another one has taken over ends", async (t) => {
   assert.deepEqual([back.events, back.carriers.length], [["open", "interrupted", "relay-closed 4409"], 3]);
 });
 
-test("a carrier that opens and passes nothing on is replaced before the connection is there", async (t) => {
+test("a carrier that opens but passes no datagrams is replaced before the connection opens", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t);
   carriers[0].open();
   await settled();
@@ -479,7 +482,7 @@ test("a carrier that opens and passes nothing on is replaced before the connecti
   assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
 });
 
-test("a carrier that is lost before anything came is replaced, and one that was heard is not", async (t) => {
+test("a lost carrier that received nothing is replaced, and one that received something is not", async (t) => {
   const lost = startTransport(t);
   lost.carriers[0].open();
   await settled();
@@ -500,7 +503,7 @@ test("a carrier that is lost before anything came is replaced, and one that was 
 
 const WEBTRANSPORT = { port: 443, path: "/wt", certificate_hashes: [] };
 
-/** A transport whose WebSocket is open, after its relay has answered `/transports` so. */
+/** A transport with an open WebSocket, after its relay has answered `/transports` like this. */
 async function startAnswered(t, status, body) {
   t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
   const started = startTransport(t);
@@ -539,14 +542,14 @@ for (const [what, status, body] of [
   ["has what nobody can open", 200, JSON.stringify({ webtransport: null, webrtc: { port: "443" } })],
   ["has half of it", 200, JSON.stringify({ webtransport: { ...WEBTRANSPORT, certificate_hashes: [7] }, webrtc: { port: 443 } })],
 ]) {
-  test(`with a relay that ${what} datagrams have their full length, and none shorter comes later`, async (t) => {
+  test(`with a relay that ${what} datagrams have their full length and never become shorter`, async (t) => {
     const { transport, carriers, clock, events, offered } = await startAnswered(t, status, body);
     assert.deepEqual(offered, {});
     transport.send(new Uint8Array(1_464).fill(5));
     carriers[1].events.onDatagram(new Uint8Array(7));
     await clock.pass(60_000);
     assert.deepEqual([carriers[1].sent, carriers.length], [[1_464], 2]);
-    // It has WebTransport now, which would not carry what the server sends.
+    // It has WebTransport now, which would not carry the server's datagrams.
     t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ webtransport: WEBTRANSPORT })));
     carriers[1].events.onClose({ code: 1006, reason: "" });
     assert.deepEqual(await carriers[2].request.announced(), { webtransport: WEBTRANSPORT });
@@ -560,7 +563,7 @@ for (const [what, status, body] of [
   });
 }
 
-test("a relay that does not answer which transports it has is not waited for without end", async (t) => {
+test("waiting for the transports of a silent relay is limited", async (t) => {
   const unanswered = (_url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   t.mock.method(globalThis, "fetch", unanswered);
   const { transport, carriers, clock } = startTransport(t);

@@ -1,4 +1,4 @@
-// What only RakNet has, in Node, through a real relay, with real servers.
+// The features of RakNet only, in Node, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -11,7 +11,7 @@ import { FIRST_ALLOWED_ID, FIRST_FREE_ID, ping } from "rakwire";
 import { connectTo, echoFixture, RAKNET } from "./protocols.mjs";
 import { fails, hasFullQueue, next, nextNumbers, numbered, pattern, startCpp, startEcho, startRelay, until } from "./support.mjs";
 
-/** What the estimate of a clock may be wrong by: half a round trip, which is long on a machine that does much else. */
+/** The largest error of a clock estimate: half a round trip, which is long on a busy machine. */
 const CLOCK_MS = 60_000;
 
 test("a message of 1 MB passes in both directions", async (t) => {
@@ -22,7 +22,7 @@ test("a message of 1 MB passes in both directions", async (t) => {
   await connection.close();
 });
 
-test("the GUID of the server is that of its pong, and its addresses are known, until the connection ends", async (t) => {
+test("the server's GUID equals that of its pong, and its addresses are known until the end", async (t) => {
   const { open, relay } = await echoFixture(t, RAKNET);
   const connection = await open();
   const { guid } = await ping(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket });
@@ -35,10 +35,10 @@ test("the GUID of the server is that of its pong, and its addresses are known, u
   assert.deepEqual(connection.internalAddresses(), []);
 });
 
-test("the clock of the server and what passed in the last second are measured", async (t) => {
+test("the clock of the server and the rates of the last second are measured", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
   const connection = await open();
-  // An amount is that of the second before, once another one has begun.
+  // A rate is that of the previous second, once another one has begun.
   for (;;) {
     connection.send(pattern(1000));
     assert.deepEqual((await next(connection)).bytes, pattern(1000));
@@ -47,9 +47,9 @@ test("the clock of the server and what passed in the last second are measured", 
     await sleep(10);
   }
   const { clockDifferenceMs, lossLastSecond } = connection.stats();
-  // What is late counts as lost.
+  // Late datagrams count as lost.
   assert.ok(lossLastSecond >= 0 && lossLastSecond < 1, `${lossLastSecond}`);
-  // Its clock began at one second, when this process was there already.
+  // Its clock began at one second, when this process was already running.
   const clockOfServer = performance.now() + clockDifferenceMs;
   assert.ok(clockOfServer > 1000 - CLOCK_MS && clockOfServer < performance.now() + CLOCK_MS, `${clockOfServer}`);
   await connection.close();
@@ -69,14 +69,14 @@ test("a C++ server echoes short and long messages in order", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("ids of RakNet are rejected, and all others pass in both directions", async (t) => {
+test("RakNet's ids are rejected, and all others pass in both directions", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
   const connection = await open();
   assert.deepEqual([FIRST_ALLOWED_ID, FIRST_FREE_ID], [0x1b, 0x86]);
   for (let id = 0; id < FIRST_ALLOWED_ID; id++) {
     assert.throws(() => connection.send(Uint8Array.of(id)), fails("reserved-id", /RakNet/), `id ${id}`);
   }
-  // `rakwire echo` echoes only ids that are free for applications.
+  // `rakwire echo` only echoes ids that are free for applications.
   for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
     connection.send(Uint8Array.of(id));
   }
@@ -95,10 +95,10 @@ test("a receipt resolves with the outcome of a message", async (t) => {
   );
   outcomes.push(connection.sendWithReceipt(pattern(300_000)));
   assert.deepEqual(await Promise.all(outcomes), Array(3).fill("acknowledged"));
-  // Receipts are local to the sender: the server sees and echoes reliabilities without receipt.
+  // Receipts are local to the sender: the server receives and echoes reliabilities without receipt.
   const echoed = [await next(connection), await next(connection), await next(connection)];
   assert.deepEqual(echoed.map(({ reliability }) => reliability).sort(), ["reliable", "reliable-ordered", "reliable-ordered"]);
-  // An unreliable one may be lost.
+  // An unreliable message may be lost.
   let outcome;
   do {
     outcome = await connection.sendWithReceipt(pattern(50), { reliability: "unreliable" });
@@ -120,7 +120,7 @@ test("a receipt resolves with the outcome of a message", async (t) => {
   await assert.rejects(connection.sendWithReceipt(pattern(1)), fails("not-connected", /ended/));
 });
 
-test("a receipt does not wait for a reader of messages", async (t) => {
+test("a receipt does not wait for messages to be read", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
   const connection = await open();
   for (let sent = 0; sent < RAKNET.burst; sent++) {
@@ -150,7 +150,7 @@ test("a receipt can be awaited for a limited time", async (t) => {
   connection.close();
 });
 
-test("a server with a password lets those in who know it", async (t) => {
+test("a server with a password admits clients that know it", async (t) => {
   const echo = await startEcho(t, "--password", "gehe1m-ß");
   const relay = await startRelay(t, { game: echo.address });
   const open = (options) => connectTo(relay, RAKNET, options);
@@ -191,7 +191,7 @@ test("large messages report progress in both directions", async (t) => {
   await connection.close();
 });
 
-/** A server that says it has this protocol version, whatever it is asked for. Returns its address. */
+/** A server that always claims this protocol version. Returns its address. */
 async function startIncompatible(context, version) {
   const socket = createSocket("udp4");
   context.after(() => socket.close());
@@ -208,7 +208,7 @@ test("errors name the cause", async (t) => {
   const stubborn = await startIncompatible(t, 7);
   const relay = await startRelay(t, { game: cpp.address, stubborn, gone: "127.0.0.1:9" });
   const open = (options) => connectTo(relay, RAKNET, options);
-  // A server that names its version is asked again with that.
+  // A server that names its version is asked again with that one.
   assert.equal((await (await open({ protocolVersion: 11 })).close()).code, "local");
   await assert.rejects(open({ target: "stubborn" }), fails("incompatible-protocol", /version 7/));
   await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /./));

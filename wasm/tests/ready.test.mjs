@@ -1,4 +1,4 @@
-// Ready events: between connections in memory, and with peers that say what they should not.
+// Ready events: between connections in memory, and with malicious peers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const VECTORS = JSON.parse(readFileSync(new URL("ready.json", import.meta.url), 
 const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
-/** So many peers, each connected with all others. */
+/** Returns this many peers, each connected with all others. */
 async function mesh(count) {
   const peers = Array.from({ length: count }, () => ({ events: new ReadyEvents(), to: new Map() }));
   for (const [index, peer] of peers.entries()) {
@@ -30,14 +30,14 @@ async function mesh(count) {
   return peers;
 }
 
-/** The event 7 of a peer, for which it waits for all others. */
+/** The event 7 of a peer, which waits for all others. */
 function waiting({ events, to }) {
   const event = events.open(7);
   to.forEach(({ connection }) => assert.ok(event.waitFor(connection)));
   return event;
 }
 
-/** A peer that says what a test wants. */
+/** A peer that sends messages of the test. */
 async function talker() {
   const fake = await openFake("raknet");
   const sent = [];
@@ -67,7 +67,7 @@ test("messages have the bytes of the vectors", () => {
   assert.equal(decodeReady(hex("4a00000001")), undefined);
 });
 
-test("all agree in the end, in whatever order they are ready", async () => {
+test("all peers agree regardless of the order in which they become ready", async () => {
   for (let order = 0; order < 6; order++) {
     const peers = await mesh(3);
     const all = peers.map(waiting);
@@ -89,7 +89,7 @@ test("all agree in the end, in whatever order they are ready", async () => {
   }
 });
 
-test("whoever comes late is waited for and whoever leaves is not", async () => {
+test("late joiners are waited for and leavers are not", async () => {
   const [a, b, c] = await mesh(3);
   const [ready, late] = [a.events.open(7), b.events.open(7)];
   ready.waitFor(a.to.get(b).connection);
@@ -99,7 +99,7 @@ test("whoever comes late is waited for and whoever leaves is not", async () => {
   late.waitFor(b.to.get(a).connection);
   late.set(true);
   await ready.whenCompleted();
-  // One more, who never says anything.
+  // One more, which never sends anything.
   ready.waitFor(a.to.get(c).connection);
   assert.equal(ready.isCompleted, false);
   const completed = ready.whenCompleted();
@@ -111,7 +111,7 @@ test("whoever comes late is waited for and whoever leaves is not", async () => {
   assert.equal(ready.stopWaitingFor(a.to.get(b).connection), false);
 });
 
-test("a forced event is completed everywhere, and stays so", async () => {
+test("a forced event is completed everywhere and stays so", async () => {
   const peers = await mesh(3);
   const all = peers.map(waiting);
   await settle();
@@ -122,7 +122,7 @@ test("a forced event is completed everywhere, and stays so", async () => {
   assert.ok(all.every(({ isCompleted, status }) => isCompleted && status === "force-all-set"));
 });
 
-test("what nobody waits for changes nothing", async () => {
+test("messages about unknown events change nothing", async () => {
   const { events, sent, say, connection } = await talker();
   const event = events.open(7);
   event.set(true);
@@ -134,7 +134,7 @@ test("what nobody waits for changes nothing", async () => {
   assert.ok(events.remove(7) && !events.remove(7));
 });
 
-test("a peer that asks is answered, and a flood of questions finds one answer waiting", async () => {
+test("a query is answered, and a flood of queries queues one answer", async () => {
   const { events, sent, say, connection, peer, wake } = await talker();
   const event = events.open(7);
   event.waitFor(connection);
@@ -155,7 +155,7 @@ test("a peer that asks is answered, and a flood of questions finds one answer wa
   assert.deepEqual(sent.slice(3), ["set"]);
 });
 
-test("a wait ends with its signal, and what is no event is an error", async () => {
+test("a wait ends with its signal, and an invalid event is an error", async () => {
   const { events, connection } = await talker();
   const event = events.open(7);
   assert.equal(events.open(7), event);

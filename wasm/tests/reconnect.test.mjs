@@ -1,4 +1,5 @@
-// New connections in place of lost ones: behind a real relay that is killed or restarted, and with attempts that the test makes.
+// New connections in place of lost ones: behind a real relay that is killed or restarted, and with attempts that the
+// test controls.
 
 import assert from "node:assert/strict";
 import { setImmediate as settle } from "node:timers/promises";
@@ -17,20 +18,24 @@ import { watchedSignal } from "./waits.mjs";
 import { startThread } from "./worker-thread.mjs";
 
 const USUAL = { target: "game", timeoutMs: LIMIT_MS };
-/** Many short pauses, as a relay takes a while to start. */
+/** Many short pauses, because a relay takes a while to start. */
 const PATIENT = { maxAttempts: 1_000, minDelayMs: 20, maxDelayMs: 100 };
 
-/** What a relay that wants tokens is told, first and when it starts again, and a new token for each connection. */
+/**
+ * The arguments of a relay that requires tokens, for its first start and its restart, and a new token for each
+ * connection.
+ */
 function expiringTokens(t) {
   const { file, token } = relayTokens(t);
   const args = (leeway) => ["--token-key", file, "--token-leeway", leeway];
-  // The token of the first connection counts for the first start alone, so that nothing has to wait until it expires.
+  // The token of the first connection is only valid for the first start, so that the test need not wait for it to
+  // expire.
   return { first: args("5m"), again: args("0s"), options: (isFirst) => ({ token: token(isFirst ? -60 : 600) }) };
 }
 
 const NO_TOKENS = { first: [], again: [], options: () => ({}) };
 
-/** What opens connections through a relay that the test can start again at the same address. */
+/** Opens connections through a relay that the test can restart at the same address. */
 async function startRestartable(t, { echo: args, options }, tokens) {
   const echo = await startEcho(t, ...args);
   const targets = { game: echo.address };
@@ -47,7 +52,7 @@ async function startRestartable(t, { echo: args, options }, tokens) {
   };
 }
 
-/** The next connection, which must come. */
+/** Returns the next connection, which must exist. */
 async function nextOf(iterator) {
   const { value, done } = await iterator.next();
   assert.ok(!done, "there is no other connection");
@@ -59,7 +64,7 @@ async function plays(connection) {
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
 }
 
-/** Loses the relay of a connection once, and expects another one over the next start of the relay. */
+/** Loses the relay of a connection once, and expects another one after the relay has restarted. */
 async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   const relay = await startRestartable(t, protocol, tokens);
   const causes = [];
@@ -68,7 +73,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   await plays(first);
   const second = nextOf(iterator);
   await relay.stop(how);
-  // The relay is gone; the connection learns it later, or has learnt it already.
+  // The relay is gone; the connection notices it now or later.
   const receipt = protocol.name === "RakNet" ? first.sendWithReceipt(pattern(700)).catch(({ code }) => code) : "unknown";
   await relay.start();
   const connection = await second;
@@ -77,7 +82,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
   const { code, reason, relayCode } = await first.closed;
   assert.equal(code, "relay-closed");
   assert.deepEqual(causes[0], { code, reason, ...(relayCode !== undefined && { relayCode }) });
-  // Its message is lost, which its sender learns.
+  // Its message is lost, and its receipt reports that.
   assert.match(await receipt, /^(unknown|not-connected)$/);
   await iterator.return();
   assert.equal((await connection.closed).code, "local");
@@ -85,25 +90,25 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a client comes back to a relay that was killed`, async (t) => {
+  test(`${protocol.name}: a client returns to a relay that was killed`, async (t) => {
     const { reason } = await comesBack(t, protocol, "SIGKILL");
     assert.match(reason, /no longer knew the flow/);
   });
 
-  test(`${protocol.name}: a client comes back to a relay that was shut down`, async (t) => {
+  test(`${protocol.name}: a client returns to a relay that was shut down`, async (t) => {
     const { relayCode } = await comesBack(t, protocol, "SIGTERM");
     assert.equal(relayCode, 1001);
   });
 }
 
-test("a client comes back with a new token to a relay that was killed and no longer accepts the old one", async (t) => {
+test("a client returns with a new token to a killed relay that no longer accepts the old one", async (t) => {
   assert.deepEqual(await comesBack(t, RAKNET, "SIGKILL", expiringTokens(t)), {
     reason: "the relay no longer knew the flow of the connection",
     relayCode: undefined,
   });
 });
 
-test("a connection in a worker comes back to a server that was killed", async (t) => {
+test("a connection in a worker returns to a server that was killed", async (t) => {
   const echo = await startEcho(t);
   const started = startThread(t);
   const worker = createWorker(() => started);
@@ -112,7 +117,7 @@ test("a connection in a worker comes back to a server that was killed", async (t
   const first = await nextOf(iterator);
   await plays(first);
   await echo.stop();
-  // The server has to acknowledge something before it can be missed.
+  // The server is only missed while it has something to acknowledge.
   const receipt = first.sendWithReceipt(pattern(700));
   const second = nextOf(iterator);
   assert.equal((await first.closed).code, "lost");
@@ -122,7 +127,7 @@ test("a connection in a worker comes back to a server that was killed", async (t
   await iterator.return();
 });
 
-test("a client that the relay or the server refuses does not come again", async (t) => {
+test("a client refused by the relay or the server does not return", async (t) => {
   const echo = await startEcho(t, "--password", "snow");
   const relay = await startRelay(t, { game: echo.address });
   const attempt = async (more) => {
@@ -142,7 +147,7 @@ test("a client that the relay or the server refuses does not come again", async 
   await attempt({ target: undefined });
 });
 
-test("a server that disconnects its clients gets them back only if the application says so", async (t) => {
+test("clients disconnected by the server return only if the application decides so", async (t) => {
   const server = async (more) => {
     const fakes = [await openFake("raknet"), await openFake("raknet")];
     const waiting = [...fakes];
@@ -158,37 +163,37 @@ test("a server that disconnects its clients gets them back only if the applicati
   const { fakes, iterator, second } = await server({ shouldRetry });
   assert.equal(second.value, fakes[1].connection);
   assert.deepEqual(asked, ["remote"]);
-  // Nobody is asked about a connection that was closed here.
+  // `shouldRetry` is not called for a connection that was closed locally.
   const end = iterator.next();
   void second.value.close();
   fakes[1].wake();
   assert.deepEqual([await end, asked], [{ value: undefined, done: true }, ["remote"]]);
 });
 
-/** The codes of all errors and ends that may pass by themselves, and some of the others. */
+/** The codes of all transient errors and ends, and some of the others. */
 const TRANSIENT = ["lost", "relay-unreachable", "server-unreachable", "no-answer", "timeout", "server-full", "recently-connected", "already-connected"];
 const FINAL = ["local", "remote", "banned", "invalid-password", "invalid-token", "public-key-mismatch", "incompatible-protocol", "bad-option", "no-transport", "internal", "no-memory"];
 
-test("the codes tell which failures may pass by themselves", () => {
+test("the codes determine which failures are transient", () => {
   for (const code of TRANSIENT) assert.equal(isTransient(new RakwireError(code, "told")), true, code);
   for (const code of FINAL) assert.equal(isTransient({ code, reason: "told" }), false, code);
   const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "told", relayCode });
   for (const code of [undefined, 1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429]) assert.equal(closed(code), true, String(code));
   for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409, 4410]) assert.equal(closed(code), false, String(code));
-  // Another connection starts another worker; one that cannot be started, cannot be started the next time either.
+  // Another connection starts another worker. A worker that cannot be started will fail again.
   assert.equal(isTransient({ code: "worker-unavailable", reason: "told" }), true);
   assert.equal(isTransient(new RakwireError("worker-unavailable", "told")), false);
   for (const other of [undefined, null, 7, "lost", new Error("lost"), {}]) assert.equal(isTransient(other), false, String(other));
 });
 
-/** Timers that the test moves, pauses without chance, and the pauses that were made. */
+/** Fake timers, pauses without randomness, and a list of the pauses. */
 function mockPauses(t) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const mock = { now: 0, random: 1, pauses: [] };
   t.mock.method(performance, "now", () => mock.now);
   t.mock.method(Math, "random", () => mock.random);
   mock.onRetry = ({ failures, delayMs }) => mock.pauses.push([failures, delayMs]);
-  /** Lets the pause that was told last end, and no earlier. */
+  /** Ends the last announced pause, and no earlier one. */
   mock.pass = async (begins) => {
     const [, delayMs] = mock.pauses.at(-1);
     t.mock.timers.tick(delayMs - 1);
@@ -218,7 +223,7 @@ test("pauses double up to the longest, and attempts end with the last error", as
   assert.deepEqual(mock.pauses, [[1, 100], [2, 200], [3, 400], [4, 500], [5, 500]]);
 });
 
-test("a pause is at least half of what it could be, by chance", async (t) => {
+test("a random pause is at least half of its maximum", async (t) => {
   const mock = mockPauses(t);
   mock.random = 0;
   let attempts = 0;
@@ -231,7 +236,7 @@ test("a pause is at least half of what it could be, by chance", async (t) => {
   assert.deepEqual(mock.pauses, [[1, 50], [2, 100]]);
 });
 
-test("a connection that does not last leaves the pauses growing, and one that lasts does not", async (t) => {
+test("a short connection keeps the pauses growing, and a lasting one resets them", async (t) => {
   const fakes = [];
   for (let count = 0; count < 5; count++) fakes.push(await openFake("raknet"));
   const mock = mockPauses(t);
@@ -266,12 +271,12 @@ test("a signal ends a pause with its reason", async (t) => {
   await settle();
   assert.deepEqual([attempts, count()], [1, 0]);
   assert.deepEqual(await iterator.next(), { value: undefined, done: true });
-  // One that was aborted before makes no attempt.
+  // An already aborted signal allows no attempt.
   await assert.rejects(connections(() => Promise.reject((attempts++, gone())), { signal }).next(), reason);
   assert.equal(attempts, 1);
 });
 
-test("a signal ends an attempt, and a connection that opens all the same is closed", async () => {
+test("a signal ends an attempt, and a connection that still opens is closed", async () => {
   const { signal, abort } = watchedSignal();
   const fake = await openFake("raknet");
   const reason = new Error("enough");
@@ -301,13 +306,13 @@ test("a signal closes the open connection", async () => {
   assert.deepEqual([(await fake.connection.closed).code, count()], ["local", 0]);
 });
 
-test("whoever leaves the loop closes the connection", async () => {
+test("leaving the loop closes the connection", async () => {
   for (const leave of ["break", "throw"]) {
     const fake = await openFake("raknet");
     const play = async () => {
       for await (const connection of connections(async () => fake.connection)) {
         assert.equal(connection, fake.connection);
-        // The peer has an event of its end once it is asked to disconnect.
+        // The peer reports its end once it is asked to disconnect.
         queueMicrotask(() => setTimeout(fake.wake));
         if (leave === "break") break;
         throw new Error("out of here");
@@ -318,7 +323,7 @@ test("whoever leaves the loop closes the connection", async () => {
   }
 });
 
-test("what a lost connection had received is still read after its end", async () => {
+test("messages received by a lost connection can be read after its end", async () => {
   const fakes = [await openFake("raknet"), await openFake("raknet")];
   const waiting = [...fakes];
   const iterator = connections(async () => waiting.shift().connection, PATIENT);
@@ -331,7 +336,7 @@ test("what a lost connection had received is still read after its end", async ()
   assert.deepEqual([numbers, first.stats().messagesDiscarded], [[1, 2], 0]);
 });
 
-test("wrong options are told at once", () => {
+test("invalid options are errors immediately", () => {
   const never = () => assert.fail("nothing is opened");
   for (const options of [{ maxAttempts: 0 }, { maxAttempts: 1.5 }, { minDelayMs: 0 }, { minDelayMs: 200, maxDelayMs: 100 }, { maxDelayMs: 2 ** 31 }, { shouldRetry: true }, { onRetry: "told" }]) {
     assert.throws(() => connections(never, options), fails("bad-option", /maxAttempts|DelayMs|functions/), JSON.stringify(options));

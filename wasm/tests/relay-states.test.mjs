@@ -1,4 +1,4 @@
-// Every transition between the states of a transport to a relay, seen from outside: by its name, its carriers and its events.
+// Every transition between the states of a transport to a relay, observed by its name, its carriers and its events.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ const UPGRADE_MS = 16_000;
 /** The time for which the relay of these tests keeps a flow. */
 const WITHIN_MS = 30_000;
 
-/** The state that a transport shows. */
+/** Returns the observable state of a transport. */
 function shown({ transport, carriers, events }) {
   // The events at the end have a code.
   if (events.some((event) => / /.test(event))) {
@@ -22,10 +22,13 @@ function shown({ transport, carriers, events }) {
   return carriers.filter(({ isClosed }) => !isClosed).length > 1 ? "migrating" : "attached";
 }
 
-/** The last carrier that was opened. */
+/** Returns the last carrier that was opened. */
 const last = ({ carriers }) => carriers.at(-1);
 
-/** The ways into each state. The carrier that has the flow is `carriers[1]`, a WebSocket, and WebTransport would be better. */
+/**
+ * The ways into each state. The carrier that has the flow is `carriers[1]`, a WebSocket, and WebTransport would be
+ * better.
+ */
 const INTO = {
   racing: (t) => startTransport(t),
   "attached without a flow": (t) => {
@@ -48,7 +51,7 @@ const INTO = {
   },
   lost: async (t) => {
     const started = await INTO.attached(t);
-    // One that was lost at once would be replaced with a delay.
+    // A carrier lost immediately would be replaced with a delay.
     await started.clock.pass(2_000);
     started.carriers[1].end(1006);
     return started;

@@ -1,4 +1,4 @@
-// Signed tokens, without which a relay lets nobody in: by each transport of a page, and for pings.
+// Signed tokens that a relay requires: by each transport of a page, and for pings.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./suppo
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const NO_TOKEN = 4401;
 
-/** A relay that wants tokens and serves the package, and what makes them. */
+/** A relay that requires tokens and serves the package, and a function that creates them. */
 async function startWithTokens(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-token-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -31,7 +31,7 @@ async function startWithTokens(t) {
   return { relay, url: `ws://${relay.address}/ws`, token };
 }
 
-test("a program with a token is let in, and none without", async (t) => {
+test("a program is admitted only with a token", async (t) => {
   const { url, token } = await startWithTokens(t);
   const options = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
   const refused = (error) => fails("relay-closed", /token/)(error) && error.relayCode === NO_TOKEN;
@@ -42,7 +42,7 @@ test("a program with a token is let in, and none without", async (t) => {
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
 });
 
-test("pings go with a token, and without one are refused and told", async (t) => {
+test("pings carry a token, and are refused with an error without one", async (t) => {
   const { url, token } = await startWithTokens(t);
   const options = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
   const { data } = await ping(url, { ...options, target: "game", token: token() });
@@ -53,7 +53,7 @@ test("pings go with a token, and without one are refused and told", async (t) =>
   assert.deepEqual(told, [["game", NO_TOKEN]]);
 });
 
-test("a page with a token is let in by each transport, and none without", async (t) => {
+test("a page is admitted by each transport only with a token", async (t) => {
   const { relay, token } = await startWithTokens(t);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);

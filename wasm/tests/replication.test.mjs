@@ -1,4 +1,4 @@
-// Replication: as the Rust side has recorded it, with servers that lie and flood, and over UDP with a server in Rust.
+// Replication: as recorded with the Rust side, with malicious and flooding servers, and over UDP with a server in Rust.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const text = (bytes) => Buffer.from(bytes).toString("hex");
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** The classes of the tests in Rust, and the bounds there. */
+/** The classes and limits of the tests in Rust. */
 const CLASSES = {
   wide: { a: { bits: 16, short: 5 }, b: { bits: 32, short: 1 }, c: { bits: 1 }, d: { bits: 10, short: 9 } },
   narrow: { e: { bits: 7, short: 3 } },
@@ -38,7 +38,7 @@ function eventOf({ kind, replica, reason }) {
   return kind === "owner-changed" ? `${nameOf(replica)} owner ${replica.isOwner}` : `${nameOf(replica)} ${kind}${detail}`;
 }
 
-/** Replicas of a server that says what a test wants. */
+/** Replicas of a server that sends messages of the test. */
 async function hostile(options = LIMITS, protocol = "raknet") {
   const fake = await openFake(protocol);
   const replicas = new Replicas(options);
@@ -58,12 +58,12 @@ async function hostile(options = LIMITS, protocol = "raknet") {
     fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "unreliable", channel: 0 })));
     fake.wake();
   };
-  /** What was sent since it was asked last. */
+  /** Returns the messages sent since the last call. */
   const takeSent = () => sent.splice(0).map(({ bytes }) => text(bytes));
   return { ...fake, replicas, events, sent, say, takeSent };
 }
 
-/** Random numbers below an end, the same ones each time. */
+/** Pseudorandom numbers below a limit, the same in each run. */
 function randomNumbers(seed) {
   let state = seed;
   return (end) => {
@@ -93,7 +93,7 @@ test("messages have the bytes of the vectors", async () => {
   assert.deepEqual([replicas.stats(), replicas.tick], [{ updates: 4, late: 0, malformed: 0, mismatched: 0 }, 4]);
 });
 
-test("a server with other classes is shown, and none of its updates is", async () => {
+test("a server with other classes is reported, and its updates are dropped", async () => {
   const { replicas, say } = await hostile();
   const mismatches = [];
   replicas.onMismatch = () => mismatches.push(replicas.stats().mismatched);
@@ -104,7 +104,7 @@ test("a server with other classes is shown, and none of its updates is", async (
 });
 
 for (const [name, steps] of Object.entries(RUNS)) {
-  test(`the ${name} run goes as it went in Rust`, async () => {
+  test(`the ${name} run equals the one in Rust`, async () => {
     const { replicas, connection, events, say, takeSent } = await hostile();
     for (const [number, step] of steps.entries()) {
       const before = replicas.stats();
@@ -128,14 +128,14 @@ for (const [name, steps] of Object.entries(RUNS)) {
   });
 }
 
-test("updates at once are acknowledged at once, and unreliably in both protocols", async () => {
+test("updates are acknowledged immediately and unreliably in both protocols", async () => {
   for (const protocol of ["raknet", "game"]) {
     const { say, sent, takeSent, peer, replicas } = await hostile(LIMITS, protocol);
     say(hex(VECTORS[0].hex), hex(VECTORS[2].hex), hex(VECTORS[4].hex));
     await settle();
     assert.deepEqual(sent.map(({ reliability }) => reliability), [0]);
     assert.deepEqual(takeSent(), [VECTORS[5].hex]);
-    // One that finds no room is not sent later: the next one says the same.
+    // Without room it is not sent later, because the next one repeats it.
     peer.room = 0;
     say(hex(VECTORS[7].hex));
     await settle();
@@ -145,7 +145,7 @@ test("updates at once are acknowledged at once, and unreliably in both protocols
   }
 });
 
-test("an update that comes again changes nothing", async () => {
+test("a repeated update changes nothing", async () => {
   const { replicas, events, say } = await hostile();
   const honest = RUNS.honest.slice(0, RUNS.honest.findIndex(({ leave }) => leave)).filter(({ update }) => update !== undefined);
   for (const [number, { update }] of honest.entries()) {
@@ -157,16 +157,16 @@ test("an update that comes again changes nothing", async () => {
   }
 });
 
-test("nothing of an update counts that says nothing in part", async () => {
+test("an update with an invalid part is dropped completely", async () => {
   const { replicas, events, say, takeSent } = await hostile();
   const whole = hex(VECTORS[0].hex);
   for (let length = 1; length < whole.length; length++) {
     say(whole.subarray(0, length));
   }
   say(Uint8Array.of(...whole, 0));
-  // A record for the place 0, and one for the place 8, which is not there.
+  // A record for place 0, and one for place 8, which does not exist.
   say(hex("82000000015823000000"));
-  // A class that there is not, the tick 0, seventeen zeros, and more bytes than a message has.
+  // An unknown class, the tick 0, seventeen zeros, and more bytes than a message has.
   say(hex("8200000001580040800000000000"), hex("82000000005fc0"), hex("820000000100004000"), new Uint8Array(49).fill(130));
   await settle();
   assert.deepEqual([state(replicas), events, takeSent()], ["", [], []]);
@@ -176,7 +176,7 @@ test("nothing of an update counts that says nothing in part", async () => {
   assert.equal([...replicas].length, 2);
 });
 
-test("random bytes, changed messages and floods are survived", async () => {
+test("random bytes, modified messages and floods are survived", async () => {
   const random = randomNumbers(11);
   const { replicas, events, say, sent } = await hostile();
   let count = 0;
@@ -198,7 +198,7 @@ test("random bytes, changed messages and floods are survived", async () => {
       assert.ok(fieldsOf(replica).every((field, place) => replica.get(field) < 2 ** widths[place].bits));
       assert.equal(replicas.get(replica.id), replica);
     }
-    // Each update says one thing of each entity.
+    // Each update causes at most three events per entity.
     assert.ok(events.splice(0).length <= 3 * LIMITS.maxEntities * flood.length);
   }
   const { updates, late, malformed } = replicas.stats();
@@ -206,7 +206,7 @@ test("random bytes, changed messages and floods are survived", async () => {
   assert.ok(updates > 0 && late > 0 && malformed > 0);
 });
 
-test("an entity is found by its id and by what the application has for it", async () => {
+test("an entity is found by its id and by its handle", async () => {
   const { replicas, say } = await hostile();
   say(hex(VECTORS[0].hex));
   const [narrow, wide] = replicas;
@@ -228,15 +228,15 @@ test("an entity is found by its id and by what the application has for it", asyn
 const bits = (number, width) => number.toString(2).padStart(width, "0");
 const gamma = (number) => bits(number, 2 * number.toString(2).length - 1);
 const packed = (all) => Uint8Array.from(all.match(/.{1,8}/g), (byte) => parseInt(byte.padEnd(8, "0"), 2));
-/** Which entity it is: one of the narrow class, of the first generation, which has its second owner. */
+/** The name of an entity: of the narrow class, the first generation and its second owner. */
 const NAME = bits(1, 16) + bits(1, 8) + bits(1, 16);
 
-/** An update that says this of an entity. */
+/** An update with this record of an entity. */
 const update = (index, tick, record) => packed(bits(130, 8) + bits(tick, 32) + gamma(1) + gamma(index + 1) + record);
 /** An update that gives this peer an entity. */
 const given = (index, tick) => update(index, tick, `10${NAME}1` + bits(5, 7));
 
-/** The message that says how such entities are, by their indices. */
+/** The message with the states of such entities, by index. */
 function states(number, values) {
   let next = 0;
   const all = values.map(([index, value]) => {
@@ -249,7 +249,7 @@ function states(number, values) {
 
 const NARROW = { classes: { first: CLASSES.narrow, narrow: CLASSES.narrow }, maxEntities: 8, maxBytes: 22 };
 
-/** Replicas that own the first entities, of which a message holds two unless it is shorter. */
+/** Replicas that own the first entities. A message holds two of them unless it is shorter. */
 async function owner(count, maxBytes = NARROW.maxBytes) {
   const found = await hostile({ ...NARROW, maxBytes });
   found.say(...Array.from({ length: count }, (_, index) => given(index, index + 1)));
@@ -259,7 +259,7 @@ async function owner(count, maxBytes = NARROW.maxBytes) {
   return found;
 }
 
-test("updates of the last 32 ticks before the latest count, and no older ones", async () => {
+test("updates of the 32 ticks before the latest are applied, and older ones are not", async () => {
   const { replicas, say, takeSent } = await hostile(NARROW);
   const acknowledged = async (latest, before) => {
     await settle();
@@ -276,16 +276,16 @@ test("updates of the last 32 ticks before the latest count, and no older ones", 
   await acknowledged(76, 0);
 });
 
-test("an own entity is as its owner says until it has another owner", async () => {
+test("an owned entity keeps its owner's values until it has another owner", async () => {
   const { replicas, say, events, takeSent } = await owner(1);
   const [own] = replicas;
   own.set("e", 9);
-  // One field that has changed, whole.
+  // One field that has changed, in the long form.
   const delta = `010${bits(77, 7)}`;
   events.length = 0;
   say(update(0, 2, delta), given(0, 3));
   assert.deepEqual([own.get("e"), own.isOwner, events], [9, true, []]);
-  // It was another peer's meanwhile, so what was set before is over.
+  // Another peer owned it meanwhile, so earlier changes are void.
   say(update(0, 4, `10${bits(1, 16)}${bits(1, 8)}${bits(3, 16)}1${bits(6, 7)}`));
   assert.deepEqual([own.get("e"), own.isOwner, events.splice(0)], [6, true, ["0.1 changed"]]);
   await settle();
@@ -301,13 +301,13 @@ test("there may be as many entities as indices", async () => {
   assert.deepEqual(replicas.stats(), { updates: 1, late: 0, malformed: 1, mismatched: 0 });
 });
 
-test("all changes until the next microtask are one message, or as few as hold them", async () => {
+test("all changes until the next microtask share as few messages as possible", async () => {
   const { replicas, takeSent } = await owner(6);
   const all = [...replicas];
   all[3].set("e", 7);
   all[3].set("e", -1);
   all[1].set("e", 130);
-  // What the field cannot hold is cut off.
+  // Bits that the field cannot hold are cut off.
   assert.deepEqual([all[3].get("e"), all[1].get("e"), takeSent()], [127, 2, []]);
   await settle();
   assert.deepEqual(takeSent(), [states(1, [[1, 2], [3, 127]])]);
@@ -316,7 +316,7 @@ test("all changes until the next microtask are one message, or as few as hold th
   assert.deepEqual(takeSent(), [states(2, [[0, 0], [1, 1]]), states(3, [[2, 2], [4, 4]]), states(4, [[5, 5]])]);
   await settle();
   assert.deepEqual(takeSent(), []);
-  // What comes after a wait, if only for a microtask, travels by itself.
+  // Changes after an await, even of a microtask, are sent separately.
   all[0].set("e", 1);
   await null;
   all[0].set("e", 2);
@@ -328,7 +328,7 @@ test("all changes until the next microtask are one message, or as few as hold th
   assert.deepEqual(small.takeSent(), [states(1, [[0, 8]]), states(2, [[1, 8]])]);
 });
 
-test("states that find no room are sent as they are when there is some", async () => {
+test("states without room are sent with their current values when there is room", async () => {
   const { replicas, takeSent, peer, wake, say, end } = await owner(3);
   const [first, , third] = replicas;
   peer.room = 0;
@@ -337,7 +337,7 @@ test("states that find no room are sent as they are when there is some", async (
     third.set("e", 3);
     await settle();
   }
-  // It is another peer's meanwhile: what was not sent is over.
+  // Another peer owns it meanwhile, so unsent changes are void.
   say(update(2, 9, `10${bits(1, 16)}${bits(1, 8)}${bits(2, 16)}0${bits(6, 7)}`));
   assert.deepEqual([third.isOwner, third.get("e"), third.set("e", 7), third.get("e")], [false, 6, false, 6]);
   peer.room = Infinity;
@@ -355,7 +355,7 @@ test("states that find no room are sent as they are when there is some", async (
   assert.deepEqual([first.isOwner, first.set("e", 2), [...replicas], takeSent()], [false, false, [], []]);
 });
 
-test("entities go with their connection, and come with another one", async () => {
+test("entities are removed with their connection and return with another one", async () => {
   const { replicas, connection, events, say, end } = await hostile();
   const other = await openFake("raknet");
   replicas.join(connection);
@@ -373,13 +373,13 @@ test("entities go with their connection, and come with another one", async () =>
   other.peer.events.push((told) => told.onMessage({ bytes: hex(VECTORS[0].hex), reliability: "unreliable", channel: 0 }));
   other.wake();
   assert.equal([...replicas].length, 2);
-  // Who leaves acknowledges nothing any more.
+  // After leaving, nothing is acknowledged.
   replicas.leave();
   await settle();
   assert.deepEqual([[...replicas], replicas.tick], [[], 0]);
 });
 
-test("a listener that fails is reported, and one that leaves is told of all that follows", async (t) => {
+test("an exception of a listener is reported, and after leaving all removals are reported", async (t) => {
   const reported = [];
   globalThis.reportError = (error) => reported.push(error);
   t.after(() => delete globalThis.reportError);
@@ -395,7 +395,7 @@ test("a listener that fails is reported, and one that leaves is told of all that
   assert.equal(reported.length, 4);
 });
 
-test("classes and bounds that cannot be are errors", () => {
+test("invalid classes and limits are errors", () => {
   const bad = [
     [{}, /1 to 256 classes/],
     [Object.fromEntries(Array.from({ length: 257 }, (_, number) => [`c${number}`, {}])), /1 to 256 classes/],
@@ -455,7 +455,7 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("a page has the entities of a server in Rust through a relay", async (t) => {
+test("a page gets the entities of a server in Rust through a relay", async (t) => {
   const { address, printed } = await startPluginExample(t, "replication_server");
   const { page, url } = await openWith(t, { game: address });
   const found = await page.evaluate(async ([relay, classes]) => {

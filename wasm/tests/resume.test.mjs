@@ -1,5 +1,5 @@
-// What happens when the way to the relay is lost, and what a relay can do to a client: a real relay behind a proxy that cuts
-// connections, and relays that the test plays.
+// Loss of the path to the relay, and messages of a relay to its client: a real relay behind a proxy that cuts
+// connections, and fake relays.
 
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -14,11 +14,11 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startMonitoredRelay, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";
 
-/** The options of connections here. */
+/** The options of connections in these tests. */
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a connection goes on over another WebSocket, and loses no message`, async (t) => {
+  test(`${protocol.name}: a connection continues over another WebSocket and loses no message`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
     const connection = await connect(way.url, { ...USUAL, ...protocol.options });
@@ -35,7 +35,7 @@ for (const protocol of PROTOCOLS) {
     for (let cuts = 1; cuts <= 3; cuts++) {
       const { refused } = way;
       send();
-      // They have left, so that some are on the way.
+      // They are sent, so that some are in transit.
       await Promise.resolve();
       way.isOpen = false;
       way.cut();
@@ -54,7 +54,7 @@ for (const protocol of PROTOCOLS) {
 
 for (const protocol of PROTOCOLS) {
   for (const percent of [1, 5, 10]) {
-    test(`${protocol.name}: nothing is lost or doubled when ${percent} % of the datagrams between relay and server are`, async (t) => {
+    test(`${protocol.name}: nothing is lost or duplicated if ${percent} % of the datagrams between relay and server are lost`, async (t) => {
       const echo = await startEcho(t, ...protocol.echo);
       const lossy = await startUdpWay(t, Number(echo.address.split(":")[1]), { one: 100 / percent });
       const relay = await startRelay(t, { game: `127.0.0.1:${lossy.port}` });
@@ -76,7 +76,7 @@ for (const protocol of PROTOCOLS) {
   }
 }
 
-test("a connection that cannot go on ends, and says why", async (t) => {
+test("a connection that cannot continue ends with a reason", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
   const way = await startTcpWay(t, relay);
@@ -88,14 +88,14 @@ test("a connection that cannot go on ends, and says why", async (t) => {
   way.cut();
   assert.equal((await impatient.closed).relayCode, 1006);
   await until(() => events.includes("resumed"), "the connection goes on");
-  // The relay says that it ends, which is meant.
+  // The relay announces its shutdown, which is the case tested here.
   relay.stop("SIGTERM");
   const { code, relayCode } = await patient.closed;
   assert.deepEqual([code, relayCode], ["relay-closed", 1001]);
   assert.deepEqual(events, ["interrupted", "resumed"]);
 });
 
-test("an attempt to come back that nothing answers is given up, and the next one succeeds", async (t) => {
+test("an unanswered attempt to resume is given up, and the next one succeeds", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, USUAL);
@@ -120,13 +120,13 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a WebSocket that goes silent without a close is replaced", async (t) => {
+test("a WebSocket that goes silent without closing is replaced", async (t) => {
   const echo = await startEcho(t);
   const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   const events = [];
   for (const name of ["interrupted", "resumed"]) connection.addEventListener(name, ({ type }) => events.push(type));
-  // What is open stays so, and passes nothing on in either direction.
+  // Connections stay open, and pass nothing in either direction.
   way.silence();
   connection.send(pattern(100));
   await until(() => events.includes("resumed"), "the connection goes on");
@@ -135,7 +135,7 @@ test("a WebSocket that goes silent without a close is replaced", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-/** A relay that the test plays: `play(socket, request, count)` for each WebSocket. */
+/** A fake relay: calls `play(socket, request, count)` for each WebSocket. */
 async function startFakeRelay(t, play) {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: (offered) => [...offered][0] });
   let count = 0;
@@ -150,7 +150,7 @@ async function startFakeRelay(t, play) {
 
 const flow = (more) => JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 5_000, resumed: false, max_datagram: 1472, ...more });
 
-/** A transport to a relay, and a list of what happens. */
+/** A transport to a relay, and a list of its events. */
 function watch(t, url, more) {
   const events = [];
   let settle;
@@ -167,7 +167,7 @@ function watch(t, url, more) {
   return { events, ended, transport };
 }
 
-test("the secret of a flow and a token reach the relay, and no token stands in a URL", async (t) => {
+test("the secret of a flow and a token reach the relay, and the token is not part of a URL", async (t) => {
   const requests = [];
   const url = await startFakeRelay(t, (socket, { url: path, headers }, count) => {
     requests.push([new URL(path, "ws://relay").searchParams.get("resume"), headers["sec-websocket-protocol"], path.includes("t0k.en")]);
@@ -182,7 +182,7 @@ test("the secret of a flow and a token reach the relay, and no token stands in a
   await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
 });
 
-/** WebSockets that the test opens, fills and loses, all of them in a list. */
+/** WebSockets that the test opens, fills and loses, in a list. */
 function fakeWebSockets() {
   const opened = [];
   class FakeWebSocket extends EventTarget {
@@ -194,7 +194,7 @@ function fakeWebSockets() {
       opened.push(this);
     }
     close() {}
-    /** A WebSocket is open before it hears anything. */
+    /** A WebSocket is open before it receives anything. */
     tell(text) {
       if (!this.#isOpen) {
         this.#isOpen = true;
@@ -209,7 +209,7 @@ function fakeWebSockets() {
   return { opened, FakeWebSocket };
 }
 
-test("a WebSocket that is lost is replaced at once, unless it had only just been opened", (t) => {
+test("a lost WebSocket is replaced immediately unless it had just been opened", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let now = 0;
   t.mock.method(performance, "now", () => now);
@@ -236,7 +236,10 @@ test("a WebSocket that is lost is replaced at once, unless it had only just been
   assert.deepEqual(events, ["open", "interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
-/** How a relay answers a client whose flow it has forgotten: as a new one, which has a flow or needs another token. */
+/**
+ * The answers of a relay that has forgotten the flow: it treats the client as new, gives it a flow, or requires another
+ * token.
+ */
 const FORGETFUL = {
   "gives the client another": (socket) => socket.send(flow()),
   "refuses its token": (socket) => socket.close(4401, "the token has expired"),
@@ -258,12 +261,12 @@ for (const [name, answer] of Object.entries(FORGETFUL)) {
   });
 }
 
-/** How the connection of a WebSocket that was open ends by a proxy, and how an attempt to come back does by a proxy or the relay. */
+/** The end of an open WebSocket by a proxy, and the end of an attempt to resume by a proxy or the relay. */
 const PROXY_CODES = [1001, 1011, 1012, 1013, 1014];
 const LATER_CODES = [...PROXY_CODES, 4408, 4429];
 
 for (const code of PROXY_CODES) {
-  test(`a connection goes on after a proxy has closed it with ${code}`, async (t) => {
+  test(`a connection continues after a proxy has closed it with ${code}`, async (t) => {
     const url = await startFakeRelay(t, (socket, _, count) => {
       socket.send(flow({ resumed: count > 1 }));
       if (count === 1) setTimeout(() => socket.close(code, "upstream"), 20);
@@ -275,7 +278,7 @@ for (const code of PROXY_CODES) {
 }
 
 for (const code of LATER_CODES) {
-  test(`a connection goes on although attempts to come back were closed with ${code}`, async (t) => {
+  test(`a connection continues although attempts to resume were closed with ${code}`, async (t) => {
     const url = await startFakeRelay(t, (socket, _, count) => {
       if (count === 2 || count === 3) {
         socket.close(code, "try again later");
@@ -291,7 +294,7 @@ for (const code of LATER_CODES) {
 }
 
 for (const [code, reason] of [[1001, "relay is shutting down"], [1011, "UDP socket to the game server failed"], [4409, "resumed by another connection"], [4404, "unknown target"]]) {
-  test(`a connection ends at once when the relay says: ${reason}`, async (t) => {
+  test(`a connection ends immediately with this reason of the relay: ${reason}`, async (t) => {
     const url = await startFakeRelay(t, (socket) => {
       socket.send(flow());
       setTimeout(() => socket.close(code, reason), 20);
@@ -302,7 +305,7 @@ for (const [code, reason] of [[1001, "relay is shutting down"], [1011, "UDP sock
   });
 }
 
-test("a relay that does not come back is given up in its time", async (t) => {
+test("a relay that does not return is given up in time", async (t) => {
   let isGone = false;
   const url = await startFakeRelay(t, (socket) => {
     if (isGone) {
@@ -320,7 +323,7 @@ test("a relay that does not come back is given up in its time", async (t) => {
   assert.equal(transport.hasRoom, false);
 });
 
-test("nothing that a relay says breaks a client", async (t) => {
+test("no message of a relay breaks a client", async (t) => {
   const texts = ["", "{", "null", "7", "[]", '"flow"', "{}", '{"type":"flow"}', '{"type":"flow","resume":7,"resume_within_ms":1}', '{"type":"flow","resume":"x","resume_within_ms":"1"}', '{"type":"drops","to_client":7,"to_server":"x"}', '{"type":"later","more":[1]}', "x".repeat(100_000)];
   const url = await startFakeRelay(t, (socket) => {
     texts.forEach((text) => socket.send(text));
@@ -330,12 +333,12 @@ test("nothing that a relay says breaks a client", async (t) => {
   const { events, ended } = watch(t, url);
   assert.deepEqual(await ended, { code: "relay-closed", reason: "relay closed: enough (code 4400)", relayCode: 4400 });
   assert.equal(events.filter((event) => event.startsWith("datagram")).length, 6);
-  // The same to a whole connection, which counts what it drops and goes on trying.
+  // The same with a whole connection, which counts drops and keeps trying.
   const attempt = connect(url, USUAL);
   await assert.rejects(attempt, fails("relay-closed", /enough/));
 });
 
-test("what a relay drops is told, and only what can be a count", async (t) => {
+test("drops of a relay are reported if they are counts", async (t) => {
   const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
   const told = [
     { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },
@@ -358,12 +361,12 @@ test("what a relay drops is told, and only what can be a count", async (t) => {
   ]);
 });
 
-test("a relay that is about to end says so with a time that can be one, and datagrams do not", async (t) => {
+test("the shutdown of a relay is announced with a valid time, and datagrams cannot announce it", async (t) => {
   const told = [{ left_ms: "7" }, { left_ms: -1 }, {}, { left_ms: null }, { left_ms: 5_000 }, { left_ms: 0 }];
   const url = await startFakeRelay(t, (socket) => {
     socket.send(flow());
     told.forEach((more) => socket.send(JSON.stringify({ type: "draining", ...more })));
-    // A datagram is no message of the relay.
+    // A datagram is not a message of the relay.
     socket.send(Buffer.from(JSON.stringify({ type: "draining", left_ms: 1 })));
   });
   const { events } = watch(t, url);
@@ -372,7 +375,7 @@ test("a relay that is about to end says so with a time that can be one, and data
 });
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a relay that drains is an event of the connection`, async (t) => {
+  test(`${protocol.name}: a draining relay is an event of the connection`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address }, "--drain-timeout", "60s");
     const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
@@ -391,7 +394,7 @@ for (const protocol of PROTOCOLS) {
     let toServer;
     connection.addEventListener("relaydrops", ({ drops }) => (toServer = drops.toServer), { once: true });
     await until(() => {
-      // What finds no room is left out.
+      // Messages without room are skipped.
       for (let number = 0; number < 20; number++) codeOf(() => connection.send(pattern(1_000), { reliability: "unreliable" }));
       return toServer !== undefined;
     }, "the relay says what it drops");
@@ -401,7 +404,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** What the metrics of a relay say of the datagrams to clients that it dropped, by reason. */
+/** Returns the number of dropped datagrams to clients in the metrics of a relay, by reason. */
 async function droppedToClients(admin) {
   const text = await (await fetch(`http://${admin}/metrics`)).text();
   const rows = text.matchAll(/^rakwire_relay_drops_total\{target="game",direction="to_client",reason="(\w+)"\} (\d+)$/gm);
@@ -410,21 +413,21 @@ async function droppedToClients(admin) {
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
 }
 
-test("a client that does not read for a while learns what the relay has dropped meanwhile, and goes on", async (t) => {
+test("a client that does not read for a while learns of drops and continues", async (t) => {
   const echo = await startEcho(t);
   const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
-  // It does not lose patience with the client, however long the flood takes here.
+  // It does not give the client up, however long the flood takes here.
   const relay = await startMonitoredRelay(t, { game: `127.0.0.1:${server.port}` }, "--write-stall-timeout", "1h");
   const way = await startTcpWay(t, relay);
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   way.pause();
-  // No congestion control slows such a server down. The client takes nothing of it for a message.
+  // Such a server has no congestion control. The client does not take its datagrams for messages.
   const datagram = new Uint8Array(1_400);
   let dropped;
   await until(async () => {
     for (let count = 0; count < 2_000; count++) {
       server.sendToClients(datagram);
-      // The relay gets its turn before its socket is full.
+      // The relay runs before its socket is full.
       if (count % 50 === 0) await nextTurn();
     }
     dropped = await droppedToClients(relay.admin);

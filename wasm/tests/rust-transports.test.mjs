@@ -1,5 +1,5 @@
-// What carries a Rust program in a page to its relay: WebTransport, a WebSocket, and what it hears where neither does. The same as
-// the npm package does, whose tests are `transports.test.mjs` and `race.test.mjs`.
+// The transports of a Rust program in a page: WebTransport, a WebSocket, and the errors if neither works. The tests of
+// the npm package are in `transports.test.mjs` and `race.test.mjs`.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,9 @@ import { startEcho, startLoggedEcho, startRelay, until } from "./support.mjs";
 const LIMIT = { timeout: 600_000 };
 const ENDED = /(?<= disconnected .*reason=).*/g;
 
-/** Has the page connect by both protocols and tell by what, or why not; `globalThis.open` is open from then on. */
+/**
+ * Connects with both protocols in the page; returns the transports or the error. Afterwards `globalThis.open` is open.
+ */
 function open(page, transport, url = "/ws", targets = ["raknet", "game"]) {
   return page.evaluate(
     async ([url, targets, transport]) => {
@@ -32,7 +34,7 @@ function open(page, transport, url = "/ws", targets = ["raknet", "game"]) {
   );
 }
 
-/** Sends messages by both protocols, and waits for their echoes. */
+/** Sends messages with both protocols, and waits for their echoes. */
 const exchange = (page) =>
   page.evaluate(async () => {
     for (let sent = 0; sent < 20; sent++) {
@@ -48,17 +50,20 @@ async function startKinds(t, kinds, ...more) {
   return { ...started, servers: [raknet, game] };
 }
 
-/** A datagram may be lost by WebTransport, also the last one: the relay says it as well where it knows the protocol. */
+/**
+ * WebTransport may lose a datagram, including the last one, so a relay that knows the protocol also notifies the
+ * server.
+ */
 const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
-test("a Rust program goes by WebTransport, short messages and long ones, and its servers hear when it leaves", LIMIT, async (t) => {
+test("a Rust program sends short and long messages by WebTransport, and its servers are notified when it leaves", LIMIT, async (t) => {
   const { page, servers } = await start(t);
   for (const transport of ["webtransport", "auto"]) {
     assert.equal(await open(page, transport), "WebTransport WebTransport");
     await exchange(page);
     await page.evaluate(() => globalThis.open.close());
   }
-  // Both connections to each server have ended so, and none by silence.
+  // Both connections to each server have ended like this, and none by silence.
   const ends = ({ logged }) => logged().match(ENDED) ?? [];
   await until(() => servers.every((server) => ends(server).length === 2), "both servers hear of it");
   assert.deepEqual([...new Set(servers.flatMap(ends))], [DISCONNECTED]);
@@ -86,8 +91,8 @@ test("a Rust program closes its connections without a timer, by each transport",
   }
 });
 
-test("the servers of a Rust program hear when its page is left, by each transport", LIMIT, async (t) => {
-  // The relay does not disconnect for its clients here, so that the program has to.
+test("the servers of a Rust program are notified when its page is left, by each transport", LIMIT, async (t) => {
+  // The relay does not disconnect for its clients here, so the program has to.
   const { page, servers } = await startKinds(t, { raknet: "raw", game: "raw" });
   const ends = () => servers.map(({ logged }) => logged().match(ENDED) ?? []);
   let lefts = 0;
@@ -106,7 +111,7 @@ test("the servers of a Rust program hear when its page is left, by each transpor
   }
 });
 
-test("a Rust program hears by WebTransport when its relay stops", LIMIT, async (t) => {
+test("a Rust program is notified over WebTransport when its relay stops", LIMIT, async (t) => {
   const { page, relay } = await start(t, "--drain-timeout", "0s");
   assert.equal(await open(page, "webtransport"), "WebTransport WebTransport");
   const ended = page.evaluate(() => globalThis.open.ended());
@@ -114,7 +119,7 @@ test("a Rust program hears by WebTransport when its relay stops", LIMIT, async (
   assert.match(await ended, /^relay closed: relay is shutting down \(code 1001\); relay closed: relay is shutting down \(code 1001\)$/);
 });
 
-test("a Rust program hears that its relay is about to end, by each transport", LIMIT, async (t) => {
+test("a Rust program is notified of the shutdown of its relay by each transport", LIMIT, async (t) => {
   for (const transport of ["webtransport", "websocket"]) {
     const { page, relay } = await start(t, "--drain-timeout", "60s");
     await open(page, transport);
@@ -140,7 +145,7 @@ test("a Rust program is refused by WebTransport with the reason of the relay", L
   }
 });
 
-test("a Rust program goes by a WebSocket where there is no WebTransport, and says so if it wants nothing else", LIMIT, async (t) => {
+test("a Rust program uses a WebSocket without WebTransport, or fails if it allows nothing else", LIMIT, async (t) => {
   const without = await start(t, "--webtransport", "off");
   assert.equal(await open(without.page, "auto"), "WebSocket WebSocket");
   await exchange(without.page);
@@ -152,7 +157,7 @@ test("a Rust program goes by a WebSocket where there is no WebTransport, and say
   assert.equal(await open(page, "webtransport"), "this browser has no WebTransport");
 });
 
-/** Sessions of WebTransport in the page are ready and end when these functions say so, each with the class that the browser has. */
+/** WebTransport sessions of the page are ready and end when these functions decide, each with the browser's class. */
 const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
   page.evaluate(
     ([ready, closed]) => {
@@ -172,7 +177,7 @@ const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =
 const NEVER = "() => new Promise(() => {})";
 const FAILS = "() => Promise.reject(new Error('no UDP'))";
 
-test("a WebSocket of a Rust program opens beside WebTransport that takes its time, or at once when that fails", LIMIT, async (t) => {
+test("a Rust program opens a WebSocket while WebTransport is slow, or immediately when it fails", LIMIT, async (t) => {
   const { page } = await start(t);
   await withSessions(page, { ready: NEVER });
   assert.equal(await open(page, "auto"), "WebSocket WebSocket");
@@ -188,9 +193,10 @@ test("a WebSocket of a Rust program opens beside WebTransport that takes its tim
   await exchange(page);
 });
 
-test("an open WebSocket of a Rust program yields to WebTransport that is on its way, for a moment", LIMIT, async (t) => {
+test("an open WebSocket of a Rust program yields briefly to WebTransport in progress", LIMIT, async (t) => {
   const { page } = await start(t);
-  // The head start ends at once, and a moment never: WebTransport comes later, and the WebSocket has to wait for it.
+  // The head start ends immediately and the yielding time never: WebTransport opens later, and the WebSocket has to
+  // wait for it.
   await page.evaluate(() => {
     const { setTimeout, WebTransport } = globalThis;
     globalThis.setTimeout = (callback, ms) => {
@@ -217,7 +223,7 @@ test("an open WebSocket of a Rust program yields to WebTransport that is on its 
   assert.match(await open(page, "auto"), /^WebTransport /);
 });
 
-test("a Rust program whose carriers all fail hears it at once, in whichever order they do", LIMIT, async (t) => {
+test("a Rust program gets an error immediately when all carriers fail in any order", LIMIT, async (t) => {
   const { page } = await start(t);
   await page.evaluate(() => {
     const { setTimeout } = globalThis;
@@ -239,7 +245,7 @@ test("a Rust program whose carriers all fail hears it at once, in whichever orde
   }
 });
 
-test("a Rust program waits for no answer to its question for transports without end, and for none that it has given up", LIMIT, async (t) => {
+test("a Rust program limits the wait for transports, and cancels it with the attempt", LIMIT, async (t) => {
   const { page } = await start(t);
   const outcome = await page.evaluate(async () => {
     const example = await import("/echo.js");
@@ -254,14 +260,14 @@ test("a Rust program waits for no answer to its question for transports without 
     const error = await example.open("/ws", "raknet", "game", "webtransport").catch(({ message }) => message);
     globalThis.setTimeout = setTimeout;
     await example.give_up("/ws", "raknet", "webtransport");
-    // The question is asked, or not even that, after the attempt was given up.
+    // The request is sent, or not even that, after the attempt was cancelled.
     await new Promise((resolve) => setTimeout(resolve, 0));
     return [error, signals.map(({ aborted }) => aborted)];
   });
   assert.deepEqual(outcome, ["connection to the relay lost (code 1006)", [true, true]]);
 });
 
-test("the WebSocket of a Rust program is found where the relay announces it, and addresses that are none are refused", LIMIT, async (t) => {
+test("a Rust program finds the announced WebSocket and refuses invalid addresses", LIMIT, async (t) => {
   const { page, relay } = await start(t);
   for (const url of ["/", "/wss", `ws://${relay.address}/game`, `http://${relay.address}/ws#part`]) {
     assert.equal(await open(page, "websocket", url), "WebSocket WebSocket", url);
@@ -283,7 +289,7 @@ test("a ping of a Rust program finds the WebSocket too", LIMIT, async (t) => {
   assert.deepEqual(said, ["a lobby", "a lobby"]);
 });
 
-test("a Rust program reaches a relay at localhost by WebTransport, whichever address that has", LIMIT, async (t) => {
+test("a Rust program reaches a relay at localhost by WebTransport at either address", LIMIT, async (t) => {
   const { page, servers } = await start(t);
   const targets = { raknet: servers[0].address, game: servers[1].address };
   for (const listen of ["127.0.0.1:0", "[::1]:0"]) {

@@ -26,7 +26,7 @@ async function openExample(t, targets) {
     );
 }
 
-test("a Rust program learns that its relay or its server is not there, and waits for nothing without end", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets an error if its relay or server is missing, and all waits are limited", { timeout: 600_000 }, async (t) => {
   const gone = createSocket("udp4");
   await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
   const { port } = gone.address();
@@ -52,7 +52,7 @@ test("a Rust program learns that its relay or its server is not there, and waits
     globalThis.WebSocket = replaced("error");
     const unreachable = await play();
     globalThis.WebSocket = replaced(undefined);
-    // Its 15 seconds pass at once.
+    // Its 15 seconds pass immediately.
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 0 : ms);
     return [dead, unreachable, await play()];
@@ -68,13 +68,13 @@ test("a Rust program exchanges messages with our server and with the C++ one", {
   await t.test("a C++ server", async () => assert.equal(await play("play", "cpp"), "echoed 6 and 150000 bytes"));
 });
 
-test("a Rust program pings, knows a password and waits for room in a small memory", { timeout: 600_000 }, async (t) => {
+test("a Rust program pings, sends a password and waits for room in a small memory", { timeout: 600_000 }, async (t) => {
   const echo = await startEcho(t, "--password", "secret", "--advertise", "a lobby");
   const play = await openExample(t, { game: echo.address });
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
 });
 
-test("a Rust program sends nothing again that its WebSockets hold back", { timeout: 600_000 }, async (t) => {
+test("a Rust program resends nothing that its WebSockets delay", { timeout: 600_000 }, async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, relay } = await openExamplePage(t, { raknet: raknet.address, game: game.address });
   const way = await startTcpWay(t, relay);
@@ -84,7 +84,7 @@ test("a Rust program sends nothing again that its WebSockets hold back", { timeo
     globalThis.open = await example.open(url, "raknet", "game", "websocket");
   }, way.url);
   let again;
-  // On a busy machine it may be more than a second, after which each asks.
+  // On a busy machine the delay may exceed a second, after which each client probes.
   for (let attempt = 0; attempt < 5 && again !== 0; attempt++) {
     const before = await page.evaluate(() => open.sent_again());
     way.pause();
@@ -102,17 +102,17 @@ test("a Rust program sends nothing again that its WebSockets hold back", { timeo
   assert.equal(again, 0);
 });
 
-test("a Rust program goes on in a tab whose timers do not fire", { timeout: 600_000 }, async (t) => {
+test("a Rust program continues in a tab without working timers", { timeout: 600_000 }, async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, relay } = await openExamplePage(t, { raknet: raknet.address, game: game.address });
   await page.evaluate(async (url) => {
     const example = await import("/echo.js");
     await example.default();
     globalThis.open = await example.open(url, "raknet", "game", "websocket");
-    // Those of a hidden tab fire once a minute.
+    // Timers of a hidden tab fire once a minute.
     globalThis.setTimeout = () => 0;
   }, `ws://${relay.address}/ws`);
-  // Timers that were set already have fired, and those after them are overdue.
+  // Timers set before have fired, and those after them are overdue.
   await sleep(1_500);
   await page.evaluate(async () => {
     open.send();
@@ -120,18 +120,18 @@ test("a Rust program goes on in a tab whose timers do not fire", { timeout: 600_
   });
 });
 
-test("a plugin of a Rust program speaks beside it", { timeout: 600_000 }, async (t) => {
+test("a plugin of a Rust program exchanges its own messages", { timeout: 600_000 }, async (t) => {
   const play = await openExample(t, { game: (await startEcho(t)).address });
   assert.equal(await play("play_with_plugin", "game"), "2 answers");
 });
 
-test("a Rust program opens a secure connection to a server whose key it knows", { timeout: 600_000 }, async (t) => {
+test("a Rust program opens a secure connection to a server with a known key", { timeout: 600_000 }, async (t) => {
   const { address, key } = await startSecureEcho(t);
   const play = await openExample(t, { game: address });
   assert.equal(await play("play_secure", "game", key), `${key}; the server has another public key`);
 });
 
-test("a Rust program connects with a connect token, once", { timeout: 600_000 }, async (t) => {
+test("a connect token opens one connection of a Rust program", { timeout: 600_000 }, async (t) => {
   const tokenKey = join(folderOf(t), "token.key");
   rakwire("keygen", "--token", tokenKey);
   const { address, key } = await startSecureEcho(t, "--token-key", tokenKey);
@@ -148,7 +148,7 @@ test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) =>
   assert.equal(await play("play_game_protocol", "game"), "echoed 5 and 129024 bytes");
 });
 
-test("a Rust program is told why it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
+test("a Rust program gets the reason that it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
   const silent = createSocket("udp4");
   t.after(() => silent.close());
   await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));

@@ -20,7 +20,7 @@ import { fails, LIMIT_MS, next, pattern, startEcho, startLoggedEcho, startRelay,
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const PUBLIC_KEY = /^rakwire-public-key-1:[\w-]{43}$/;
 
-/** Connects, and sees that messages pass. */
+/** Connects, and checks that messages pass. */
 async function talk(url, options) {
   const connection = await connect(url, { timeoutMs: LIMIT_MS, ...options });
   for (const length of [1, 100_000]) {
@@ -31,7 +31,7 @@ async function talk(url, options) {
   return connection;
 }
 
-test("messages pass to a server whose key, hash or earlier connection is known, and to any", async (t) => {
+test("messages pass to a server with a known key, hash or earlier connection, and to any", async (t) => {
   const { key, hash, url } = await startSecureEcho(t);
   const inUrl = hash.split(":")[1];
   for (const serverKey of [key, hash, inUrl, "any", { key }, { key, next: hash }]) {
@@ -41,14 +41,14 @@ test("messages pass to a server whose key, hash or earlier connection is known, 
   }
 });
 
-test("a server that announced its next key is known by it later", async (t) => {
+test("a server that announced its next key is trusted with it later", async (t) => {
   const [before, after] = [keygen(t), await startSecureEcho(t)];
   await talk(after.url, { serverKey: { key: before.key, next: after.hash } });
   const attempt = connect(after.url, { serverKey: { key: before.key, next: before.hash } });
   await assert.rejects(attempt, fails("public-key-mismatch", /another public key/));
 });
 
-test("a server with another key, or without security, is refused", async (t) => {
+test("a server with another key or without security is refused", async (t) => {
   const [secure, plain, other] = [await startSecureEcho(t), await startEcho(t), keygen(t)];
   for (const serverKey of [other.key, other.hash, { key: other.key }]) {
     await assert.rejects(connect(secure.url, { serverKey }), fails("public-key-mismatch", /another public key/));
@@ -60,7 +60,7 @@ test("a server with another key, or without security, is refused", async (t) => 
   await assert.rejects(connectRakNet(secure.url), fails("security-required", /encrypted/));
 });
 
-test("a server that wants to know its clients gets the identity, in each of its forms", async (t) => {
+test("a server that requires an identity accepts each of its forms", async (t) => {
   const { key, url } = await startSecureEcho(t, "--require-identity");
   await assert.rejects(connect(url, { serverKey: key }), fails("identity-required", /identity/));
   const pair = await createKeyPair();
@@ -70,7 +70,7 @@ test("a server that wants to know its clients gets the identity, in each of its 
   }
 });
 
-test("what a client says with its identity reaches the server, and without one it is refused", async (t) => {
+test("identity data reaches the server, and clients without an identity are refused", async (t) => {
   const server = keygen(t);
   const { address, logged } = await startLoggedEcho(t, "--secure", server.file, "--require-identity");
   const identity = await createKeyPair();
@@ -87,7 +87,7 @@ test("the password of a secure connection reaches the server", async (t) => {
   await assert.rejects(connect(url, { serverKey: key, password: "rain" }), fails("invalid-password", /another password/));
 });
 
-test("key pairs are what the command-line tool makes of the same key, and no two are the same", async (t) => {
+test("key pairs equal those of the command-line tool, and no two are the same", async (t) => {
   const [first, second] = [await createKeyPair(), await createKeyPair()];
   assert.match(first.publicKey, PUBLIC_KEY);
   assert.notEqual(first.privateKey, second.privateKey);
@@ -96,14 +96,14 @@ test("key pairs are what the command-line tool makes of the same key, and no two
   assert.equal((await startedKey(t, file)).key, first.publicKey);
 });
 
-/** The key that a server shows whose file this is. */
+/** Returns the key of a server with this file. */
 async function startedKey(t, file) {
   const { address } = await startEcho(t, "--secure", file);
   const { securePeer } = await talk(`udp://${address}`, { serverKey: "any" });
   return securePeer;
 }
 
-/** A server that asks for tokens, and what makes them for this client. */
+/** A server that requires tokens, and a function that creates them for this client. */
 async function startWithTokens(t) {
   const tokenKey = join(folderOf(t), "token.key");
   rakwire("keygen", "--token", tokenKey);
@@ -116,7 +116,7 @@ async function startWithTokens(t) {
   return { server, identity, tokenFor, token: (...servers) => tokenFor(identity.publicKey, ...servers) };
 }
 
-test("a connect token opens a connection once, for the client that it is for", async (t) => {
+test("a connect token opens one connection of its own client", async (t) => {
   const { server, identity, token } = await startWithTokens(t);
   const connectToken = token(`${server.key}@${server.address}`);
   const other = await createKeyPair();
@@ -128,7 +128,7 @@ test("a connect token opens a connection once, for the client that it is for", a
   await assert.rejects(connect(server.url, { serverKey: server.key }), fails("identity-required", /identity/));
 });
 
-test("a token for several servers trusts the one to which the connection leads", async (t) => {
+test("with a token for several servers, only the server of the connection is trusted", async (t) => {
   const { server, identity, token } = await startWithTokens(t);
   const other = keygen(t);
   const connectToken = token(`${other.key}@game.example.org:1`, `${server.key}@${server.address}`);
@@ -139,7 +139,7 @@ test("a token for several servers trusts the one to which the connection leads",
   await assert.rejects(connect(server.url, { connectToken: elsewhere, identity }), fails("bad-option", /org:1 or game/));
 });
 
-test("options that are wrong are errors, whatever a page has stored", async (t) => {
+test("invalid options are errors, whatever a page has stored", async (t) => {
   const { server, identity, token } = await startWithTokens(t);
   const { key, hash, url } = server;
   const connectToken = token(`${key}@${server.address}`);
@@ -167,7 +167,7 @@ test("options that are wrong are errors, whatever a page has stored", async (t) 
   }
 });
 
-test("an entry without secure connections opens none that should be secure", async (t) => {
+test("an entry without secure connections refuses options for them", async (t) => {
   const [plain, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const entries = [[connectPlain, plain], [connectRakNet, plain], [connectSlim, plain], [connectGame, game]];
   for (const [open, { address }] of entries) {
@@ -180,12 +180,12 @@ test("an entry without secure connections opens none that should be secure", asy
 test("the WebAssembly of another entry is refused", async (t) => {
   const { url } = await startSecureEcho(t);
   const wasm = new URL(import.meta.resolve("rakwire/raknet.wasm"));
-  // The first connection decides for all of an entry, so this one has a copy.
+  // The first connection decides for the whole entry, so this test uses a copy.
   const { connect: open } = await import("../dist/secure.js?other");
   await assert.rejects(open(url, { serverKey: "any", wasm }), fails("bad-option", /without secure connections/));
 });
 
-test("the hash of the key that a server announces is known with its key", () => {
+test("the announced hash of a server's next key is known with its key", () => {
   const hash = "rakwire-key-hash-1:D_Pr0NQeTUwHr910FopPzdj_XhPoqKv_";
   const bytes = Buffer.from(hash.split(":")[1], "base64url");
   let owner;
@@ -195,7 +195,7 @@ test("the hash of the key that a server announces is known with its key", () => 
   assert.throws(() => owner.onConnected(undefined), fails("internal", /not secure/));
 });
 
-/** A page of a relay that serves the package, too. */
+/** A page of a relay that also serves the package. */
 async function openSecurePage(t, targets, ...more) {
   const folder = folderOf(t);
   for (const part of ["dist", "pkg"]) {
@@ -209,7 +209,7 @@ async function openSecurePage(t, targets, ...more) {
 }
 
 for (const place of ["page", "worker"]) {
-  test(`a ${place} opens secure connections through a relay, and is told why it gets none`, async (t) => {
+  test(`a ${place} opens secure connections through a relay and gets an error if it cannot`, async (t) => {
     const [secure, plain, other] = [await startSecureEcho(t), await startEcho(t), keygen(t)];
     const page = await openSecurePage(t, { secure: secure.address, plain: plain.address });
     const result = await page.evaluate(async ([inWorker, right, wrong]) => {
@@ -247,7 +247,7 @@ test("a page opens a secure connection by each transport", async (t) => {
   }
 });
 
-test("a page shows the relay a token of the relay, and the server a connect token", async (t) => {
+test("a page sends the relay its token and the server a connect token", async (t) => {
   const { server, tokenFor } = await startWithTokens(t);
   const relay = relayTokens(t);
   const page = await openSecurePage(t, { game: server.address }, "--token-key", relay.file);
@@ -270,7 +270,7 @@ test("a page shows the relay a token of the relay, and the server a connect toke
         return code;
       }
     }, tokens);
-  // Neither stands for the other, and a connect token that the relay kept away from the server was not used.
+  // Neither replaces the other, and a connect token that the relay kept from the server stays unused.
   assert.equal(await outcome({ connectToken }), "relay-closed");
   assert.equal(await outcome({ token: relay.token(), serverKey: server.key }), "invalid-password");
   assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);

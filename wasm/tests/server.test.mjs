@@ -1,4 +1,4 @@
-// A server in Node: clients of this package, the command-line tool, and datagrams of anybody.
+// A server in Node: clients of this package, the command-line tool, and unknown senders.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -27,14 +27,14 @@ async function start(t, options) {
   return { server, url: `udp://${host.includes(":") ? `[${host}]` : host}:${port}` };
 }
 
-/** Sends every message back as it travelled. */
+/** Echoes every message with its delivery. */
 async function echo(server) {
   for await (const connection of server) {
     connection.onMessage = ({ bytes, reliability, channel }) => connection.send(bytes, { reliability, channel });
   }
 }
 
-test("messages come back in each reliability", async (t) => {
+test("messages are echoed in each reliability", async (t) => {
   const { server, url } = await start(t);
   void echo(server);
   const connection = await connect(url, OPTIONS);
@@ -49,7 +49,7 @@ test("messages come back in each reliability", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a connection of a server is one of a client, seen from the other side", async (t) => {
+test("a server connection behaves like a client connection from the other side", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   assert.match(accepted.remoteAddress, /^127\.0\.0\.1:\d+$/);
@@ -68,7 +68,7 @@ test("a connection of a server is one of a client, seen from the other side", as
   assert.deepEqual(server.connections(), []);
 });
 
-test("a message goes to all connections but one, and those without room are named", async (t) => {
+test("a broadcast reaches all connections but one, and returns those without room", async (t) => {
   const { server, url } = await start(t, { maxConnections: 3 });
   const open = async () => ({ here: await connect(url, OPTIONS), there: await server.accept() });
   const [first, second, third] = [await open(), await open(), await open()];
@@ -81,7 +81,7 @@ test("a message goes to all connections but one, and those without room are name
   assert.deepEqual(server.broadcast(numbered(3)), { sent: 3, refused: [] });
   assert.deepEqual((await next(second.here)).bytes, numbered(3), "it did not get the one before");
   assert.deepEqual((await next(first.here)).bytes, numbered(2));
-  // Nothing is read from the socket in between, so that nothing makes room.
+  // The socket is not read meanwhile, so no room becomes free.
   assert.throws(() => {
     for (;;) first.there.send(pattern(60_000));
   }, fails("queue-full", /later/));
@@ -93,7 +93,7 @@ test("a message goes to all connections but one, and those without room are name
   assert.equal(server.broadcast(numbered(4), { except: first.there }).sent, 1);
 });
 
-test("a client that is sent a last message gets it before it hears of the end", async (t) => {
+test("a client gets the last message before the end", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   accepted.send(pattern(100_000));
@@ -103,14 +103,14 @@ test("a client that is sent a last message gets it before it hears of the end", 
   assert.equal((await client.closed).code, "remote");
 });
 
-test("a client that leaves, and one that falls silent, end on the server", async (t) => {
+test("clients that leave or fall silent end on the server", async (t) => {
   const { server, url } = await start(t, { silenceTimeoutMs: 3_000 });
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   client.send(numbered(1));
   await client.close();
   assert.equal((await accepted.closed).code, "remote");
   assert.deepEqual((await next(accepted)).bytes, numbered(1), "what arrived before is still there");
-  // A way that ends without a word.
+  // A path that disappears without notice.
   const way = createSocket("udp4");
   const far = createSocket("udp4");
   let client_;
@@ -125,7 +125,7 @@ test("a client that leaves, and one that falls silent, end on the server", async
   await cut.close();
 });
 
-test("twenty clients at once get what is theirs", async (t) => {
+test("twenty clients at once get their own messages", async (t) => {
   const { server, url } = await start(t);
   void echo(server);
   const clients = await Promise.all(Array.from({ length: 20 }, () => connect(url, OPTIONS)));
@@ -139,7 +139,7 @@ test("twenty clients at once get what is theirs", async (t) => {
   );
 });
 
-test("a reader that is slow stops its own sender alone", async (t) => {
+test("a slow reader only stops its own sender", async (t) => {
   const { server, url } = await start(t, { maxConnections: 2 });
   const [slow, slowOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   const [quick, quickOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
@@ -159,7 +159,7 @@ test("a reader that is slow stops its own sender alone", async (t) => {
   await Promise.all([slow.close(), quick.close()]);
 });
 
-test("a client with a wrong password is refused by name, and no connection is left of it", async (t) => {
+test("a client with a wrong password is reported and leaves no connection", async (t) => {
   const refused = [];
   const onRefused = (client) => {
     refused.push(client);
@@ -177,7 +177,7 @@ test("a client with a wrong password is refused by name, and no connection is le
   }
   assert.notEqual(refused[0].clientGuid, refused[1].clientGuid);
   assert.deepEqual([server.stats().connections, server.connections()], [0, []]);
-  // The places of both are free, and what has one of them is another client.
+  // The places of both are free, and another client takes one.
   for (let count = 1; count <= 2; count++) {
     const [, accepted] = await Promise.all([connect(url, { ...OPTIONS, password: "friends" }), server.accept()]);
     assert.deepEqual([refused.some(({ address }) => address === accepted.remoteAddress), server.stats().connections], [false, count]);
@@ -186,7 +186,7 @@ test("a client with a wrong password is refused by name, and no connection is le
   await server.close();
 });
 
-test("a full server and a wrong password are told", async (t) => {
+test("a full server and a wrong password have their own errors", async (t) => {
   const { server, url } = await start(t, { maxConnections: 1, password: "friends" });
   await assert.rejects(connect(url, { ...OPTIONS, password: "foes" }), fails("invalid-password", /password/));
   const client = await connect(url, { ...OPTIONS, password: "friends" });
@@ -195,13 +195,13 @@ test("a full server and a wrong password are told", async (t) => {
   await (await server.accept()).closed;
 });
 
-test("a ping is answered with what the server says of itself", async (t) => {
+test("a ping is answered with the advertisement of the server", async (t) => {
   const { url } = await start(t, { advertisement: "two of eight" });
   const { data } = await ping(url, { timeoutMs: LIMIT_MS });
   assert.equal(new TextDecoder().decode(data), "two of eight");
 });
 
-test("datagrams of anybody are dropped and counted, and nobody notices", async (t) => {
+test("datagrams of unknown senders are dropped and counted without an effect", async (t) => {
   const { server, url } = await start(t);
   void echo(server);
   const connection = await connect(url, OPTIONS);
@@ -219,7 +219,7 @@ test("datagrams of anybody are dropped and counted, and nobody notices", async (
   assert.equal((await connection.close()).code, "local");
 });
 
-/** Connects, as soon as the place of an earlier client is free. */
+/** Connects as soon as the place of an earlier client is free. */
 async function connectWhenFree(url) {
   for (;;) {
     try {
@@ -230,7 +230,7 @@ async function connectWhenFree(url) {
   }
 }
 
-test("connections that nobody accepts are bounded, and the newest stay", async (t) => {
+test("connections that are not accepted are bounded, and the newest stay", async (t) => {
   const { server, url } = await start(t, { maxConnections: 1 });
   for (let count = 0; count < 3; count++) {
     const client = await connectWhenFree(url);
@@ -242,7 +242,7 @@ test("connections that nobody accepts are bounded, and the newest stay", async (
   assert.deepEqual((await next(await server.accept())).bytes, numbered(2));
 });
 
-test("a server that closes tells its clients, and those who wait for others", async (t) => {
+test("closing a server notifies its clients and pending accept calls", async (t) => {
   const { server, url } = await start(t);
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   accepted.send(numbered(1));
@@ -264,7 +264,7 @@ test("the wait for a connection ends with its signal", async (t) => {
   await client.close();
 });
 
-test("IPv6 is listened on, too", async (t) => {
+test("the server listens on IPv6", async (t) => {
   const { server, url } = await start(t, { host: "::1" });
   void echo(server);
   const connection = await connect(url, OPTIONS);
@@ -274,7 +274,7 @@ test("IPv6 is listened on, too", async (t) => {
   await connection.close();
 });
 
-test("the command-line tool talks to a server", async (t) => {
+test("the command-line tool connects to a server", async (t) => {
   const { server } = await start(t);
   void echo(server);
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
@@ -282,7 +282,7 @@ test("the command-line tool talks to a server", async (t) => {
   assert.match(stdout, /^echo "hello" in /);
 });
 
-test("wrong options and a port that is taken are named", async (t) => {
+test("invalid options and an occupied port have their own errors", async (t) => {
   const { server } = await start(t);
   const taken = { host: "127.0.0.1", port: server.address.port };
   await assert.rejects(listen(taken), fails("address-unavailable", /127\.0\.0\.1/));
@@ -344,7 +344,7 @@ test("a plugin of a server does not let a client's unread messages pile up", asy
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A server without UDP and WebAssembly. On the slots that become `readable`, the next of their `events` happen. */
+/** A server without UDP and WebAssembly. On the slots that become `readable`, their next `events` happen. */
 function playedServer(events) {
   const readable = [];
   const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => freed.push("server") };
@@ -375,7 +375,7 @@ function playedServer(events) {
   return { server, freed, calls, happen };
 }
 
-test("what is wrong with one connection ends that alone, before and after it is open", async () => {
+test("an error of one connection ends only that one, before and after it is open", async () => {
   const noMemory = () => {
     throw new RakwireError("no-memory", "there is no memory");
   };
@@ -388,7 +388,7 @@ test("what is wrong with one connection ends that alone, before and after it is 
   assert.deepEqual(server.connections(), [third]);
 });
 
-test("a server that closes also waits for a client that connects meanwhile", async () => {
+test("closing a server also waits for a client that connects meanwhile", async () => {
   const opens = (told) => told.onConnected() ?? true;
   const ends = (told) => told.onEnded("local", "") ?? true;
   const events = [[opens], [opens]];
@@ -409,7 +409,7 @@ test("a server that closes also waits for a client that connects meanwhile", asy
   assert.equal(await server.accept(), undefined);
 });
 
-test("what a client has opened last ends with the server, before that is freed", async () => {
+test("the last connection opened by a client ends before the server is freed", async () => {
   const opens = (told) => told.onConnected() ?? true;
   const ends = (told) => told.onEnded("local", "") ?? true;
   const events = [[opens], [opens], [opens], [opens]];
@@ -440,7 +440,7 @@ test("what a client has opened last ends with the server, before that is freed",
   assert.deepEqual([third.stats().drops, server.connections()], [{}, []]);
 });
 
-test("a datagram of one client is no work for the connections of others", async (t) => {
+test("a datagram of one client causes no work for the connections of others", async (t) => {
   const updated = new Map();
   const { update } = WaitingSenders.prototype;
   t.mock.method(WaitingSenders.prototype, "update", function () {

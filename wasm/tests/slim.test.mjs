@@ -1,4 +1,5 @@
-// The entry without WebAssembly inside, with each source that it takes. A copy of the module for each: the first source counts.
+// The entry without embedded WebAssembly, with each kind of source. Each test uses a copy of the module, because the
+// first source counts.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -26,7 +27,7 @@ const SOURCES = {
 /** Another instance of the entry. */
 const load = (name) => import(`../dist/slim.js?${encodeURIComponent(name)}`);
 
-test("each source is a connection", async (t) => {
+test("each kind of source opens a connection", async (t) => {
   const server = await listen({ host: "127.0.0.1" });
   t.after(() => server.close());
   const url = `udp://127.0.0.1:${server.address.port}`;
@@ -47,7 +48,7 @@ test("each source is a connection", async (t) => {
   }
 });
 
-test("what is no WebAssembly is an error, and another source may follow it", async () => {
+test("an invalid WebAssembly is an error, and another source may follow", async () => {
   const { connect, init } = await load("errors");
   await assert.rejects(connect("udp://127.0.0.1:9"), fails("wasm-unavailable", /give its URL/));
   await assert.rejects(init(new Response("gone", { status: 404 })), fails("wasm-unavailable", /404/));

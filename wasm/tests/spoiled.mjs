@@ -1,5 +1,5 @@
-// Sessions of WebTransport and data channels that the test plays: what a client sends by them passes to a real server, and with
-// each datagram of the server comes a flood of what no relay and no server says.
+// Fake WebTransport sessions and data channels: datagrams of a client pass to a real server, and each datagram of the
+// server comes with a flood of data that no relay or server sends.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,7 +12,7 @@ const OFFERED = {
   webtransport: { port: 4433, path: "/wt", certificate_hashes: [] },
   webrtc: { port: 4433, fingerprint: Array(32).fill("5B").join(":") },
 };
-/** Control messages that a client has to ignore, and one that it understands. */
+/** Control messages that a client has to ignore, and one that is valid. */
 const TEXTS = [
   "",
   "{",
@@ -30,25 +30,25 @@ const TEXTS = [
   '{"type":"drops","to_client":{"queue_full":19},"to_server":null}',
 ];
 
-/** Datagrams of every length that cannot be taken for those of the server. */
+/** Datagrams of every length that are distinguishable from those of the server. */
 function nonsense(protocol) {
   const first = protocol.name === "RakNet" ? 0x84 : 0x82;
   const lengths = [0, 1, 2, 5, 100, 505, 1_024, 1_400, 65_535, 65_536, 300_000];
   return lengths.map((length) => Uint8Array.from(pattern(length).fill(first, 0, 1)));
 }
 
-/** Passes datagrams to a server; those that come back are told with the nonsense before them. */
+/** Passes datagrams to a server; its datagrams are delivered after a flood. */
 function passTo(t, echo, protocol, deliver) {
   const udp = createSocket("udp4");
   t.after(() => udp.close());
   const flood = nonsense(protocol);
   udp.on("message", (datagram) => [...flood, Uint8Array.from(datagram)].forEach(deliver));
   const [host, port] = echo.address.split(":");
-  // Copied, as the client writes over it before the system has taken it.
+  // Copied, because the client overwrites it before the system has sent it.
   return (datagram) => udp.send(Uint8Array.from(datagram), Number(port), host);
 }
 
-/** Takes the place of WebTransport. */
+/** Replaces WebTransport. */
 export function spoilWebTransport(t, echo, protocol) {
   const prefix = "rakwire:";
   const controls = [...TEXTS.map((text) => Buffer.from(prefix + text)), Buffer.from([...Buffer.from(prefix), 0xff, 0xc0])];
@@ -83,7 +83,7 @@ class FakeChannel extends EventTarget {
   }
 }
 
-/** Takes the place of WebRTC. */
+/** Replaces WebRTC. */
 export function spoilDataChannels(t, echo, protocol) {
   globalThis.RTCPeerConnection = class extends EventTarget {
     connectionState = "connected";
@@ -113,7 +113,7 @@ export function spoilDataChannels(t, echo, protocol) {
   t.after(() => delete globalThis.RTCPeerConnection);
 }
 
-/** Connects by such a transport, and exchanges messages as if nothing of it came. */
+/** Connects by such a transport, and exchanges messages despite the flood. */
 export async function outlives(t, protocol, transport, spoil) {
   const echo = await startEcho(t, ...protocol.echo);
   spoil(t, echo, protocol);
@@ -122,7 +122,7 @@ export async function outlives(t, protocol, transport, spoil) {
   assert.equal(connection.transport, transport);
   for (let number = 0; number < 40; number++) {
     connection.send(numbered(number), { reliability: "reliable" });
-    // One after the other, so that each has a datagram of its own, with the flood that comes with it.
+    // In sequence, so that each has its own datagram and flood.
     assert.deepEqual(await nextNumbers(connection, 1), [number]);
   }
   await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "what the relay says is heard");

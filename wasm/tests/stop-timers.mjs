@@ -1,11 +1,14 @@
 // Timers that can be stopped.
 
-/** Takes the place of the timers of a program or a page: from `stop` until `go` none fires, and those that are due meanwhile never do. */
+/**
+ * Replaces the timers of a program or a page: from `stop` until `go` none fires, and those that become due meanwhile
+ * never do.
+ */
 export function stoppableTimers() {
   const { setTimeout } = globalThis;
   let isStopped = false;
   globalThis.setTimeout = (callback, ms, ...given) => setTimeout(() => void (isStopped || callback(...given)), ms);
-  /** What a promise leads to without a timer. */
+  /** Returns the outcome of a promise without a timer. */
   const outcome = (promise) => {
     let timer;
     const late = new Promise((resolve) => (timer = setTimeout(resolve, 30_000, { code: "it waits for a timer" })));

@@ -8,21 +8,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { RakwireError } from "rakwire";
 
-/** For how long a test waits for what must happen: much longer than it takes on a machine that does other work as well. */
+/** The time limit for something that must happen: much longer than it takes, even on a busy machine. */
 export const LIMIT_MS = 60_000;
 const START_MS = LIMIT_MS;
 const POLL_MS = 10;
-/** The time after which what may be lost is sent again. */
+/** The time after which unreliable data is resent. */
 const REPEAT_MS = 1_000;
 
-/** Waits until a condition holds, or a promise of it, which must happen. */
+/** Waits until a condition, or a promise of it, holds, which must happen. */
 export async function until(condition, what) {
   for (const end = Date.now() + LIMIT_MS; !(await condition()); await sleep(POLL_MS)) {
     assert.ok(Date.now() < end, `it never happens: ${what}`);
   }
 }
 
-/** A program, or a folder of them, that an environment variable names. */
+/** Returns a program, or a folder of them, that an environment variable names. */
 export function program(variable, howTo) {
   const path = process.env[variable];
   if (!path || !existsSync(path)) {
@@ -48,12 +48,15 @@ function firstMatch(child, name, pattern, logged) {
   });
 }
 
-/** Starts a program, which says by `pattern` that it is ready, and ends it with the test by `end`: one with programs of its own has to hear it. */
+/**
+ * Starts a program and waits until its output matches `pattern`. At the end of the test it is ended with the signal
+ * `end`; a program with child processes has to handle it.
+ */
 export async function start(context, name, path, args, pattern, logs = false, end = "SIGKILL") {
-  // Standard input stays open, because the interop peers exit at its end.
+  // Standard input stays open, because the interop peers exit when it closes.
   const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  /** Completes when it has ended. */
+  /** Resolves when it has ended. */
   const stop = (signal = "SIGKILL") => {
     child.kill(signal);
     return ended;
@@ -70,7 +73,7 @@ export async function start(context, name, path, args, pattern, logs = false, en
   return { address: await firstMatch(child, name, pattern, () => logged), tell, pid: child.pid, stop, printed: () => text, logged: () => logged };
 }
 
-/** Starts a program at an address that it has had before, and that something else may have for a moment. */
+/** Starts a program at its previous address, which something else may occupy for a moment. */
 export async function startAgain(start) {
   for (const end = Date.now() + LIMIT_MS; ; await sleep(10 * POLL_MS)) {
     try {
@@ -81,38 +84,41 @@ export async function startAgain(start) {
   }
 }
 
-/** Our echo server: sends every message back with its reliability and channel. It listens on 127.0.0.1 unless told otherwise. */
+/**
+ * Starts our echo server, which echoes every message with its reliability and channel. It listens on 127.0.0.1 by
+ * default.
+ */
 export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
 }
 
-/** As `startEcho`, with a log that says who connects. */
+/** Like `startEcho`, with a log of connections. */
 export function startLoggedEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/, true);
 }
 
-/** What the command-line tool prints as one JSON object. */
+/** Returns the output of the command-line tool, one JSON object. */
 export function printsJson(...args) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return JSON.parse(execFileSync(path, args, { encoding: "utf8" }));
 }
 
-/** A server of an example of the plugins, which cargo puts beside the command-line tool. */
+/** Starts a server of a plugin example, which cargo puts next to the command-line tool. */
 export function startPluginExample(context, example, ...args) {
   const folder = dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`."));
   return start(context, example, join(folder, "examples", example), args, /listening on (\S+)\n/);
 }
 
-/** The command-line tool, when it listens. */
+/** Starts the command-line tool, and waits until it listens. */
 export function startListening(context, ...args) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return start(context, `rakwire ${args[0]}`, path, [...args, "--listen", "127.0.0.1:0"], /listening on (\S+)\n/);
 }
 
-/** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */
+/** Starts the C++ RakNet server, which echoes every message reliable-ordered on channel 0. */
 export async function startCpp(context, ...more) {
   const folder = program("INTEROP_BIN_DIR", "Make it with `interop/setup.sh cpp`, which prints what is in it.");
   const path = `${folder}/cpp-peer`;
@@ -129,38 +135,41 @@ function runRelay(context, targets, more, logs) {
   return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/, logs);
 }
 
-/** A relay with these targets by name. It listens on 127.0.0.1 unless told otherwise. `address` is HOST:PORT. */
+/** Starts a relay with these targets by name. It listens on 127.0.0.1 by default. `address` is HOST:PORT. */
 export function startRelay(context, targets, ...more) {
   return runRelay(context, targets, more, false);
 }
 
-/** As `startRelay`, with the HOST:PORT that has the metrics as `admin`. */
+/** Like `startRelay`, with the HOST:PORT of the metrics as `admin`. */
 export async function startMonitoredRelay(context, targets, ...more) {
   const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
-  // What the log says comes by another pipe than the address.
+  // The log uses another pipe than the address.
   const told = () => /\badmin=(\S+)\s/.exec(relay.logged());
   await until(told, "the relay says where its metrics are");
   return { ...relay, admin: told()[1] };
 }
 
-/** A message of this length with a byte pattern. */
+/** Returns a message of this length with a byte pattern. */
 export function pattern(length) {
   return Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + (index >> 8)) & 0xff));
 }
 
-/** A message with a number. */
+/** Returns a message with a number. */
 export function numbered(number) {
   return Uint8Array.of(0xfe, number >> 8, number & 0xff);
 }
 
-/** The next message, which must come. */
+/** Returns the next message, which must exist. */
 export async function next(connection) {
   const { value, done } = await connection.messages({ signal: AbortSignal.timeout(LIMIT_MS) }).next();
   assert.ok(!done, "the connection ended");
   return value;
 }
 
-/** Sends a message until it comes back, as an unreliable one may be lost. Returns the echo, and how often it was sent. */
+/**
+ * Sends a message until it is echoed, because an unreliable one may be lost. Returns the echo, and the number of times
+ * it was sent.
+ */
 export async function echoOf(connection, bytes, options = {}) {
   let sent = 0;
   const send = () => {
@@ -172,7 +181,7 @@ export async function echoOf(connection, bytes, options = {}) {
   try {
     for (;;) {
       const echo = await next(connection);
-      // One of another length answers an earlier message that was sent again.
+      // An echo of another length belongs to an earlier message that was sent again.
       if (echo.bytes.length === bytes.length) {
         return { ...echo, sent };
       }
@@ -182,7 +191,7 @@ export async function echoOf(connection, bytes, options = {}) {
   }
 }
 
-/** The numbers of the next messages. */
+/** Returns the numbers of the next messages. */
 export async function nextNumbers(connection, count) {
   const numbers = [];
   while (numbers.length < count) {
@@ -192,13 +201,16 @@ export async function nextNumbers(connection, count) {
   return numbers;
 }
 
-/** Whether the server has got all of a burst, and its echoes fill the queue of a connection that nobody reads. */
+/**
+ * Returns true if the server has received all of a burst, and its echoes fill the queue of a connection that is not
+ * read.
+ */
 export function hasFullQueue(connection) {
   const { inFlight, bytesWaiting, messagesReceived } = connection.stats();
   return inFlight === 0 && bytesWaiting === 0 && messagesReceived >= 256;
 }
 
-/** The code of the error that is thrown, if one is. */
+/** Returns the code of the thrown error, if any. */
 export function codeOf(work) {
   try {
     work();
@@ -210,7 +222,7 @@ export function codeOf(work) {
   return undefined;
 }
 
-/** Checks the code and the words of an error of the package. */
+/** Checks the code and the message of an error of the package. */
 export const fails = (code, expected) => (error) => {
   assert.ok(error instanceof RakwireError, String(error));
   assert.equal(error.code, code);

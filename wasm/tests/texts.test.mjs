@@ -1,4 +1,4 @@
-// What the WebAssembly says of reasons and errors, and what TypeScript knows of it.
+// The texts of reasons and errors in the WebAssembly, and their types in TypeScript.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -17,14 +17,14 @@ const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap
   });
 });
 
-/** The members of a union of texts in the source. */
+/** Returns the members of a string union in the source. */
 function union(file, type) {
   const source = readFileSync(new URL(`../ts/${file}`, import.meta.url), "utf8");
   const [, members] = new RegExp(`export type ${type} =([^;]*);`).exec(source);
   return new Set([...members.replace(/\/\/.*/g, "").matchAll(/"([^"]+)"/g)].map(([, member]) => member));
 }
 
-test("the code of each reason and error is one that TypeScript knows", () => {
+test("TypeScript knows the code of each reason and error", () => {
   assert.ok(TEXTS.length >= 6, `${TEXTS.map(({ name }) => name)}`);
   const errors = union("errors.ts", "ErrorCode");
   const ends = union("types.ts", "CloseCode");
@@ -38,13 +38,13 @@ test("the code of each reason and error is one that TypeScript knows", () => {
   }
 });
 
-test("what a page refuses before its worker does it says as the connection would", () => {
+test("errors that a page detects before its worker have the texts of the connection", () => {
   for (const { name, texts } of TEXTS) {
     const said = (code) => texts[ERRORS].filter(([other]) => other === code).map(([, text]) => text);
     for (const code of ["not-connected", "empty-message", "reserved-id", "queue-full", "too-long"]) {
       const { code: given, message } = refusal(code);
       assert.equal(given, code);
-      // The page knows the length that is too long, but not which of the two limits it is.
+      // The page knows that the message is too long, but not which of the two limits applies.
       const isSaid = code === "too-long" ? said(code).length === 2 : said(code).includes(message);
       assert.ok(isSaid, `${name}: ${code}: ${message}`);
     }

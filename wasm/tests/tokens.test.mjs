@@ -1,4 +1,4 @@
-// Connect tokens as a backend makes them: against the vectors of the repository, and at a real server.
+// Connect tokens of a backend: against the vectors of the repository, and at a real server.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -43,7 +43,7 @@ test("tokens are sealed as in the vectors", () => {
   }
 });
 
-test("a connect token has the text of the vectors, and what is in it is read", () => {
+test("a connect token has the text of the vectors and is read back", () => {
   assert.ok(VECTORS.connect_tokens.length >= 2);
   for (const { name, servers, sealed, hex: bytes, text } of VECTORS.connect_tokens) {
     assert.equal(toText(PREFIXES.connectToken, hex(bytes)), text, name);
@@ -53,7 +53,7 @@ test("a connect token has the text of the vectors, and what is in it is read", (
   }
 });
 
-/** A server that asks for tokens, and what seals them. */
+/** A server that requires tokens, and a function that seals them. */
 async function startWithTokens(t) {
   const file = join(folderOf(t), "token.key");
   const tokenKey = createTokenKey();
@@ -70,7 +70,7 @@ async function startWithTokens(t) {
   return { server, identity, usual, file };
 }
 
-test("a server accepts the tokens of a backend, each once", async (t) => {
+test("a server accepts each token of a backend once", async (t) => {
   const { server, identity, usual, file } = await startWithTokens(t);
   const other = { key: keygen(t).key, name: "game.example.org:19132" };
   const kinds = [
@@ -81,7 +81,7 @@ test("a server accepts the tokens of a backend, each once", async (t) => {
   ];
   for (const kind of kinds) {
     const connectToken = createToken({ ...usual(), ...kind });
-    // As the output of a program, or a file, ends.
+    // With the newline of a program's output or a file.
     const connection = await connect(server.url, { connectToken: `${connectToken}\n`, identity, timeoutMs: LIMIT_MS });
     connection.send(pattern(20));
     assert.deepEqual((await next(connection)).bytes, pattern(20));
@@ -90,7 +90,7 @@ test("a server accepts the tokens of a backend, each once", async (t) => {
   }
 });
 
-test("a server refuses tokens that are over, for others, or of another backend", async (t) => {
+test("a server refuses tokens that are expired, for other clients or servers, or of another backend", async (t) => {
   const { server, identity, usual } = await startWithTokens(t);
   const elsewhere = [{ key: keygen(t).key, name: "elsewhere" }, usual().servers[0]];
   const refused = [
@@ -103,12 +103,12 @@ test("a server refuses tokens that are over, for others, or of another backend",
     await assert.rejects(connect(server.url, { connectToken, identity }), fails(code, /./));
   }
   const { sealed } = readConnectToken(createToken({ ...usual(), servers: elsewhere.slice(0, 1) }));
-  // A client that shows the token to a server that it does not name.
+  // A client that sends the token to a server that it does not name.
   const attempt = connect(server.url, { serverKey: server.key, identity, password: sealed });
   await assert.rejects(attempt, fails("invalid-password", /password/));
 });
 
-test("a client reads the tokens of a backend as those of the command-line tool", async (t) => {
+test("a client reads tokens of a backend like those of the command-line tool", async (t) => {
   const { usual, file, server, identity } = await startWithTokens(t);
   const args = ["--token-key", file, "--user", "42", "--client-key", identity.publicKey];
   const [ours, theirs] = [createToken(usual()), rakwire("token", ...args, "--server", `${server.key}@${server.address}`)].map(readConnectToken);
@@ -117,7 +117,7 @@ test("a client reads the tokens of a backend as those of the command-line tool",
   assert.notDeepEqual(ours.sealed, theirs.sealed);
 });
 
-test("a token that cannot be is an error", async (t) => {
+test("an invalid token is an error", async (t) => {
   const { usual } = await startWithTokens(t);
   const [server] = usual().servers;
   const wrong = [

@@ -1,4 +1,5 @@
-// A page that reaches a relay by WebTransport, by a WebSocket, and by one after the other: Chromium, a real relay, real servers.
+// A page that reaches a relay by WebTransport, by a WebSocket, and by one after the other: Chromium, a real relay, real
+// servers.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,8 +14,8 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";
 
-/** For how long a connection may look for a better transport: it tries again after 10 s, and then after twice that. */
-const CLIMB_MS = 120_000;
+/** The longest time to upgrade to a better transport: it is tried again after 10 s, then after twice that. */
+const UPGRADE_MS = 120_000;
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
@@ -29,7 +30,7 @@ async function startSite(t, target, html, ...more) {
   return startRelay(t, { game: target.address }, "--serve", folder, ...more);
 }
 
-/** A page of a relay, which serves the package too, at its bare address. */
+/** A page of a relay at its bare address; the relay also serves the package. */
 async function startPage(t, target, ...more) {
   const relay = await startSite(t, target, "<!doctype html><title>rakwire</title>", ...more);
   const page = await openPage(t);
@@ -38,8 +39,8 @@ async function startPage(t, target, ...more) {
 }
 
 /**
- * Connects in the page, exchanges messages by this transport, and tells how it went. On a machine that does much else another
- * transport may be open first, and give way later.
+ * Connects in the page, exchanges messages by this transport, and returns the result. On a busy machine another
+ * transport may open first, and be replaced later.
  */
 function exchange(page, wanted, options) {
   return page.evaluate(async ([wanted, limitMs, options]) => {
@@ -49,7 +50,7 @@ function exchange(page, wanted, options) {
     const settings = { target: "game", memory: { blocks: 1_024 }, ...rest, ...(worker && { worker }) };
     const dial = (attempts) =>
       connect("/ws", settings).catch((error) => {
-        // A datagram of the handshake may have been lost once too often.
+        // A datagram of the handshake may have been lost too often.
         if (attempts > 1 && ["timeout", "no-answer"].includes(error.code)) {
           return dial(attempts - 1);
         }
@@ -69,17 +70,17 @@ function exchange(page, wanted, options) {
     while (heard.length < 100) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    // A worker tells the page of its statistics now and then.
+    // A worker sends statistics to the page at intervals.
     while (connection.stats().mtu === 0) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const { mtu, drops } = connection.stats();
     await connection.close();
     return { transport, mtu, drops, heard: heard.sort((a, b) => a - b), after: connection.transport };
-  }, [wanted, CLIMB_MS, options]);
+  }, [wanted, UPGRADE_MS, options]);
 }
 
-/** What a page hears that opens this transport alone. */
+/** Returns the error of a page that uses only this transport. */
 const refusal = (page, address, transport) =>
   page.evaluate(
     async ([url, transport]) => {
@@ -92,7 +93,7 @@ const refusal = (page, address, transport) =>
     [`ws://${address}/ws`, transport],
   );
 
-test("a foreign page and a banned address hear why, by whichever transport they have alone", async (t) => {
+test("a page of a wrong origin or banned address gets the reason by every transport", async (t) => {
   const echo = await startEcho(t);
   const { page } = await startPage(t, echo);
   const foreign = await startRelay(t, { game: echo.address }, "--allow-origin", "https://play.example.org");
@@ -109,7 +110,7 @@ test("a foreign page and a banned address hear why, by whichever transport they 
 const NUMBERS = Array.from({ length: 100 }, (_, number) => number);
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a page at a bare address goes by WebTransport, and otherwise by a WebSocket`, async (t) => {
+  test(`${protocol.name}: a page at a bare address uses WebTransport, otherwise a WebSocket`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page } = await startPage(t, echo);
     for (const [more, transport] of [
@@ -131,7 +132,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** Lets a page see a way in place of the UDP port of its relay. */
+/** Replaces the UDP port of the relay by a path for the page. */
 async function useWay(t, page, relay) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();
   const way = await startUdpWay(t, transports.webtransport.port);
@@ -140,7 +141,7 @@ async function useWay(t, page, relay) {
   return way;
 }
 
-test("where UDP is blocked a page goes by a WebSocket", async (t) => {
+test("with UDP blocked a page uses a WebSocket", async (t) => {
   const { page, relay } = await startPage(t, await startEcho(t));
   const way = await useWay(t, page, relay);
   way.isOpen = false;
@@ -148,7 +149,7 @@ test("where UDP is blocked a page goes by a WebSocket", async (t) => {
   assert.deepEqual([result.transport, result.heard], ["websocket", NUMBERS]);
 });
 
-test("a connection goes on by a WebSocket when UDP dies, and by WebTransport again when it lives", async (t) => {
+test("a connection continues over a WebSocket when UDP fails, and over WebTransport when it returns", async (t) => {
   const { page, relay } = await startPage(t, await startEcho(t));
   const way = await useWay(t, page, relay);
   await page.evaluate(async () => {
@@ -158,14 +159,14 @@ test("a connection goes on by a WebSocket when UDP dies, and by WebTransport aga
     globalThis.game = game;
     connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
-      // While there is no way, the memory may be full.
+      // While there is no path, the memory may be full.
       if (connection.bufferedAmount < 10_000) {
         connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
         game.sent += 1;
       }
     }, 50);
   });
-  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: CLIMB_MS });
+  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: UPGRADE_MS });
   await by("webtransport");
   way.isOpen = false;
   await by("websocket");
@@ -182,7 +183,7 @@ test("a connection goes on by a WebSocket when UDP dies, and by WebTransport aga
   assert.equal(result, "local");
 });
 
-test("in Chromium a connection goes on over another WebSocket, and loses no message", async (t) => {
+test("in Chromium a connection continues over another WebSocket and loses no message", async (t) => {
   const { page, relay } = await startPage(t, await startEcho(t));
   const way = await startTcpWay(t, relay);
   await page.evaluate(async (url) => {
@@ -219,7 +220,7 @@ test("in Chromium a connection goes on over another WebSocket, and loses no mess
   assert.deepEqual([events, code], [Array(3).fill(["interrupted", "resumed"]).flat(), "local"]);
 });
 
-test("a page of another origin is refused by each transport, and that of the list is not", async (t) => {
+test("each transport refuses a page of another origin and admits one of the list", async (t) => {
   const echo = await startEcho(t);
   const { page, relay: own } = await startPage(t, echo);
   const outcome = (relay, transport) =>
@@ -234,19 +235,19 @@ test("a page of another origin is refused by each transport, and that of the lis
     }, [`ws://${relay.address}/ws`, transport]);
   const [list, foreign] = [["--allow-origin", `http://${own.address}`], ["--allow-origin", "https://play.example.org"]];
   const [admits, refuses] = [await startRelay(t, { game: echo.address }, ...list), await startRelay(t, { game: echo.address }, ...foreign)];
-  // A page of another origin learns nothing at `/transports` but that: the hash of the certificate for WebTransport is not there.
+  // At `/transports`, a page of another origin only learns this; the certificate hash for WebTransport is not included.
   for (const transport of ["websocket", "webtransport"]) {
     assert.equal(await outcome(admits, transport), `${transport} local`);
     assert.equal(await outcome(refuses, transport), "origin-refused 4403", transport);
   }
-  // Data channels tell the relay no origin, so that one with a list and without tokens has none.
+  // Data channels do not transmit the origin, so a relay with a list and without tokens has none.
   for (const relay of [admits, refuses]) {
     const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
     assert.equal(webrtc, undefined);
   }
 });
 
-test("a page is told why it is refused by WebTransport too", async (t) => {
+test("a page also gets the reason of a refusal over WebTransport", async (t) => {
   const { page } = await startPage(t, await startEcho(t));
   const refused = (options) =>
     page.evaluate(async (options) => {
@@ -257,7 +258,7 @@ test("a page is told why it is refused by WebTransport too", async (t) => {
   assert.equal(await refused({ target: "none" }), "relay-closed 4404");
 });
 
-test("Firefox goes by WebTransport and by a WebSocket", { timeout: 600_000 }, async (t) => {
+test("Firefox uses WebTransport and a WebSocket", { timeout: 600_000 }, async (t) => {
   const script = async () => {
     const { connect } = await import("/dist/index.js");
     const told = [];
@@ -265,7 +266,7 @@ test("Firefox goes by WebTransport and by a WebSocket", { timeout: 600_000 }, as
       const connection = await connect("/ws", { target: "game", transport, timeoutMs: 60_000 });
       connection.send(new Uint8Array(3_000).fill(0xfe));
       const { bytes } = await connection.receive();
-      // Another one may have been open first.
+      // Another one may have opened first.
       while (transport === "auto" && connection.transport !== "webtransport") {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }

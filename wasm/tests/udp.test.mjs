@@ -1,4 +1,4 @@
-// The package as a native client in Node: UDP straight to real servers, with both protocols.
+// The package as a native client in Node: UDP directly to real servers, with both protocols.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -29,7 +29,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.bufferedAmount, 0);
   });
 
-  test(`${protocol.name}: what comes twice or late is not lost`, async (t) => {
+  test(`${protocol.name}: duplicated and late datagrams lose no message`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const way = await startUdpWay(t, Number(echo.address.split(":")[1]));
     const connection = await connect(`udp://127.0.0.1:${way.port}`, { ...protocol.options, silenceTimeoutMs: LIMIT_MS });
@@ -55,7 +55,7 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.close()).code, "local");
   });
 
-  test(`${protocol.name}: a server that falls silent is given up after the time that the connection is told`, async (t) => {
+  test(`${protocol.name}: a silent server is given up after the configured time`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const open = (options) => connect(`udp://${echo.address}`, { ...protocol.options, ...options });
     const patient = await open({ silenceTimeoutMs: LIMIT_MS });
@@ -72,7 +72,7 @@ for (const protocol of PROTOCOLS) {
     }
   });
 
-  test(`${protocol.name}: a port at which no server listens is told as soon as the system knows it`, async (t) => {
+  test(`${protocol.name}: a port without a server is reported as soon as the system knows it`, async (t) => {
     const gone = createSocket("udp4");
     await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
     const { port } = gone.address();
@@ -89,7 +89,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("the name of an interface stands behind the address, with % or as URLs escape it", async (t) => {
+test("an interface name follows the address, with % or escaped as in URLs", async (t) => {
   for (const separator of ["%", "%25"]) {
     const zoned = new URL(readUdpUrl(`udp://[fe80::1${separator}eth0.7]:19132`));
     assert.deepEqual([zoned.host, zoned.searchParams.get("interface")], ["[fe80::1]:19132", "eth0.7"]);
@@ -104,7 +104,7 @@ test("the name of an interface stands behind the address, with % or as URLs esca
   await assert.rejects(ping("udp://[fe80::1%absent]:19132"), fails("server-unreachable", /%absent/));
 });
 
-test("a name of a server is looked up, and one that nobody knows is an error", async (t) => {
+test("a server name is resolved, and an unknown one is an error", async (t) => {
   const echo = await startEcho(t);
   const [, port] = echo.address.split(":");
   const connection = await connect(`udp://localhost:${port}`);
@@ -112,7 +112,7 @@ test("a name of a server is looked up, and one that nobody knows is an error", a
   await assert.rejects(connect("udp://nowhere.invalid:19132"), fails("server-unreachable", /nowhere\.invalid:19132/));
 });
 
-test("a server that listens at ::1 alone is reached by a name that has another address first", async (t) => {
+test("a server on ::1 is reached by a name with another address first", async (t) => {
   const echo = await startEcho(t, "--listen", "[::1]:0");
   mockLookup(t, "both.test", [{ address: "127.0.0.1", family: 4 }, { address: "::1", family: 6 }]);
   const connection = await connect(`udp://both.test:${echo.address.split(":").at(-1)}`, { timeoutMs: LIMIT_MS });
@@ -121,7 +121,7 @@ test("a server that listens at ::1 alone is reached by a name that has another a
   assert.equal((await connection.close()).code, "local");
 });
 
-/** Gives a name these addresses until the end of the test. */
+/** Resolves a name to these addresses until the end of the test. */
 function mockLookup(t, wanted, addresses) {
   const { lookup } = dns;
   t.mock.method(dns, "lookup", (name, options, done) => (name === wanted ? done(null, addresses) : lookup(name, options, done)));
@@ -132,7 +132,7 @@ function mockLookup(t, wanted, addresses) {
   });
 }
 
-test("a name with IPv6 addresses alone is reached over IPv6", async (t) => {
+test("a name with only IPv6 addresses is reached over IPv6", async (t) => {
   const echo = await startEcho(t, "--listen", "[::1]:0");
   mockLookup(t, "six.test", [{ address: "::1", family: 6 }]);
   const connection = await connect(`udp://six.test:${echo.address.split(":").at(-1)}`);
@@ -141,7 +141,7 @@ test("a name with IPv6 addresses alone is reached over IPv6", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("the entries with one protocol connect over UDP, and refuse the other one", async (t) => {
+test("entries with one protocol connect over UDP and refuse the other one", async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   for (const [open, { address }, wrong] of [[connectRakNet, raknet, "game"], [connectGame, game, "raknet"]]) {
     const connection = await open(`udp://${address}`);
@@ -152,7 +152,7 @@ test("the entries with one protocol connect over UDP, and refuse the other one",
   }
 });
 
-test("the slim entry wants a WebAssembly, and takes a smaller one", async (t) => {
+test("the slim entry requires a WebAssembly and accepts a smaller one", async (t) => {
   const echo = await startEcho(t, "--protocol", "game");
   const open = () => connectSlim(`udp://${echo.address}`, { protocol: "game" });
   await assert.rejects(open(), fails("wasm-unavailable", /option wasm, or to init/));
@@ -163,7 +163,7 @@ test("the slim entry wants a WebAssembly, and takes a smaller one", async (t) =>
   await assert.rejects(connectSlim(`udp://${echo.address}`), fails("bad-option", /without the protocol raknet/));
 });
 
-test("a C++ server echoes over UDP, and answers a ping", async (t) => {
+test("a C++ server echoes over UDP and answers a ping", async (t) => {
   const cpp = await startCpp(t);
   const { data } = await ping(`udp://${cpp.address}`, { target: "cpp" });
   assert.notEqual(data.length, 0);
@@ -173,12 +173,12 @@ test("a C++ server echoes over UDP, and answers a ping", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("RakNet leaves no more than its limit, and the Game Protocol has none", async (t) => {
+test("RakNet keeps to its sending limit, and the Game Protocol has none", async (t) => {
   const echo = await startEcho(t);
   const connection = await connect(`udp://${echo.address}`, { outgoingLimit: 1_000_000 });
   const began = performance.now();
   assert.equal(await connection.sendWithReceipt(pattern(500_000)), "acknowledged");
-  // Half a megabyte takes four seconds at this rate, and longer on a machine that is slow; a burst may go before.
+  // Half a megabyte takes four seconds at this rate, and longer on a slow machine; a burst may come first.
   const took = performance.now() - began;
   assert.ok(took > 3_000, `${took} ms`);
   await connection.close({ signal: AbortSignal.timeout(LIMIT_MS) });
@@ -189,7 +189,7 @@ test("RakNet leaves no more than its limit, and the Game Protocol has none", asy
   await assert.rejects(game, fails("bad-option", /Game Protocol has no limit/));
 });
 
-test("wrong addresses are errors", async () => {
+test("invalid addresses are errors", async () => {
   for (const url of ["udp://127.0.0.1", "udp://:7", "udp://"]) {
     await assert.rejects(connect(url), fails("bad-option", /udp:\/\/HOST:PORT|not a URL/), url);
   }

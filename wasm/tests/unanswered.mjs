@@ -1,6 +1,9 @@
-// A page whose next carriers are accepted and never answered: they open, and nothing that comes by them is heard.
+// Makes the next carriers of a page unresponsive: they open, and everything received by them is dropped.
 
-/** Runs in the page or the worker that opens carriers. It hears by a channel from when on, and says there what has opened since. */
+/**
+ * Runs in the page or the worker that opens carriers. A channel starts it, and it reports there which carriers have
+ * opened since.
+ */
 function ignoreAnswers() {
   const channel = new BroadcastChannel("unanswered");
   let isDeaf = false;
@@ -40,7 +43,7 @@ function ignoreAnswers() {
   };
 }
 
-/** Runs in a page: loses its carrier, and hears no answer of the next one; what becomes of the connection. */
+/** Runs in a page: loses its carrier, and gets no answer from the next one; returns the outcome of the connection. */
 async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) {
   const { connect } = await import("/dist/index.js");
   const { createWorker } = await import("/dist/worker.js");
@@ -52,7 +55,7 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
     new Promise((resolve) => channel.addEventListener("message", ({ data }) => data === word && resolve()));
   const options = { target: "game", transport, timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...(worker && { worker }) };
   const connection = await connect(url, options);
-  // A relay says in what flow a connection can go on as soon as that asks, which is when it opens. What is echoed follows that.
+  // A relay names the flow when the connection requests it, which happens on opening. The echo arrives after that.
   connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
   await connection.receive();
   const events = [];
@@ -68,7 +71,7 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
   channel.postMessage(true);
   await heard;
   await fetch(`${control}${transport === "websocket" ? "cut" : "silence"}`);
-  // Something is sent, so that something is missed.
+  // Sends something, so that a missing answer is noticed.
   connection.send(Uint8Array.of(0xfe, 1), { reliability: "reliable" });
   await Promise.race([opened, connection.closed]);
   if (!closes) {
@@ -80,6 +83,6 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
   return JSON.stringify([...events, code]);
 }
 
-/** What becomes of a connection in a page whose carrier is lost, and the next one accepted and not answered. */
+/** Returns the outcome of a connection in a page after the loss of its carrier, with an unresponsive next one. */
 export const unanswered = (url, { transport, inWorker }, control, closes) =>
   `(${goOn})(${JSON.stringify([url, transport, inWorker, control, closes, String(ignoreAnswers)])})`;

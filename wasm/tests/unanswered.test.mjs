@@ -1,5 +1,5 @@
-// Connections in browsers whose carrier is lost, and whose next one a relay accepts and never answers: they go on by another one, and
-// end when they are closed.
+// Connections in browsers after the loss of their carrier, when the relay accepts the next one and never answers: they
+// continue by another one, and end when they are closed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,14 +26,14 @@ async function check(t, way, evaluate) {
 }
 
 for (const way of WAYS) {
-  test(`a connection in Chromium goes on and ends though its next transport is accepted and never answered: ${nameOf(way)}`, async (t) => {
+  test(`a connection in Chromium survives an accepted but unresponsive next transport: ${nameOf(way)}`, async (t) => {
     const page = await openPage(t);
     const home = await serveTable(t);
     await check(t, way, (expression) => page.goto(home).then(() => page.evaluate(expression)));
   });
 
-  // Firefox takes no data channels to a relay at a loopback address, which those of the relay's way are.
-  test(`a connection in Firefox goes on and ends though its next transport is accepted and never answered: ${nameOf(way)}`, { skip: way.transport === "webrtc" }, async (t) => {
+  // Firefox does not use data channels to a relay at a loopback address, as the relay's path has here.
+  test(`a connection in Firefox survives an accepted but unresponsive next transport: ${nameOf(way)}`, { skip: way.transport === "webrtc" }, async (t) => {
     const firefox = await openFirefox();
     t.after(() => firefox.close());
     const home = await serveTable(t);

@@ -15,7 +15,7 @@ import { watchedSignal } from "./waits.mjs";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
 const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("there is no listener") };
-/** What the number of a delivery says. */
+/** Decodes the number of a delivery. */
 const unpacked = (number) => ({ reliability: number & 7, channel: number >> 5, priority: (number >> 3) & 3 });
 const isBadOption = (error) => error instanceof RakwireError && error.code === "bad-option";
 
@@ -53,7 +53,7 @@ test("the target is added to the URL of the relay", () => {
   }
 });
 
-test("a token has the characters that its error names", () => {
+test("a token may contain the characters that its error names", () => {
   let named;
   assert.throws(() => checkToken(""), ({ code, message }) => {
     [, named] = /digits and (\S+)$/.exec(message);
@@ -114,7 +114,7 @@ test("addresses are written as text", () => {
   assert.deepEqual(readAddresses(new Uint8Array(0)), []);
 });
 
-test("a signal does not know a listener that was removed", () => {
+test("a removed listener is also removed from its signal", () => {
   const { signal, count } = watchedSignal();
   const listeners = new ListenerSet();
   const listener = () => undefined;
@@ -124,7 +124,7 @@ test("a signal does not know a listener that was removed", () => {
   assert.deepEqual([count(), listeners.isEmpty], [0, true]);
 });
 
-test("who has waited is neither in the list nor at the signal", async () => {
+test("a settled wait is removed from the list and from the signal", async () => {
   const { signal, abort, count } = watchedSignal();
   const waits = new WaitList();
   const [first, second, third] = [waits.add(signal), waits.add(signal), waits.add(signal)];
@@ -143,7 +143,7 @@ test("who has waited is neither in the list nor at the signal", async () => {
   assert.deepEqual([waits.all(), count()], [[], 0]);
 });
 
-/** By host, the address space of a relay as its address or its name shows it. */
+/** By host, the address space of a relay as its address or name shows it. */
 const SPACES = {
   loopback: ["localhost", "game.localhost", "127.0.0.1", "127.255.255.254", "[::1]"],
   local: [
@@ -160,7 +160,7 @@ const SPACES = {
   ],
 };
 
-/** Gives this program the location of a page and the permissions of its browser until the test is over. */
+/** Gives this program the location of a page and the permissions of its browser until the end of the test. */
 function become(t, location, query) {
   for (const [name, value] of Object.entries({ location, navigator: { permissions: { query } } })) {
     const before = Object.getOwnPropertyDescriptor(globalThis, name);
@@ -169,7 +169,7 @@ function become(t, location, query) {
   }
 }
 
-test("the permission that a page needs follows from the addresses of the relay and of the page", async (t) => {
+test("the required permission follows from the addresses of the relay and of the page", async (t) => {
   const origins = { public: "https://game.example", local: "https://192.168.0.9", loopback: "https://localhost:8443" };
   const [order, asked, location] = [Object.keys(origins), [], {}];
   become(t, location, async ({ name }) => {
@@ -190,7 +190,7 @@ test("the permission that a page needs follows from the addresses of the relay a
   }
 });
 
-test("a page of https names the local network in requests by http to all but loopback addresses", (t) => {
+test("an https page declares the local network in http requests except to loopback addresses", (t) => {
   become(t, { origin: "https://game.example" }, () => assert.fail("nothing is asked"));
   for (const [space, hosts] of Object.entries(SPACES)) {
     for (const host of hosts) {

@@ -1,4 +1,4 @@
-// Clients that ask a server for its version before they name one, at servers that block an address after a wrong one.
+// Clients that ask a server for its version before they send one, at servers that block an address after a wrong one.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -12,12 +12,12 @@ import { writePing } from "../dist/raknet-wire.js";
 import { fails, LIMIT_MS, next, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startThread } from "./worker-thread.mjs";
 
-/** Of both scopes: a relay that knows the protocol sends both. */
+/** For both scopes, because a relay that knows the protocol sends both. */
 const PINGS = [0x01, 0x02];
 const REQUEST_1 = 0x05;
 const PONG = 0x1c;
 const INCOMPATIBLE = 0x19;
-/** Bytes of a first request before the version: id and magic. */
+/** The bytes of a first request before the version: id and magic. */
 const VERSION_AT = 17;
 const MAGIC = Buffer.from(writePing("any", 0n, 0n)).subarray(9, 25);
 const GUID = Buffer.from("0123456789abcdef", "hex");
@@ -25,8 +25,8 @@ const GUID = Buffer.from("0123456789abcdef", "hex");
 const pong = (ping, advertisement) => Buffer.concat([Buffer.of(PONG), ping.subarray(1, 9), GUID, MAGIC, Buffer.from(advertisement)]);
 
 /**
- * A way to an echo server that blocks an address after a request with another version than its own. It answers pings with
- * `answer(ping, count)`, if that returns anything.
+ * A path to an echo server that blocks an address after a request with another version than its own. It answers pings
+ * with `answer(ping, count)`, if that returns a value.
  */
 async function startGuard(t, version, answer) {
   const echo = await startEcho(t);
@@ -65,7 +65,7 @@ async function startGuard(t, version, answer) {
 
 const bedrock = (ping) => pong(ping, "\0\x05MCPE;");
 
-/** By which route a client comes to a server. */
+/** The routes of a client to a server. */
 const ROUTES = {
   "a relay": async (t, guard) => {
     const relay = await startRelay(t, { game: guard.address });
@@ -89,7 +89,7 @@ async function echoes(connection) {
 }
 
 for (const [name, open] of Object.entries(ROUTES)) {
-  test(`by ${name}: a client names the right version at once to a server that blocks after a wrong one`, async (t) => {
+  test(`by ${name}: a client sends the right version first to a server that blocks wrong ones`, async (t) => {
     const guard = await startGuard(t, 11, bedrock);
     const [url, options] = await open(t, guard);
     await echoes(await connect(url, { ...options, timeoutMs: LIMIT_MS }));
@@ -98,7 +98,7 @@ for (const [name, open] of Object.entries(ROUTES)) {
   });
 }
 
-test("a client that names a version itself does not ask, and is blocked there", async (t) => {
+test("a client with an explicit version does not ask, and is blocked", async (t) => {
   const guard = await startGuard(t, 11, bedrock);
   const given = new AbortController();
   const attempt = connect(`udp://${guard.address}`, { protocolVersion: 6, signal: given.signal, timeoutMs: LIMIT_MS });
@@ -109,7 +109,7 @@ test("a client that names a version itself does not ask, and is blocked there", 
   assert.deepEqual([guard.pings, guard.requested], [0, [6]]);
 });
 
-test("a ping that is lost is repeated", async (t) => {
+test("a lost ping is repeated", async (t) => {
   const guard = await startGuard(t, 11, (ping, count) => (count > 1 ? bedrock(ping) : undefined));
   await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: LIMIT_MS }));
   assert.deepEqual([...new Set(guard.requested)], [11]);
@@ -123,7 +123,7 @@ for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a 
   });
 }
 
-test("the timeout of an attempt holds while it asks", async (t) => {
+test("the timeout of an attempt includes asking for the version", async (t) => {
   const guard = await startGuard(t, 11, () => undefined);
   guard.blocked.has = () => true;
   const timeoutMs = 2_000;
@@ -131,7 +131,7 @@ test("the timeout of an attempt holds while it asks", async (t) => {
   await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "Ask" }), fails("bad-option", /protocolVersion/));
 });
 
-test("an attempt can be given up while it asks", async (t) => {
+test("an attempt can be cancelled while it asks for the version", async (t) => {
   const controller = new AbortController();
   const guard = await startGuard(t, 11, () => void controller.abort());
   const options = { protocolVersion: "ask", timeoutMs: LIMIT_MS, signal: controller.signal };

@@ -1,4 +1,5 @@
-// Voice in Chromium, whose microphone is a fake one that beeps every half second: through a relay, a server, WebCodecs and audio worklets.
+// Voice in Chromium with a fake microphone that beeps every half second: through a relay, a server, WebCodecs and audio
+// worklets.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -10,7 +11,7 @@ import { LIMIT_MS, startEcho, startPluginExample, until } from "./support.mjs";
 const FAKE_DEVICE = "--use-fake-device-for-media-stream";
 const FAKE_MICROPHONE = [FAKE_DEVICE, "--use-fake-ui-for-media-stream"];
 
-/** What all evaluations in a page may use, as `call`: a voice in a connection, and what its loudspeaker plays. */
+/** Functions for all evaluations in a page, as `call`: a voice in a connection, and the output of its loudspeaker. */
 async function join(page, url, options = {}) {
   await page.evaluate(
     async ([url, { microphone, loudspeaker }]) => {
@@ -26,12 +27,12 @@ async function join(page, url, options = {}) {
       globalThis.call = {
         connection,
         voice,
-        /** The energy of what is played now. */
+        /** The energy of the current output. */
         energy() {
           analyser.getFloatTimeDomainData(samples);
           return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
         },
-        /** Looks often enough to miss no beep. */
+        /** Checks often enough to miss no beep. */
         async until(condition, what) {
           for (const end = Date.now() + 60_000; !condition(); await new Promise((resolve) => setTimeout(resolve, 10))) {
             if (Date.now() > end) {
@@ -39,7 +40,7 @@ async function join(page, url, options = {}) {
             }
           }
         },
-        /** Gives what `change` makes of each frame that arrives to the voice; nothing if it is dropped. */
+        /** Passes the result of `change` for each received frame to the voice; nothing if the frame is dropped. */
         onArrival(change) {
           const { queue } = connection;
           const { taker } = queue;
@@ -57,7 +58,7 @@ async function join(page, url, options = {}) {
   );
 }
 
-/** A page that hears itself by a server which sends everything back. */
+/** A page that hears itself through an echo server. */
 async function hearingItself(t, options, headers) {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { voice: echo.address }, headers, FAKE_MICROPHONE);
@@ -65,10 +66,10 @@ async function hearingItself(t, options, headers) {
   return page;
 }
 
-/** Waits until a beep is played, which is far louder than what the codec makes of silence. */
+/** Waits until a beep is played, which is far louder than encoded silence. */
 const hear = (page) => page.evaluate(() => call.until(() => call.energy() > 1e-5, "a beep is played"));
 
-test("what a page says comes back and is heard, and nothing of it while it is muted", async (t) => {
+test("the sound of a page is echoed and played, except while it is muted", async (t) => {
   const page = await hearingItself(t);
   await hear(page);
   const muted = await page.evaluate(async () => {
@@ -129,7 +130,7 @@ test("push to talk sends from the press to the release, with a first and a last 
   assert.deepEqual([...new Set(told.sentences.map(({ length }) => length))], [64], "24,000 bits a second are 60 bytes a frame");
 });
 
-test("frames that are lost are concealed, and frames that are no Opus do no harm", async (t) => {
+test("lost frames are concealed, and invalid Opus frames do no harm", async (t) => {
   const page = await hearingItself(t);
   await hear(page);
   const told = await page.evaluate(async () => {
@@ -141,7 +142,7 @@ test("frames that are lost are concealed, and frames that are no Opus do no harm
     await until(() => loudspeaker.stats().concealed >= 10 && loudspeaker.stats().decoded >= decoded + 40, "frames are concealed");
     heal();
     const { concealed } = voice.speakerStats(connection);
-    // A packet that says it has no frame, one of 40 ms, and one that is cut off.
+    // A packet without a frame, one of 40 ms, and a truncated one.
     const garbage = [[0x7b, 0], [0xfd, 1, 2, 3, 4], [0x79]];
     const repair = call.onArrival((bytes) => Uint8Array.of(...bytes.subarray(0, 4), ...garbage[++arrived % 3]));
     await until(() => loudspeaker.stats().malformed >= 30, "garbage is counted");
@@ -157,7 +158,7 @@ test("frames that are lost are concealed, and frames that are no Opus do no harm
   await hear(page);
 });
 
-test("where a page cannot read a track, and may load its own scripts alone, a worklet records", async (t) => {
+test("a worklet records where a page cannot read a track and may only load its own scripts", async (t) => {
   const policy = "script-src 'self' 'wasm-unsafe-eval'";
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { voice: echo.address }, { "content-security-policy": policy }, FAKE_MICROPHONE);
@@ -174,7 +175,7 @@ test("where a page cannot read a track, and may load its own scripts alone, a wo
   assert.ok(isGone);
 });
 
-test("pages speak with each other, and with a native server, which decodes the Opus of Chromium and encodes its own", async (t) => {
+test("pages talk to each other and to a native server, which decodes Chromium's Opus and encodes its own", async (t) => {
   const server = await startPluginExample(t, "voice_server");
   const { page, url } = await openWith(t, { voice: server.address }, undefined, FAKE_MICROPHONE);
   const other = await page.context().browser().newPage();
@@ -185,7 +186,7 @@ test("pages speak with each other, and with a native server, which decodes the O
   await page.evaluate(() => call.microphone.startTalking());
   await hear(other);
   await page.evaluate(() => call.until(() => call.voice.stats().sent >= 100, "enough is said"));
-  // The microphone's energy is a hundred times less. The tone is short, so the pages listen before it can begin.
+  // The microphone has a hundred times less energy. The tone is short, so the pages listen before it can begin.
   const hearTone = (one) =>
     one.evaluate(() => {
       call.tone = call.until(() => call.energy() > 0.01, "the tone of the server is played");
@@ -195,12 +196,12 @@ test("pages speak with each other, and with a native server, which decodes the O
   await Promise.all([page, other].map((one) => one.evaluate(() => call.tone)));
   await until(() => server.printed().includes("dB"), "the server says how loud it was");
   const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
-  // Before the levels are counted: the server says each before it plays a tone.
+  // Before the levels are counted, because the server prints each before it plays a tone.
   const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
   const levels = [...server.printed().matchAll(/^\d+ frames at (-?\d+) dB$/gm)].map(([, level]) => Number(level));
   assert.ok(levels.some((level) => level > -60 && level < -10), server.printed());
   assert.deepEqual([speaker.malformed, listener.malformed], [0, 0]);
-  // The speaker gets the tone alone, 25 frames each time that the server took a pause for the end.
+  // The speaker only gets the tone, 25 frames each time that the server took a pause for the end.
   assert.ok(speaker.received < listener.received - 20 && speaker.received <= 25 * levels.length, JSON.stringify([speaker, listener]));
 });
 

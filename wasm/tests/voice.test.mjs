@@ -1,4 +1,5 @@
-// Voice without sound: the bytes, the buffers, who hears whom, peers that lie and flood, and sound as numbers.
+// Voice without sound devices: the bytes, the buffers, the recipients, malicious and flooding peers, and sound as
+// numbers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -20,7 +21,7 @@ const settle = () => new Promise((resolve) => setTimeout(resolve));
 const energy = (samples) => samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
 const frame = (number, bytes = [1], { isFirst = false, isLast = false } = {}) => encodeFrame(ID, { number, isFirst, isLast, bytes });
 
-/** Whole numbers below a limit, the same ones each time. */
+/** Pseudorandom integers below a limit, the same in each run. */
 function numbers(seed) {
   let state = seed;
   return (limit) => {
@@ -29,7 +30,7 @@ function numbers(seed) {
   };
 }
 
-/** A voice whose clock the test sets, with a peer that says what the test wants. */
+/** A voice with a fake clock, and a peer that sends messages of the test. */
 async function listener() {
   const fake = await openFake("raknet");
   const clock = { ms: 0 };
@@ -57,7 +58,7 @@ test("messages have the bytes of the vectors", () => {
 });
 
 for (const { name, frames, steps, stats, delay } of VECTORS.traces) {
-  test(`a buffer plays as the vectors say: ${name}`, () => {
+  test(`a buffer plays as in the vectors: ${name}`, () => {
     const buffer = new JitterBuffer({ frameTime: 20_000, maxDelay: 200_000, frames });
     const step = (text) => {
       const [, time, kind, what] = /^(\d+)([+=])(.*)$/.exec(text);
@@ -76,7 +77,7 @@ for (const { name, frames, steps, stats, delay } of VECTORS.traces) {
   });
 }
 
-test("what is no frame is counted and nobody speaks", async () => {
+test("invalid frames are counted and add no speaker", async () => {
   const { voice, say, connection } = await listener();
   say(...[[ID], [ID, 0, 0, 0], [ID, 4, 0, 0, 1], [...frame(0, new Uint8Array(509))], Array(600).fill(ID)].map((bytes) => Uint8Array.from(bytes)));
   assert.deepEqual([voice.stats().malformed, voice.speakers()], [5, []]);
@@ -84,7 +85,7 @@ test("what is no frame is counted and nobody speaks", async () => {
   assert.deepEqual([voice.stats().malformed, voice.speakers()], [5, [connection]]);
 });
 
-test("whatever arrives and whenever it does, each call plays one frame at most and the delay has a limit", async () => {
+test("for any arrivals, each call plays at most one frame and the delay is limited", async () => {
   const { voice, clock, say, connection } = await listener();
   const below = numbers(1);
   for (let round = 0; round < 2_000; round++) {
@@ -100,7 +101,7 @@ test("whatever arrives and whenever it does, each call plays one frame at most a
   assert.ok(played > 0 && played + late + skipped <= received, `${played} of ${received}`);
 });
 
-test("a flood leaves no more than a buffer is long", async () => {
+test("a flood leaves at most one buffer length of frames", async () => {
   const { voice, clock, say, connection } = await listener();
   say(...Array.from({ length: 5_000 }, (_, number) => frame(number)));
   clock.ms += 1_000;
@@ -113,7 +114,7 @@ test("a flood leaves no more than a buffer is long", async () => {
   assert.equal(voice.speakerStats(connection).received, 5_000);
 });
 
-test("what is said has a beginning and an end, and goes on from 65,535 to 0", async () => {
+test("a talk spurt has a beginning and an end, and wraps from 65,535 to 0", async () => {
   const { voice, peer } = await listener();
   const sent = [];
   peer.send = (bytes, delivery) => sent.push([...bytes, delivery]);
@@ -122,7 +123,7 @@ test("what is said has a beginning and an end, and goes on from 65,535 to 0", as
   voice.talkLast(Uint8Array.of(7));
   voice.talkLast(Uint8Array.of(8));
   assert.deepEqual(sent.map((message) => message.slice(0, 5)), [[ID, 1, 0, 0, 5], [ID, 0, 0, 1, 6], [ID, 2, 0, 2, 7], [ID, 3, 0, 3, 8]]);
-  // Unreliable and sequenced, on channel 31.
+  // Unreliable sequenced, on channel 31.
   assert.ok(sent.every((message) => (message[5] & 7) === 1 && message[5] >> 5 === 31), String(sent));
   for (let number = 4; number <= 0xffff; number++) {
     voice.talk(Uint8Array.of(1));
@@ -132,7 +133,7 @@ test("what is said has a beginning and an end, and goes on from 65,535 to 0", as
   assert.deepEqual(sent[0].slice(0, 5), [ID, 0, 0, 0, 9]);
 });
 
-test("each is heard by whom it is for, and whoever is muted by nobody", async () => {
+test("frames reach their intended recipients, and muted peers reach none", async () => {
   const [here, there] = await openPair("raknet");
   const [from, to] = [new Voice({ id: ID }), new Voice({ id: ID })];
   from.join(here.connection);
@@ -164,7 +165,7 @@ test("each is heard by whom it is for, and whoever is muted by nobody", async ()
   assert.deepEqual(to.play(there.connection), { kind: "silence" });
 });
 
-test("a frame without room is left out, and what is no frame is an error", async () => {
+test("frames without room are dropped, and invalid ones are errors", async () => {
   const { voice, peer, connection, end } = await listener();
   peer.room = 0;
   voice.talk(Uint8Array.of(1));
@@ -184,14 +185,14 @@ test("a frame without room is left out, and what is no frame is an error", async
   }
 });
 
-test("a protocol without sequences is told of, and not talked to", async () => {
+test("a protocol without sequenced messages is reported and not used", async () => {
   const { connection } = await openFake("game");
   const voice = new Voice({ id: ID });
   voice.join(connection);
   assert.equal(codeOf(() => voice.talk(Uint8Array.of(1))), "bad-option");
 });
 
-test("blocks of any length become frames of one", () => {
+test("blocks of any length become frames", () => {
   const below = numbers(2);
   const framer = new Framer(960);
   const said = Float32Array.from({ length: 48_000 }, (_, at) => at);
@@ -206,13 +207,13 @@ test("blocks of any length become frames of one", () => {
   assert.deepEqual([...mixDown([Float32Array.of(1, 0), Float32Array.of(0, 0.5)])], [0.5, 0.25]);
 });
 
-/** Frames of something like a vowel. */
+/** Frames of a sound like a vowel. */
 function vowel(count, frequency = 210) {
   const sound = (at) => [1, 2, 3].reduce((sum, overtone) => sum + Math.sin((2 * Math.PI * frequency * overtone * at) / SAMPLE_RATE) / overtone, 0) / 5;
   return Array.from({ length: count }, (_, number) => Float32Array.from({ length: FRAME_SAMPLES }, (_, at) => sound(number * FRAME_SAMPLES + at)));
 }
 
-test("a frame that is missing goes on as the voice did, and fades", () => {
+test("a missing frame continues the voice and fades", () => {
   for (const frequency of [80, 150, 210, 390]) {
     const concealer = new Concealer();
     const said = vowel(12, frequency);
@@ -224,7 +225,7 @@ test("a frame that is missing goes on as the voice did, and fades", () => {
     const gap = [madeUp, ...Array.from({ length: 4 }, () => concealer.conceal())];
     gap.slice(1).forEach((samples, at) => assert.ok(energy(samples) < energy(gap[at])));
     assert.ok(energy(gap[4]) < energy(madeUp) / 100 && energy(madeUp) > energy(said[6]) / 5);
-    // What follows begins where the made up sound ends, and is what was said soon.
+    // The next frame begins where the concealed sound ends, and soon becomes the original.
     const next = concealer.take(said[11].slice());
     assert.ok(Math.abs(next[0] - gap[4].at(-1)) < 0.05);
     assert.deepEqual(next.slice(240), said[11].slice(240));
@@ -232,7 +233,7 @@ test("a frame that is missing goes on as the voice did, and fades", () => {
   assert.ok(new Concealer().conceal().every((sample) => sample === 0), "nothing was said before");
 });
 
-test("speakers are mixed, kept back for a frame, and wait for three at most", () => {
+test("speakers are mixed, delayed by one frame, and buffer at most three", () => {
   const mixer = new Mixer();
   const render = (blocks) => {
     const output = new Float32Array(128 * blocks);
@@ -246,7 +247,7 @@ test("speakers are mixed, kept back for a frame, and wait for three at most", ()
   mixer.push(1, new Float32Array(960).fill(0.5));
   mixer.push(2, new Float32Array(960).fill(0.25));
   const { output } = render(24);
-  // The wait ends with the block in which the time of a frame does.
+  // The wait ends with the block that completes the duration of a frame.
   assert.ok(output.subarray(0, 1_024).every((sample) => sample === 0));
   assert.ok(output.subarray(1_024, 1_984).every((sample) => sample === 0.75));
   assert.ok(output.subarray(1_984).every((sample) => sample === 0));
@@ -258,7 +259,7 @@ test("speakers are mixed, kept back for a frame, and wait for three at most", ()
   assert.equal(flood.length, 3 * 960);
 });
 
-test("where there is no sound, that is an error with a code", async () => {
+test("missing audio features are errors with a code", async () => {
   const voice = new Voice({ id: ID });
   await assert.rejects(openMicrophone(voice), fails("voice-unavailable", /AudioEncoder/));
   await assert.rejects(openLoudspeaker(voice), fails("voice-unavailable", /AudioDecoder/));

@@ -1,8 +1,8 @@
-// What still waits, for tests of what is left behind.
+// Counts pending waits, for tests that nothing is left behind.
 
 import { WaitList } from "../dist/waits.js";
 
-/** Counts, until the end of the test, those who wait in lists, and the reactions on the promise of a connection's end. */
+/** Counts pending waits in lists, and the reactions on the promise of a connection's end, until the end of the test. */
 export function watchWaits(t, connection) {
   const lists = new Set();
   const { add } = WaitList.prototype;
@@ -19,7 +19,7 @@ export function watchWaits(t, connection) {
   return () => [...lists].reduce((sum, list) => sum + list.all().length, reactions);
 }
 
-/** A signal that is aborted when the test says so, and counts who listens to it. */
+/** A signal that the test aborts, and that counts its listeners. */
 export function watchedSignal() {
   const controller = new AbortController();
   const { signal } = controller;

@@ -1,10 +1,10 @@
-// Ways to a relay or a server that a test makes worse.
+// Paths to a relay or a server that a test can degrade.
 
 import { createSocket } from "node:dgram";
 import { createServer as createHttpServer } from "node:http";
 import { createConnection, createServer } from "node:net";
 
-/** A way to a relay that can be cut, and stay cut for a while; and on which what comes from the relay can be held back. */
+/** A path to a relay that can be cut for a while, and that can delay data of the relay. */
 export async function startTcpWay(t, relay) {
   const [host, port] = relay.address.split(":");
   const sockets = new Set();
@@ -13,7 +13,7 @@ export async function startTcpWay(t, relay) {
   const way = { isOpen: true, isSilent: false, opened: 0, refused: 0, unanswered: 0 };
   const server = createServer((near) => {
     if (way.isSilent) {
-      // It is accepted, and nothing more.
+      // It is accepted but not served.
       way.unanswered += 1;
       sockets.add(near);
       near.on("error", () => undefined);
@@ -39,7 +39,7 @@ export async function startTcpWay(t, relay) {
   way.url = `ws://127.0.0.1:${server.address().port}/ws`;
   way.cut = () => sockets.forEach((socket) => socket.destroy());
   way.heal = () => undefined;
-  // Nobody reads what the relay writes, until its system takes no more of it.
+  // Data of the relay is not read, until its system accepts no more.
   way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
   way.silence = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
   way.resume = () => pairs.forEach(([near, far]) => far.pipe(near));
@@ -50,9 +50,11 @@ export async function startTcpWay(t, relay) {
   return way;
 }
 
-/** A way for UDP to a port of this machine, which can be blocked, and give its clients other ports. Of each `one` datagrams it loses
- * one, and all that are longer than `way.longest` bytes. With `way.isDoubled` each arrives twice, and the next one of a client that is
- * longer than `way.delaysAbove` bytes arrives after `way.release`. */
+/**
+ * A UDP path to a port of this machine, which can be blocked and can give its clients other ports. It drops one of each
+ * `one` datagrams, and all that are longer than `way.longest` bytes. With `way.isDoubled`, each arrives twice, and the
+ * next datagram of a client that is longer than `way.delaysAbove` bytes arrives after `way.release`.
+ */
 export async function startUdpWay(t, port, { one = Infinity } = {}) {
   const near = createSocket("udp4");
   const clients = new Map();
@@ -90,23 +92,23 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
   t.after(() => [near, ...[...clients.values()].map(({ far }) => far)].forEach((socket) => socket.close()));
   way.port = near.address().port;
   way.release = () => delayed.splice(0).forEach((send) => send());
-  /** Gives each client another port, as a NAT does that has forgotten the one before: what is sent there is lost. */
+  /** Gives each client another port, like a NAT that has lost its mapping: datagrams to the old port are dropped. */
   way.moveClients = () => {
     for (const [client, place] of clients) {
       place.far.close();
       place.far = farSocket(client, place.address);
     }
   };
-  /** Loses what those send who are there, and what is sent to them: another client of the same machine passes. */
+  /** Drops datagrams from and to the current clients; another client of the same machine passes. */
   way.silence = () => clients.forEach((place) => (place.isSilent = true));
-  /** Sends a datagram to each client in the place of the server. */
+  /** Sends a datagram to each client in place of the server. */
   way.sendToClients = (datagram) => clients.forEach(({ address }, client) => near.send(datagram, client, address));
   return way;
 }
 
 /**
- * A way to a relay by this transport, at `url`, and the URL of a server that makes it worse: `silence` keeps all from what is open, and
- * clients can open something new; `cut` ends or blocks it, and `heal` lets clients open something new again.
+ * A path to a relay by this transport, at `url`, and the URL of a server that degrades it: `silence` blocks open
+ * connections, and new ones can be opened; `cut` ends or blocks all, and `heal` lets new ones be opened again.
  */
 export async function startWay(t, relay, transport) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();

@@ -1,4 +1,4 @@
-// WebKit for tests: WebKitGTK of the distribution, by WebDriver, on a display in memory.
+// WebKit for tests: WebKitGTK of the distribution, by WebDriver, on a virtual display.
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -7,12 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openDisplay } from "./display.mjs";
 
 const START_MS = 90_000;
-/** Enough for a page that waits for several things one after the other. */
+/** Enough for a page that waits for several things in sequence. */
 const ANSWER_MS = 180_000;
 
 const DRIVER = "/usr/bin/WebKitWebDriver";
 
-/** A port that is free now. */
+/** Returns a free port. */
 async function freePort() {
   const probe = createServer();
   await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
@@ -25,7 +25,7 @@ async function freePort() {
 export async function openWebKit() {
   const display = await openDisplay();
   const port = await freePort();
-  // Its sandbox needs what containers lack.
+  // Its sandbox needs features that containers lack.
   const env = { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: "1", LIBGL_ALWAYS_SOFTWARE: "1", GDK_BACKEND: "x11" };
   const driver = spawn(DRIVER, [`--port=${port}`], { stdio: "ignore", env });
   let failure;
@@ -50,7 +50,7 @@ export async function openWebKit() {
   const { sessionId, capabilities } = await ask("POST", "/session", { capabilities: { alwaysMatch: {} } });
   return {
     version: capabilities.browserVersion,
-    /** The title of a page, once it is like this. */
+    /** Returns the title of a page, once it matches. */
     async titleOf(url, pattern) {
       await ask("POST", `/session/${sessionId}/url`, { url });
       for (const end = Date.now() + ANSWER_MS; ; await sleep(100)) {

@@ -1,4 +1,4 @@
-// Data channels to a real relay, in real browsers: from a page that the relay did not serve and that has nothing but the
+// Data channels to a real relay, in real browsers: from a page that the relay did not serve and that only has the
 // fingerprint.
 
 import assert from "node:assert/strict";
@@ -20,12 +20,12 @@ import { startUdpWay } from "./way.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A name that no resolver knows (RFC 6761 section 6.2). */
+/** A name that does not resolve (RFC 6761 section 6.2). */
 const NAME = "game.test";
-/** For how long a connection may look for a better transport: it tries again after 10 s, and then after twice that. */
-const CLIMB_MS = 120_000;
+/** The longest time to upgrade to a better transport: it is tried again after 10 s, then after twice that. */
+const UPGRADE_MS = 120_000;
 
-/** Connects, echoes messages, and says how it went. It runs in a page. */
+/** Connects, echoes messages, and returns the result. Runs in a page. */
 async function play(url, options) {
   const { connect } = await import("/dist/index.js");
   const began = performance.now();
@@ -66,9 +66,9 @@ async function servePage(t, body = "") {
   return server.url;
 }
 
-/** A relay with data channels, and what their pages need. */
+/** A relay with data channels, and the parameters for its pages. */
 async function startOpenRelay(t, echo, ...more) {
-  // Another test may have a UDP socket with the number of the relay's TCP port: then it has none of both.
+  // Another test may use a UDP socket with the number of the relay's TCP port; the relay then gets neither.
   for (let attempt = 1; attempt <= 5; attempt++) {
     const relay = await startRelay(t, { game: echo.address }, "--webrtc-allow-without-origin", ...more);
     const { webrtc, webtransport } = await (await fetch(`http://${relay.address}/transports`)).json();
@@ -78,7 +78,7 @@ async function startOpenRelay(t, echo, ...more) {
   throw new Error("the relay offers no data channels");
 }
 
-/** A UDP port that is free now. */
+/** Returns a free UDP port. */
 async function freeUdpPort() {
   const socket = createSocket("udp4");
   await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
@@ -88,7 +88,7 @@ async function freeUdpPort() {
 }
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: Chromium plays over data channels with the fingerprint alone`, async (t) => {
+  test(`${protocol.name}: Chromium plays over data channels with only the fingerprint`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { url, fingerprint } = await startOpenRelay(t, echo);
     const page = await openPage(t);
@@ -99,7 +99,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a page and a client with UDP of its own reach the game server by one port", async (t) => {
+test("a page and a UDP client reach the game server through one port", async (t) => {
   const echo = await startEcho(t);
   const port = await freeUdpPort();
   const udp = `127.0.0.1:${port}`;
@@ -122,7 +122,7 @@ test("a page and a client with UDP of its own reach the game server by one port"
   assert.equal((await native.close()).code, "local");
 });
 
-test("a page learns the fingerprint from the relay", async (t) => {
+test("a page gets the fingerprint from the relay", async (t) => {
   const echo = await startEcho(t);
   const { url } = await startOpenRelay(t, echo);
   const page = await openPage(t);
@@ -133,7 +133,7 @@ test("a page learns the fingerprint from the relay", async (t) => {
 });
 
 for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
-  test(`a relay on ${listen} alone is reached at localhost, by every transport`, async (t) => {
+  test(`a relay listening only on ${listen} is reached at localhost by every transport`, async (t) => {
     const echo = await startEcho(t);
     const { url, fingerprint } = await startOpenRelay(t, echo, "--listen", listen);
     const address = `ws://localhost:${new URL(url).port}/ws`;
@@ -148,7 +148,7 @@ for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
   });
 }
 
-test("a wrong fingerprint, a wrong target and a relay without data channels are told", async (t) => {
+test("a wrong fingerprint, a wrong target and a relay without data channels have their own errors", async (t) => {
   const echo = await startEcho(t);
   const { url, fingerprint } = await startOpenRelay(t, echo);
   const closed = await startRelay(t, { game: echo.address });
@@ -171,13 +171,13 @@ test("a wrong fingerprint, a wrong target and a relay without data channels are 
   assert.deepEqual(await attempt(url, { fingerprint: "AA:BB" }), ["bad-option", undefined]);
 });
 
-test("in Chromium a connection goes on by a WebSocket when data channels fall silent, and by others when UDP lives again", async (t) => {
+test("in Chromium a connection continues over a WebSocket when data channels fall silent, and returns when UDP works again", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
   const way = await startUdpWay(t, webrtc.port);
   const page = await openPage(t);
-  // It offers data channels alone, by the way.
+  // It only offers data channels, by the path.
   const offered = { json: { webrtc: { ...webrtc, port: way.port } }, headers: { "access-control-allow-origin": "*" } };
   await page.route("**/transports", (route) => route.fulfill(offered));
   await page.goto(await servePage(t));
@@ -189,14 +189,14 @@ test("in Chromium a connection goes on by a WebSocket when data channels fall si
     ["interrupted", "resumed"].forEach((name) => connection.addEventListener(name, () => game.events.push(name)));
     connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
-      // While there is no way, the memory may be full.
+      // While there is no path, the memory may be full.
       if (connection.bufferedAmount < 10_000) {
         connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
         game.sent += 1;
       }
     }, 50);
   }, `ws://${relay.address}/ws`);
-  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: CLIMB_MS });
+  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: UPGRADE_MS });
   await by("webrtc");
   way.isOpen = false;
   await by("websocket");
@@ -213,8 +213,8 @@ test("in Chromium a connection goes on by a WebSocket when data channels fall si
   assert.deepEqual([code, events.slice(0, 2)], ["local", ["interrupted", "resumed"]]);
 });
 
-// Where Chromium asks for data channels too, the document that says otherwise is outdated.
-test("in Chromium a page of the public network reaches a relay of this machine with the fingerprint alone, and otherwise by permission", async (t) => {
+// If Chromium also asks for data channels, the document that states otherwise is outdated.
+test("in Chromium a public page reaches a relay of this machine with only the fingerprint, otherwise by permission", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
@@ -234,7 +234,7 @@ test("in Chromium a page of the public network reaches a relay of this machine w
   }
 });
 
-test("in Chromium a session goes on when a NAT gives its page another port", async (t) => {
+test("in Chromium a session continues when a NAT gives its page another port", async (t) => {
   const echo = await startEcho(t);
   const relay = await startMonitoredRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
@@ -268,7 +268,7 @@ test("in Chromium a session goes on when a NAT gives its page another port", asy
   assert.match(metrics, /^rakwire_relay_webrtc_sessions_total\{state="begun"\} 1$/m);
 });
 
-/** The title of a page of another server in Firefox, which connects, plays, and says how it went. */
+/** Returns the title of a page of another server in Firefox, which connects, plays, and shows the result. */
 async function playInFirefox(t, url, options, browser) {
   const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify(options)}).then(
     ({ took, ...result }) => { document.title = "done " + JSON.stringify(result) + " connected in " + Math.round(took) + " ms"; },
@@ -285,7 +285,7 @@ async function playInFirefox(t, url, options, browser) {
   }
 }
 
-/** A relay with data channels at an address that is not one of loopback. */
+/** A relay with data channels at an address that is not loopback. */
 async function startRelayAtOwnAddress(t) {
   const echo = await startEcho(t);
   const own = `${OWN_ADDRESS}:0`;
@@ -294,14 +294,14 @@ async function startRelayAtOwnAddress(t) {
   return { ...webrtc, tcpPort: relay.address.split(":")[1] };
 }
 
-test("Firefox plays over data channels with the fingerprint alone", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+test("Firefox plays over data channels with only the fingerprint", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
   const { port, fingerprint } = await startRelayAtOwnAddress(t);
   const title = await playInFirefox(t, `ws://${OWN_ADDRESS}:${port}/ws`, { fingerprint });
   assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);
 });
 
-// Where Firefox has learnt to look up names in candidates, the document that says otherwise is outdated.
-test("Firefox goes on by another transport at a host name", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+// If Firefox has learned to resolve names in candidates, the document that states otherwise is outdated.
+test("Firefox falls back to another transport at a host name", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
   const { port, fingerprint, tcpPort } = await startRelayAtOwnAddress(t);
   const browser = { preferences: { "network.dns.forceResolve": OWN_ADDRESS } };
   assert.equal(await playInFirefox(t, `ws://${NAME}:${port}/ws`, { fingerprint }, browser), "failed relay-unreachable");

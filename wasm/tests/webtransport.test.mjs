@@ -1,4 +1,4 @@
-// What WebTransport is asked for and given: with a session that the test plays.
+// The use of WebTransport, with a fake session.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { outlives, spoilWebTransport } from "./spoiled.mjs";
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
 
-/** An open carrier over a session with these datagrams, which the browser takes as `take` says. */
+/** An open carrier over a session with these datagrams, which `take` accepts for the browser. */
 async function openCarrier(t, datagrams, take = () => undefined) {
   const played = { written: [], told: [] };
   played.readable = new ReadableStream({ start: (controller) => (played.controller = controller) });
@@ -41,7 +41,7 @@ async function openCarrier(t, datagrams, take = () => undefined) {
   return { carrier, played };
 }
 
-/** A page, of which `leave` calls what listens for its end, and lets microtasks run after each as a browser does. */
+/** A fake page. `leave` calls the listeners for its end, and runs microtasks after each, as a browser does. */
 function playPage(t) {
   const listeners = new Set();
   const parts = { document: {}, addEventListener: (type, listener) => type === "pagehide" && listeners.add(listener) };
@@ -56,7 +56,7 @@ function playPage(t) {
   return { leave };
 }
 
-test("a session that the relay refuses to announce ends with what the relay says", async (t) => {
+test("a session refused in the announcement ends with the reason of the relay", async (t) => {
   globalThis.WebTransport = class {
     constructor() {
       assert.fail("there is nothing to open");
@@ -74,7 +74,7 @@ test("a session that the relay refuses to announce ends with what the relay says
 
 const usual = (maxDatagramSize) => (writable) => ({ writable, maxDatagramSize });
 
-test("a session is opened at the relay's host, with what it announces", async (t) => {
+test("a session is opened at the relay's host with the announced parameters", async (t) => {
   const { played } = await openCarrier(t, usual(1_200));
   assert.equal(played.url.href, "https://relay.example:4433/wt?target=game&defer=1&protocol=rakwire.relay.1&token=t0k");
   const { congestionControl, requireUnreliable, serverCertificateHashes } = played.options;
@@ -100,7 +100,7 @@ for (const [host, hashes, expected] of [
   ["localhost", [], ["localhost"]],
   ["relay.example", ["AAEC"], ["relay.example"]],
 ]) {
-  test(`a relay at ${host} with ${hashes.length} hashes of certificates is sought at ${expected.join(", ")}, and nowhere else`, async (t) => {
+  test(`a relay at ${host} with ${hashes.length} hashes of certificates is only sought at ${expected.join(", ")}`, async (t) => {
     const tried = [];
     globalThis.WebTransport = class {
       constructor(url) {
@@ -121,7 +121,7 @@ for (const [host, hashes, expected] of [
   });
 }
 
-test("what waits in the browser is limited by age and number, by the older names of the limits and the newer", async (t) => {
+test("datagrams waiting in the browser are limited by age and number, by the old and new names of the limits", async (t) => {
   const older = await openCarrier(t, usual(1_200));
   const ages = { outgoingMaxAge: 500, incomingMaxAge: 500 };
   const limitsOf = ({ writable: _, readable: __, maxDatagramSize: ___, ...limits }) => limits;
@@ -132,7 +132,7 @@ test("what waits in the browser is limited by age and number, by the older names
   assert.deepEqual(limitsOf(newer.played.datagrams), { ...ages, ...limits });
 });
 
-test("datagrams leave by a stream that is made for them where a browser makes such streams", async (t) => {
+test("datagrams are sent by a created stream in browsers that create one", async (t) => {
   const { carrier, played } = await openCarrier(t, (writable) => ({ createWritable: () => writable, maxDatagramSize: 1_200 }));
   carrier.send(Uint8Array.of(1, 2));
   carrier.requestFlow();
@@ -141,10 +141,10 @@ test("datagrams leave by a stream that is made for them where a browser makes su
   assert.equal(new TextDecoder().decode(played.written[1]), 'rakwire:{"type":"flow"}');
 });
 
-/** How a session is closed that is not needed any more. */
+/** The close of a session that is no longer needed. */
 const CLOSED = { closeCode: 1000, reason: "" };
 
-test("a session that is closed stays for what was sent before, and no longer, whatever the browser takes", async (t) => {
+test("closing a session is delayed for sent datagrams, but only for a limited time", async (t) => {
   for (const [take, beforeClose] of [[undefined, 2], [() => new Promise(() => undefined), 0]]) {
     const { carrier, played } = await openCarrier(t, usual(1_200), take);
     t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -160,7 +160,7 @@ test("a session that is closed stays for what was sent before, and no longer, wh
   }
 });
 
-test("sessions whose page is left are closed at the end of that, after a stay in which the browser sends what it has", async (t) => {
+test("sessions of a page that is left are closed last, after a delay in which the browser sends", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const stay = onPageLeft(() => {
@@ -174,7 +174,7 @@ test("sessions whose page is left are closed at the end of that, after a stay in
   assert.deepEqual([played.closed, played.beforeClose], [CLOSED, 3]);
 });
 
-test("a connection that cannot end with its page is reported, and keeps no other one", async (t) => {
+test("an error of ending a connection with its page is reported and affects no other", async (t) => {
   const page = playPage(t);
   const { carrier, played } = await openCarrier(t, usual(1_200));
   const { mock } = t.mock.method(console, "error", () => undefined);
@@ -186,7 +186,7 @@ test("a connection that cannot end with its page is reported, and keeps no other
     t.after(onPageLeft(() => (ended.push(name), end()), () => false));
   }
   await page.leave();
-  // Each is called again, as it may have been interrupted.
+  // Each is called again, because it may have been interrupted.
   assert.deepEqual(ended, ["one", "other", "one", "other"]);
   const reported = mock.calls.map(({ arguments: [, { message }] }) => message);
   assert.deepEqual([reported, played.closed], [["one", "one", "end", "end"], CLOSED]);

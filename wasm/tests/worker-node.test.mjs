@@ -1,4 +1,4 @@
-// Connections whose protocol runs in a thread of Node, at a server of the package: what has to do with room.
+// Connections with their protocol in a thread of Node, at a server of the package: flow control.
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
@@ -15,7 +15,7 @@ import { startThread } from "./worker-thread.mjs";
 
 const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
 
-/** A client whose protocol runs in a thread, and the server's side of its connection. */
+/** A client with its protocol in a thread, and the server's side of its connection. */
 async function openBoth(t, options = {}) {
   const server = await listen({ host: "127.0.0.1" });
   t.after(() => server.close());
@@ -34,10 +34,10 @@ async function countAll(connection) {
   return count;
 }
 
-/** Of these some leave a block that is too little for the next one. */
+/** Some of these leave a block that is too small for the next one. */
 const LENGTHS = [1_000, 1_500, 2_000, 2_500];
 
-/** Sends large and small messages until an event says that the MTU has changed. */
+/** Sends large and small messages until an event reports a changed MTU. */
 async function nextMtu(connection) {
   let mtu;
   connection.addEventListener("mtu", (event) => (mtu = event.mtu), { once: true });
@@ -52,7 +52,7 @@ async function nextMtu(connection) {
 }
 
 for (const where of ["here", "in a worker"]) {
-  test(`a path that loses large datagrams is an event at both sides, with the client's protocol ${where}`, async (t) => {
+  test(`a path that drops large datagrams causes an event on both sides, with the client's protocol ${where}`, async (t) => {
     const server = await listen({ host: "127.0.0.1" });
     t.after(() => server.close());
     const way = await startUdpWay(t, server.address.port);
@@ -67,7 +67,7 @@ for (const where of ["here", "in a worker"]) {
   });
 }
 
-test("what waits for room is sent before a worker closes its connection", async (t) => {
+test("messages that wait for room are sent before a worker closes its connection", async (t) => {
   for (const length of LENGTHS) {
     const { client, accepted } = await openBoth(t, { memory: { blocks: 256 } });
     const counted = countAll(accepted);
@@ -80,7 +80,7 @@ test("what waits for room is sent before a worker closes its connection", async 
   }
 });
 
-test("messages with receipts wait for the room that they need with it", async (t) => {
+test("messages with receipts wait for the additional room", async (t) => {
   for (const length of LENGTHS) {
     const { client, accepted } = await openBoth(t, { memory: { blocks: 64 } });
     const counted = countAll(accepted);
@@ -91,7 +91,7 @@ test("messages with receipts wait for the room that they need with it", async (t
   }
 });
 
-test("a worker tells no more than the page has room for, also while a receipt is awaited", async (t) => {
+test("a worker delivers no more than the page has room for, also while a receipt is awaited", async (t) => {
   const { client, accepted, started } = await openBoth(t, { outgoingLimit: 20_000 });
   let [messages, outcomes] = [0, 0];
   started.addEventListener("message", ({ data }) => {
@@ -109,7 +109,7 @@ test("a worker tells no more than the page has room for, also while a receipt is
   assert.deepEqual([messages, outcomes], [256, 0]);
 });
 
-test("a worker that is closed delivers what was sent before, and ends", async (t) => {
+test("a worker that is closed delivers earlier messages and ends", async (t) => {
   const { client, accepted, started, worker } = await openBoth(t);
   const counted = countAll(accepted);
   for (let number = 0; number < 20; number++) {
@@ -124,7 +124,7 @@ test("a worker that is closed delivers what was sent before, and ends", async (t
   await worker.close();
 });
 
-test("a connection in a worker closes also when what was sent before has no room", async (t) => {
+test("a connection in a worker closes even if earlier messages have no room", async (t) => {
   const reported = t.mock.fn();
   globalThis.reportError = reported;
   t.after(() => delete globalThis.reportError);
@@ -143,7 +143,7 @@ test("a connection in a worker closes also when what was sent before has no room
   await worker.close();
 });
 
-test("a worker that does nothing any more is ended, and its connections with it", async (t) => {
+test("a worker that hangs while it is closed is ended with its connections", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const ended = [];
   const silent = Object.assign(new EventTarget(), { postMessage: () => undefined, terminate: () => ended.push("worker") });
@@ -160,7 +160,7 @@ test("a worker that does nothing any more is ended, and its connections with it"
   assert.deepEqual(ended, ["worker", "local"], "it was closed here, so that nothing opens it again");
 });
 
-test("a worker that says nothing while a connection is open is ended, and its connections with it", (t) => {
+test("a worker that is silent while a connection is open is ended with its connections", (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const ended = [];
   const started = [];
@@ -197,7 +197,7 @@ test("a connection that opens when its worker is closed fails", async (t) => {
   await failed;
 });
 
-test("the URL of the script is given back once that is loaded", (t) => {
+test("the URL of the script is revoked once it is loaded", (t) => {
   const revoked = [];
   t.mock.method(URL, "revokeObjectURL", (url) => revoked.push(url));
   const made = [];
@@ -235,7 +235,7 @@ test("a worker that ends with its page has disconnected its connections before",
   };
   const [[first, atFirst], [second, atSecond]] = [await open(), await open()];
   page.dispatchEvent(new Event("pagehide"));
-  // A process that ends with its last page waits for none of its threads.
+  // A process that ends with its last page does not wait for its threads.
   started.terminate();
   const ends = await Promise.all([first, second, atFirst, atSecond].map(({ closed }) => closed));
   assert.deepEqual(ends.map(({ code }) => code), ["page-left", "page-left", "remote", "remote"]);

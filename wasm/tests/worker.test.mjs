@@ -1,4 +1,4 @@
-// Connections whose protocol runs in a Web Worker, in Chromium, through a real relay, with real servers.
+// Connections with their protocol in a Web Worker, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,13 +8,13 @@ import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho } from "./support.mjs";
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a worker passes every message once, in both directions, whatever the page does`, async (t) => {
+  test(`${protocol.name}: a worker passes every message once in both directions while the page is busy`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page, url } = await openWith(t, { game: echo.address });
     const result = await page.evaluate(async ([relay, options]) => {
       const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
       const connection = await connect(relay, { target: "game", worker, timeoutMs: 60_000, ...options });
-      // It is known before the first statistics come from the worker.
+      // It is known before the worker sends its first statistics.
       const longest = connection.maxMessageLength;
       const count = 1_200;
       const heard = [];
@@ -54,7 +54,7 @@ for (const protocol of PROTOCOLS) {
     assert.deepEqual([code, messagesSent, messagesReceived, messagesQueued], ["local", 1_200, 1_200, 0]);
   });
 
-  test(`${protocol.name}: a worker says of errors what a page says`, async (t) => {
+  test(`${protocol.name}: a worker reports the same errors as a page`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page, relay, url } = await openWith(t, { game: echo.address });
     const open = page.evaluateHandle(async ([address, options]) => {
@@ -86,7 +86,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** Precedes the script of a worker: counts in shared memory the messages that it tells the page of. */
+/** Runs before the script of a worker: counts its messages to the page in shared memory. */
 function countTold() {
   let counts;
   const tell = self.postMessage.bind(self);
@@ -104,11 +104,11 @@ function countTold() {
   };
 }
 
-/** Without these a page shares no memory with its workers. */
+/** Without these headers, a page shares no memory with its workers. */
 const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
 for (const protocol of PROTOCOLS) {
-  test(`${protocol.name}: a worker sends, hears and acknowledges while its page is blocked`, async (t) => {
+  test(`${protocol.name}: a worker sends, receives and acknowledges while its page is blocked`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const { page, url } = await openWith(t, { game: echo.address }, ISOLATED);
     const result = await page.evaluate(async ([relay, options, source]) => {
@@ -121,14 +121,14 @@ for (const protocol of PROTOCOLS) {
       const counting = new Promise((resolve) => thread.addEventListener("message", ({ data }) => data.type === "counting" && resolve()));
       thread.postMessage({ type: "counts", memory: counts.buffer });
       await counting;
-      // More than one window of congestion control at the beginning, and all for which the page has room.
+      // More than one initial congestion window, and everything that the page has room for.
       const count = 200;
       let heard = 0;
       connection.onMessage = () => (heard += 1);
       for (let number = 0; number < count; number++) {
         connection.send(new Uint8Array(1_000).fill(0xfe), { reliability: "reliable" });
       }
-      // They leave for the worker.
+      // They are posted to the worker.
       await undefined;
       for (const end = performance.now() + 50_000; Atomics.load(counts, 0) < count && performance.now() < end; );
       const blocked = { told: Atomics.load(counts, 0), heard };
@@ -172,7 +172,7 @@ test("receipts, the GUID, the addresses and the statistics of a server come from
   assert.deepEqual(result.after, ["undefined", []]);
 });
 
-test("connections of several entries share a worker, each with the WebAssembly of its own", async (t) => {
+test("connections of several entries share a worker, each with its own WebAssembly", async (t) => {
   const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const { page, url } = await openWith(t, { raknet: raknet.address, game: game.address });
   const answers = await page.evaluate(async (address) => {
@@ -190,7 +190,7 @@ test("connections of several entries share a worker, each with the WebAssembly o
   assert.deepEqual(answers, [7, 7, 7]);
 });
 
-test("where no worker can start from a text, the error says so, and its file does", async (t) => {
+test("the error says so if no worker can start from a text, and the script file works", async (t) => {
   const echo = await startEcho(t);
   const policy = "worker-src 'self'; script-src 'self' 'unsafe-eval'";
   const { page, url } = await openWith(t, { game: echo.address }, { "content-security-policy": policy });
@@ -203,7 +203,7 @@ test("where no worker can start from a text, the error says so, and its file doe
   assert.deepEqual(codes, ["worker-unavailable", "local"]);
 });
 
-test("where WebAssembly is forbidden, the error says so", async (t) => {
+test("the error says so if WebAssembly is forbidden", async (t) => {
   const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, { "content-security-policy": "script-src 'self'" });
   const open = (entry) => page.evaluate(async ([name, address]) => {
     const { connect } = await import(`/dist/${name}.js`);
@@ -213,7 +213,7 @@ test("where WebAssembly is forbidden, the error says so", async (t) => {
   assert.equal(await open("slim"), "RakwireError wasm-unavailable");
 });
 
-test("a page's own module worker uses the package as a page does", async (t) => {
+test("a page's own module worker uses the package like a page", async (t) => {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
   const answer = await page.evaluate(async (address) => {

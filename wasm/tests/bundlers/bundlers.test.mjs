@@ -1,4 +1,4 @@
-// The packed package in each bundler, as it serves and as it builds, in Chromium and in Firefox.
+// The packed package with each bundler, served and built, in Chromium and in Firefox.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -32,11 +32,11 @@ const EXPECTED = {
   "./voice": "7",
 };
 
-/** A page makes eleven connections one after the other, and a tool builds it before. */
+/** A page makes eleven connections in sequence, after a tool has built it. */
 const PLAY_MS = 180_000;
 const LIMIT_MS = 600_000;
 
-/** What is stopped at the end. */
+/** Cleanup functions for the end. */
 const stops = [];
 let folder;
 let root;
@@ -76,7 +76,7 @@ function check(title) {
   assert.deepEqual(JSON.parse(title.slice("done ".length)), EXPECTED);
 }
 
-/** What a page says of itself in the end. */
+/** Returns the final title of a page. */
 async function titleOf(url) {
   const page = await browser.newPage();
   const errors = [];
@@ -91,7 +91,7 @@ async function titleOf(url) {
   }
 }
 
-/** Checks what a page says of its connections. */
+/** Checks the result of the connections of a page. */
 async function play(url) {
   check(await titleOf(url));
 }
@@ -108,7 +108,7 @@ async function built(name, tool) {
 }
 
 for (const [name, tool] of Object.entries(TOOLS)) {
-  test(`${name} builds a page that plays`, { timeout: LIMIT_MS }, async () => {
+  test(`${name} builds a working page`, { timeout: LIMIT_MS }, async () => {
     const server = await serve(await built(name, tool));
     try {
       await play(server.url);
@@ -117,7 +117,7 @@ for (const [name, tool] of Object.entries(TOOLS)) {
     }
   });
   if (tool.dev !== undefined) {
-    test(`${name} serves a page that plays`, { timeout: LIMIT_MS }, async () => {
+    test(`${name} serves a working page`, { timeout: LIMIT_MS }, async () => {
       writeFileSync(join(root, "wasm.js"), tool.wasm);
       const server = await tool.dev(root);
       try {
@@ -132,7 +132,7 @@ for (const [name, tool] of Object.entries(TOOLS)) {
   }
 }
 
-test("a page without a bundler plays, by an import map", async () => {
+test("a page without a bundler works with an import map", async () => {
   const names = ["calls", "codec", "files", "game-protocol", "raknet", "secure", "slim", "voice", "worker"];
   const entry = (name) => `/node_modules/rakwire/dist/${name}.js`;
   const imports = Object.fromEntries(names.map((name) => [`rakwire/${name}`, entry(name === "codec" ? "codec/index" : name)]));
@@ -148,7 +148,7 @@ test("a page without a bundler plays, by an import map", async () => {
   }
 });
 
-/** Makes a project of one script, which says in the title of its page how its connection went. */
+/** Writes a project of one script that shows the result of its connection in the page title. */
 function write(name, main, script, files = {}) {
   const project = join(folder, name);
   mkdirSync(project);
@@ -160,7 +160,7 @@ function write(name, main, script, files = {}) {
   return project;
 }
 
-/** What the page of a project says, as a tool builds it. */
+/** Returns the title of a project's page built by a tool. */
 async function titleOfBuilt(tool, project) {
   const out = join(project, "built");
   mkdirSync(out);
@@ -178,7 +178,7 @@ async function titleOfBuilt(tool, project) {
 
 const OPTIONS = '{ target: "raknet", transport: "websocket", timeoutMs: 60_000 }';
 
-test("parcel builds `.` without any setting", { timeout: LIMIT_MS }, async () => {
+test("parcel builds `.` without configuration", { timeout: LIMIT_MS }, async () => {
   const script = `import { connect } from "rakwire";
     connect(new URLSearchParams(location.search).get("relay"), ${OPTIONS}).then(
       (connection) => (document.title = "done " + connection.transport),
@@ -187,7 +187,7 @@ test("parcel builds `.` without any setting", { timeout: LIMIT_MS }, async () =>
   assert.equal(await titleOfBuilt(TOOLS.parcel, write("small", "main.js", script)), "done websocket");
 });
 
-/** A page that leaves the closing to `await using`. */
+/** A page that closes its connection with `await using`. */
 const USING = `import { connect } from "rakwire";
   async function play() {
     await using connection = await connect(new URLSearchParams(location.search).get("relay"), ${OPTIONS});
@@ -209,12 +209,12 @@ test("parcel builds `await using` with the settings of the README", { timeout: L
   const [settings] = readme.match(/^\{ "extends": "@parcel\/config-default".*$/m);
   const files = { ".parcelrc": JSON.parse(settings), "tsconfig.json": { compilerOptions: { target: "es2022", module: "esnext" } } };
   const project = write("using-parcel", "main.ts", USING, files);
-  // As if the project had installed it.
+  // As if it were installed in the project.
   symlinkSync(join(HERE, "node_modules/@parcel"), join(project, "node_modules/@parcel"));
   assert.equal(await titleOfBuilt(TOOLS.parcel, project), "done local");
 });
 
-test("Firefox plays", { timeout: LIMIT_MS }, async () => {
+test("Firefox connects and exchanges messages", { timeout: LIMIT_MS }, async () => {
   const server = await serve(await built("firefox", TOOLS.esbuild));
   const firefox = await openFirefox();
   try {
@@ -225,7 +225,7 @@ test("Firefox plays", { timeout: LIMIT_MS }, async () => {
   }
 });
 
-test("WebKit plays", { timeout: LIMIT_MS }, async () => {
+test("WebKit connects and exchanges messages", { timeout: LIMIT_MS }, async () => {
   const server = await serve(await built("webkit", TOOLS.esbuild));
   const webkit = await openWebKit();
   try {
@@ -236,7 +236,7 @@ test("WebKit plays", { timeout: LIMIT_MS }, async () => {
   }
 });
 
-test("publint and arethetypeswrong find nothing", () => {
+test("publint and arethetypeswrong find no problems", () => {
   const bin = join(HERE, "node_modules/.bin");
   for (const [program, ...args] of [["publint", "run", join(folder, filename), "--strict"], ["attw", join(folder, filename), "--profile", "esm-only", "--exclude-entrypoints", "./worker-script.js", "./voice-worklet.js", "./rakwire.wasm", "./raknet.wasm", "./game-protocol.wasm", "./secure.wasm", "./server.wasm"]]) {
     try {

@@ -1,4 +1,4 @@
-// A page with a connection under the dev server of Vite, whose script is saved again.
+// A page with a connection under the dev server of Vite. Its script is saved again.
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { PAGE } from "./tools.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** How a script takes part in hot updates: not at all, so that Vite reloads the page, or by taking itself down. */
+/** The handling of hot updates in a script: none, so that Vite reloads the page, or disposing of itself. */
 export const SCRIPTS = {
   "full reload": "",
   "hot update": "import.meta.hot.accept(); import.meta.hot.dispose(() => connection.close());",
@@ -29,7 +29,7 @@ const script = (number, update, url, { transport, inWorker }) => `// Save ${numb
   document.title = "open ${number}";
   ${update}`;
 
-/** What opens a page in each browser, and returns what tells its title. */
+/** Opens a page in each browser; returns a function for its title. */
 const BROWSERS = {
   async Chromium(t, home) {
     const browser = await launch();
@@ -46,7 +46,10 @@ const BROWSERS = {
   },
 };
 
-/** Serves and opens such a page, which connects to the relay at `url`. `save` saves its script, and completes once it has connected. */
+/**
+ * Serves and opens such a page, which connects to the relay at `url`. `save` saves its script, and resolves once it has
+ * connected.
+ */
 export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-dev-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -60,7 +63,8 @@ export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   const file = join(folder, "main.js");
   const write = (number) => writeFileSync(file, script(number, SCRIPTS[update], url, mode));
   write(1);
-  // Vite hears of a save from here, once: what a system tells of files comes late, twice or not at all on a busy machine.
+  // Saves are reported to Vite directly and once, because file notifications of a system are late, duplicated or
+  // missing on a busy machine.
   const served = { port: 0, host: "127.0.0.1", watch: null };
   let [loads, listening] = [0, 0];
   const counting = (request, response, next) => {
@@ -69,7 +73,7 @@ export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   };
   const plugins = [{ name: "loads", configureServer: ({ middlewares }) => void middlewares.use(counting) }];
   const server = await createServer({ root: folder, configFile: false, logLevel: "error", server: served, plugins });
-  // Vite reports no file that is saved before its page listens for updates.
+  // Vite does not report a file that is saved before its page listens for updates.
   server.ws.on("connection", () => (listening += 1));
   await server.listen();
   t.after(() => server.close());

@@ -1,5 +1,5 @@
-// Saves under a dev server leave no player behind: the page that Vite reloads ends its connection, and so does a script that Vite
-// updates and that takes itself down.
+// Saving under a dev server leaves no stale player: a page that Vite reloads ends its connection, and so does a script
+// that disposes of itself on a hot update.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ const SAVES = 4;
 for (const browser of ["Chromium", "Firefox"]) {
   for (const update of Object.keys(SCRIPTS)) {
     for (const way of WAYS) {
-      // Firefox looks for no way of data channels over the loopback interface.
+      // Firefox does not use data channels over the loopback interface.
       const needsAddress = browser === "Firefox" && way.transport === "webrtc";
       const options = { timeout: 600_000, skip: needsAddress && NO_ADDRESS };
       test(`${SAVES} saves leave one player, ${update} in ${browser}: ${nameOf(way)}`, options, async (t) => {

@@ -1,12 +1,12 @@
-// How each tool makes a page of the fixture: `dev` serves it as while somebody writes it, `build` leaves files in a folder. `wasm`
-// is the module by which a page finds the WebAssembly for `rakwire/slim`.
+// How each tool builds a page of the fixture: `dev` serves it as during development, `build` writes files to a folder.
+// `wasm` is the module that locates the WebAssembly for `rakwire/slim`.
 
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import * as esbuild from "esbuild";
 
-/** A tool serves `root` until `stop`. */
+/** The tool serves `root` until `stop`. */
 function vite(version) {
   return {
     wasm: 'export { default } from "rakwire/raknet.wasm?url";',
@@ -31,7 +31,7 @@ const webpackOptions = (root, mode) => ({
   performance: { hints: false },
 });
 
-/** The page of tools that make none. */
+/** The page for tools that do not generate one. */
 export const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
 
 const webpack = {
@@ -76,7 +76,7 @@ const withEsbuild = {
 };
 
 const withRollup = {
-  // Rollup copies nothing by itself.
+  // Rollup does not copy assets by itself.
   wasm: 'export default new URL("raknet.wasm", import.meta.url);',
   async build(root, outDir) {
     const [{ rollup }, { nodeResolve }] = await Promise.all([import("rollup"), import("@rollup/plugin-node-resolve")]);
@@ -110,7 +110,7 @@ const parcel = {
   async dev(root) {
     const { Parcel } = await import("@parcel/core");
     const [{ createServer }, out] = [await import("node:net"), join(root, ".parcel-served")];
-    // Parcel wants the number of a port that is free.
+    // Parcel needs the number of a free port.
     const port = await new Promise((resolve) => {
       const probe = createServer().listen(0, "127.0.0.1", () => {
         const { port: free } = probe.address();

@@ -1,4 +1,4 @@
-// The declarations of the package for projects with an older TypeScript, which check those of libraries too.
+// The declarations of the package in projects with an older TypeScript that also checks declarations of libraries.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,8 +10,8 @@ import { fileURLToPath } from "node:url";
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 const TSC = fileURLToPath(new URL("node_modules/typescript56/bin/tsc", import.meta.url));
 
-/** The last version before typed arrays had a parameter. */
-test("the package type-checks with TypeScript 5.6, without skipLibCheck", (t) => {
+/** The last version before typed arrays had a type parameter. */
+test("the package type-checks with TypeScript 5.6 without skipLibCheck", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-types-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   cpSync(join(PACKAGE, "tests/fixture"), folder, { recursive: true });

@@ -13,7 +13,10 @@ import { MARGIN_MS } from "./table.mjs";
 
 const RUN = fileURLToPath(new URL("run.mjs", import.meta.url));
 
-/** Every row has led to what was expected, and none has waited longer than its deadline and what a busy machine adds. Where `RAKWIRE_FAILURES` names a file, the rows are appended to it. */
+/**
+ * Checks that every row has the expected outcome, and did not take longer than its deadline plus the margin of a busy
+ * machine. If `RAKWIRE_FAILURES` names a file, the rows are appended to it.
+ */
 export function check(runtime, rows, least = 51) {
   if (process.env.RAKWIRE_FAILURES) {
     appendFileSync(process.env.RAKWIRE_FAILURES, rows.map((row) => `${JSON.stringify({ runtime, ...row })}\n`).join(""));
@@ -25,7 +28,7 @@ export function check(runtime, rows, least = 51) {
   assert.deepEqual(late, []);
 }
 
-/** Places, and the URL of a server that does to the way of one of them what the path of a request says. */
+/** Starts the places, and a server that changes the path of one of them as the path of a request requires. */
 export async function startControlled(t) {
   const { places, control } = await startPlaces(t);
   const server = createServer(async ({ url }, response) => {
@@ -38,7 +41,7 @@ export async function startControlled(t) {
   return { places, control: `http://127.0.0.1:${server.address().port}/` };
 }
 
-/** Runs the table by a program, such as `node` or `deno run`. */
+/** Runs the table with a program, such as `node` or `deno run`. */
 export async function checkProgram(t, runtime, [program, ...args], { needsWebSocket = false } = {}) {
   const settings = JSON.stringify({ ...(await startControlled(t)), needsWebSocket });
   const { stdout } = await promisify(execFile)(program, [...args, RUN, settings], { maxBuffer: 1 << 24 });

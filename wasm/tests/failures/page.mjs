@@ -1,4 +1,4 @@
-// A page that has the package and the table of failures.
+// A page with the package and the table of failures.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { serve } from "../bundlers/serve.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** A policy that keeps a page from every relay. */
+/** A policy that blocks every relay. */
 export const POLICY = { "content-security-policy": "default-src 'self' 'wasm-unsafe-eval'; connect-src 'self'" };
 
 /** Serves it, and returns its URL. `headers` are those of the page. */
@@ -26,7 +26,7 @@ export async function serveTable(t, headers) {
   return server.url;
 }
 
-/** Runs the table in a page. The URL `control` is that of `startControlled`. */
+/** Runs the table in a page. `control` is the URL of `startControlled`. */
 export async function tableInPage([places, transport, control, ways]) {
   const { table } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
@@ -34,7 +34,7 @@ export async function tableInPage([places, transport, control, ways]) {
   return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what), ways });
 }
 
-/** Runs the part of the table for a page of the policy. */
+/** Runs the part of the table for a page with the policy. */
 export async function forbiddenInPage(places) {
   const { forbiddenTable } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");

@@ -1,4 +1,4 @@
-// Relays, servers and what looks like them, each with something that is wrong.
+// Relays, servers and impostors, each with a defect.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createSocket } from "node:dgram";
@@ -13,10 +13,10 @@ import { relayTokens } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 import { startTcpWay, startWay } from "../way.mjs";
 
-/** The codes of proxies, and that of a relay without room. */
+/** The close codes of proxies, and the one of a relay without room. */
 const CODES = [1001, 1011, 1012, 1013, 1014, 4429];
 
-/** A UDP socket that answers nothing, as the HOST:PORT of a server; or of one that is gone. */
+/** The HOST:PORT of a UDP socket that does not answer, or of one that was closed. */
 async function udpPort(t, { isThere }) {
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.3");
@@ -30,7 +30,7 @@ async function udpPort(t, { isThere }) {
   return `${address}:${port}`;
 }
 
-/** The HOST:PORT of a TCP server that accepts and says nothing; or of one that is gone. */
+/** The HOST:PORT of a TCP server that accepts and sends nothing, or of one that was closed. */
 async function tcpPort(t, { isThere }) {
   const sockets = [];
   const server = createServer((socket) => sockets.push(socket.on("error", () => undefined).pause()));
@@ -55,7 +55,7 @@ async function closingProxy(t) {
   await once(proxy, "listening");
   proxy.on("connection", (socket, { url }) => {
     const code = new URL(url, "ws://proxy").searchParams.get("code");
-    // Who looks for another server that had this port before asks for none.
+    // A client looking for a previous server at this port has no code.
     return code === null ? socket.terminate() : socket.close(Number(code));
   });
   t.after(() => proxy.close());
@@ -63,9 +63,9 @@ async function closingProxy(t) {
 }
 
 /**
- * A proxy that passes WebSockets on to a relay, as HOST:PORT. `close` closes those that are open with a code; `refuse` cuts them, and closes
- * the next one with a code at once; `ignore` cuts them, and nothing of later ones is passed on until `answer`, which waits for the first of
- * them, as `ignored` does. The relay sees them lost.
+ * A proxy, as HOST:PORT, that passes WebSockets on to a relay. `close` closes the open ones with a code. `refuse` cuts
+ * them, and closes the next one with a code immediately. `ignore` cuts them, and blocks later ones until `answer`,
+ * which waits for the first of them, as `ignored` does. The relay sees lost connections.
  */
 async function openProxy(t, relay) {
   const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
@@ -113,7 +113,7 @@ async function openProxy(t, relay) {
   return { address: `127.0.0.1:${proxy.address().port}`, close, refuse, ignore, ignored: () => ignored, answer };
 }
 
-/** A relay whose one place for this address is taken. */
+/** A relay with a single place for this address, which is taken. */
 async function crowdedRelay(t, server) {
   const relay = await startRelay(t, { game: server }, "--clients-per-address", "1", "--exempt", "192.0.2.0/24");
   const first = new WebSocket(`ws://${relay.address}/ws?target=game`);
@@ -122,7 +122,7 @@ async function crowdedRelay(t, server) {
   return relay.address;
 }
 
-/** All places by name, as HOST:PORT, and what makes the one named `way` worse. */
+/** Returns all places by name, as HOST:PORT, and a function that degrades the one named `way`. */
 export async function startPlaces(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -153,7 +153,7 @@ export async function startPlaces(t) {
   return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ignore, ignored, answer, ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
 }
 
-/** Ways to a relay by these transports. */
+/** Starts paths to a relay by these transports. */
 export async function startWays(t, transports) {
   const { address: server } = await startEcho(t);
   const relay = await startRelay(t, { game: `${server},kind=raknet` }, "--allow-any-origin");

@@ -1,4 +1,4 @@
-// Makes the attempts of `table.mjs` in the runtime that runs it, and prints their rows as JSON.
+// Makes the attempts of `table.mjs` in the current runtime, and prints their rows as JSON.
 
 import process from "node:process";
 

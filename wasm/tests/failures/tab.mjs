@@ -1,5 +1,5 @@
-// What becomes of an open connection when its tab is closed, reloaded, left and shown again, or frozen: what its page sees, and what
-// the server of the game does.
+// The end of an open connection when its tab is closed, reloaded, left and shown again, or frozen, as seen by its page
+// and by the game server.
 
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
@@ -9,12 +9,12 @@ import { startLoggedEcho, startRelay, until } from "../support.mjs";
 import { startTcpWay } from "../way.mjs";
 
 /**
- * How long a server keeps a player that is silent, which is the deadline of every end; a page that goes on then finds out for itself, in the
- * same time, that its server is silent.
+ * The time after which a server gives up a silent player, which is the deadline of every end. A page that continues
+ * afterwards detects in the same time that its server is silent.
  */
 const SILENCE_MS = 10_000;
 
-/** Opens a connection, and notes what happens to it. */
+/** Opens a connection, and records its events. */
 const OPEN = (url, { transport, inWorker }) => `(async () => {
   const { connect } = await import("/dist/index.js");
   const { worker } = await import("/dist/worker.js");
@@ -28,18 +28,18 @@ const OPEN = (url, { transport, inWorker }) => `(async () => {
   return "open";
 })()`;
 
-/** Waits until it is clear what becomes of the connection, if the page still has it. */
+/** Waits until the outcome of the connection is clear, if the page still has it. */
 const GO_ON = (open) => `(async () => {
   if (globalThis.events === undefined) return ${open};
   while (["interrupted", undefined].includes(globalThis.events.at(-1))) await new Promise((resolve) => setTimeout(resolve, 5));
   return globalThis.events.join(", ");
 })()`;
 
-/** How often a timer of the page has run. */
+/** The number of times that a timer of the page has run. */
 const TICKS = "globalThis.ticks";
 const TICK = `(${TICKS} = 0, setInterval(() => (${TICKS} += 1), 5), undefined)`;
 
-/** What was sent before it comes back, and nothing has happened to the connection. */
+/** Earlier messages are echoed, and the connection had no event. */
 const ECHO = `(async () => {
   globalThis.connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
   await globalThis.connection.receive();
@@ -47,9 +47,10 @@ const ECHO = `(async () => {
 })()`;
 
 /**
- * The rows by one transport, with or without a worker. `openTab` opens a tab at a URL: `evaluate` is what an expression there is,
- * `close`, `reload`, `leave` and `comeBack` do that, and where the browser can, `freeze` and `thaw`, and meanwhile `ask` for a value; and `stop` the
- * processes of all tabs, with their workers, and let them `goOn`. The relay listens at `listen`.
+ * The rows of one transport, with or without a worker. `openTab` opens a tab at a URL. Its `evaluate` returns the value
+ * of an expression, and `close`, `reload`, `leave` and `comeBack` navigate. If the browser can freeze pages, it also
+ * has `freeze` and `thaw`, and `ask` for a value meanwhile; `stop` halts the processes of all tabs with their workers,
+ * and `goOn` resumes them. The relay listens at `listen`.
  */
 export async function tabRows(t, openTab, home, mode, { keepsPages = false, freezesPages = false, listen = "127.0.0.1:0" } = {}) {
   const echo = await startLoggedEcho(t);
@@ -59,7 +60,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
   const ends = () => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
   const rows = [];
 
-  /** Does something to a new tab with a connection. `later` is what its page sees then. */
+  /** Does something to a new tab with a connection. `later` returns what its page observed afterwards. */
   async function row(what, happens, expected, later = async () => undefined) {
     const tab = await openTab(home);
     await tab.evaluate(open);
@@ -81,7 +82,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
 
   await row("closed", (tab) => tab.close(), { page: undefined, server: DISCONNECTED });
   await row("reloaded", (tab) => tab.reload(), { page: "open", server: DISCONNECTED }, (tab) => tab.evaluate(open));
-  // A page that the browser has not kept is loaded anew.
+  // A page that the browser has not kept is reloaded.
   const restored = { page: keepsPages ? "page-left" : "open", server: DISCONNECTED };
   await row("restored", (tab) => tab.leave().then(tab.comeBack), restored, (tab) => tab.evaluate(GO_ON(open)));
   if (freezesPages) {
@@ -91,7 +92,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
       await tab.freeze();
       const ticks = await tab.ask(TICKS);
       way.cut?.();
-      // Meanwhile another player comes, plays and goes on.
+      // Another player connects and plays meanwhile.
       const other = await openTab(home);
       await other.evaluate(open);
       await other.evaluate(ECHO);

@@ -1,19 +1,19 @@
-// What a page, or a program in another runtime, sees when a connection cannot be opened, or is lost: one list of attempts for
-// all runtimes. `places` are those of `places.mjs`, and `rakwire` is the package.
+// The errors in a page or another runtime when a connection cannot be opened or is lost: one list of attempts for all
+// runtimes. `places` are those of `places.mjs`, and `rakwire` is the package.
 
-/** How long an attempt may take. What ends by it ends with the code of its deadline. */
+/** The time limit of an attempt. An attempt that exceeds it ends with the code of its deadline. */
 const DEADLINE_MS = 30_000;
 /** The deadline where nothing else ends the attempt. */
 const SHORT_MS = 1_000;
-/** How long a flow waits for its client by the default of the relay, which is the deadline of a connection that has lost its way. */
+/** The time for which a relay keeps a flow by default, which is the deadline of a connection with a lost path. */
 const FLOW_MS = 30_000;
-/** How much later than its deadline a wait may end, on a machine that does much else: what has not ended then never does. */
+/** The margin of a deadline on a busy machine. A wait that has not ended by then hangs. */
 export const MARGIN_MS = 30_000;
 
-/** A close code that Deno takes for a broken frame, which ends its WebSocket with 1006. */
+/** A close code that Deno takes for a protocol error, which ends its WebSocket with 1006. */
 const UNKNOWN_TO_DENO = 1014;
 
-/** Attempts of `connect`, by what is tried: where, with what, and what it leads to. */
+/** Attempts of `connect`: the place, the options and the expected outcome of each. */
 const CONNECT = {
   "relay down": { at: "down", code: "relay-unreachable", isTransient: true },
   "refused origin": { at: "foreign", code: "origin-refused", relayCode: 4403 },
@@ -36,7 +36,7 @@ const CONNECT = {
   ),
 };
 
-/** Attempts of `ping`: the same where they need no connection. */
+/** Attempts of `ping`: the same where no connection is needed. */
 const PING = Object.fromEntries(
   Object.entries({ ...CONNECT, "silent server": { ...CONNECT["silent server"], code: "no-answer" }, "black hole": { ...CONNECT["black hole"], code: "no-answer" } })
     .filter(([what]) => what !== "wrong protocol")
@@ -44,7 +44,7 @@ const PING = Object.fromEntries(
 );
 
 const DEAD = { at: "deadServer", scheme: "udp", path: "", options: { timeoutMs: SHORT_MS } };
-/** Attempts straight to a server, by whether the sockets of a runtime tell of ICMP errors: those of Deno do not. */
+/** Attempts to connect directly to a server. Sockets of Deno do not report ICMP errors. */
 const DIRECT = {
   "with ICMP": {
     "udp: dead server": { ...DEAD, code: "server-unreachable", isTransient: true },
@@ -56,10 +56,10 @@ const DIRECT = {
   },
 };
 
-/** The codes with which a proxy closes that restarts, fails or has lost the relay. */
+/** The close codes of a proxy that restarts, fails or has lost the relay. */
 const BY_PROXIES = [1001, 1011, 1012, 1013, 1014];
 const GOES_ON = ["interrupted", "resumed"];
-/** Connections by a WebSocket that are open, what happens to the way to the relay then, and what a page sees of it. */
+/** Open connections over a WebSocket, the disturbance of the path to the relay, and the expected events. */
 const LATER = {
   cut: { change: "cut", events: GOES_ON },
   silence: { change: "silence", events: GOES_ON },
@@ -72,20 +72,20 @@ const LATER = {
   "resumption unanswered: close": { at: "openProxy", change: "ignore", closesAfter: "ignored", heal: "answer", events: ["interrupted", "local"] },
 };
 
-/** The same by a transport that has UDP: what is cut is blocked until the connection is interrupted. */
+/** The same with a transport over UDP: a cut path is blocked until the connection is interrupted. */
 const later = (transport) => ({
   [`cut, ${transport}`]: { transport, change: "cut", heal: "heal", events: GOES_ON },
   [`silence, ${transport}`]: { transport, change: "silence", events: GOES_ON },
 });
 
-/** What a page sees whose policy (CSP) keeps it from the relay. */
+/** The errors in a page with a policy (CSP) that blocks the relay. */
 const FORBIDDEN = {
   ...Object.fromEntries(["auto", "websocket", "webtransport", "webrtc"].map((transport) => [`policy: connect, ${transport}`, { options: { transport } }])),
   "policy: ping": { isPing: true },
   "policy: discover": { isPing: true, discovers: true },
 };
 
-/** What a promise leads to, if it does by its deadline. */
+/** Returns the outcome of a promise, if it settles before its deadline. */
 async function byDeadline(deadlineMs, promise) {
   let timer;
   const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs + MARGIN_MS, "it waits beyond its deadline")));
@@ -95,8 +95,8 @@ async function byDeadline(deadlineMs, promise) {
 }
 
 /**
- * Makes all attempts, each of which leads to a row: what was tried, what was seen, in how many milliseconds, what was expected, and its
- * deadline. `control` does something to the way of a place; `ways` are those by transports with UDP, as `startWay` returns them.
+ * Makes all attempts. Each results in a row: the attempt, the outcome, its milliseconds, the expected outcome, and its
+ * deadline. `control` changes the path of a place; `ways` are those of transports over UDP, as `startWay` returns them.
  */
 export async function table(rakwire, places, { options = {}, control, udp, ways = {} } = {}) {
   const rows = [];
@@ -114,7 +114,7 @@ export async function table(rakwire, places, { options = {}, control, udp, ways 
   return rows;
 }
 
-/** Makes the attempts of a page whose policy keeps it from the relay. */
+/** Makes the attempts of a page with a policy that blocks the relay. */
 export async function forbiddenTable(rakwire, places) {
   const rows = [];
   for (const [what, attempt] of Object.entries(FORBIDDEN)) {
@@ -123,11 +123,14 @@ export async function forbiddenTable(rakwire, places) {
   return rows;
 }
 
-/** For how long a connection waits for a worker that is to end it, and at most for one that says nothing. */
+/** The time that a connection waits for a worker that should end it, and the limit for a silent worker. */
 const WORKER_MS = 15_000;
 const SILENT_WORKER_MS = 20_000;
 
-/** What becomes of a connection whose worker hangs, from the beginning or once it is open: `start` starts one that hangs when it is asked. */
+/**
+ * Tests connections with a worker that hangs from the beginning or once it is open. `start` starts a worker that hangs
+ * on request.
+ */
 export async function hungTable({ connect, createWorker, isTransient }, places, start) {
   const rows = [];
   const add = async (what, expected, deadlineMs, ending) => {
@@ -187,7 +190,7 @@ async function tryTo({ connect, ping, discover, isTransient }, places, { at, sch
 async function loseWay({ connect }, url, what, { transport = "websocket", change, heal, closesAfter, events }, control, options) {
   const connection = await connect(url, { target: "game", timeoutMs: DEADLINE_MS, silenceTimeoutMs: FLOW_MS, ...options, transport });
   if (transport !== "websocket") {
-    // A relay says in what flow a connection can go on as soon as that asks, which is when it opens. What is echoed follows that.
+    // A relay names the flow when the connection requests it, which happens on opening. The echo arrives after that.
     connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
     await connection.receive();
   }
@@ -200,7 +203,7 @@ async function loseWay({ connect }, url, what, { transport = "websocket", change
   const ends = connection.closed.then(({ code, relayCode }) => seen.push(relayCode === undefined ? code : `${code}, ${relayCode}`));
   const startedAt = performance.now();
   await control(change);
-  // Something is sent, so that something is missed, unless that was the end.
+  // Sends something, so that a missing answer is noticed, unless the connection has ended.
   try {
     connection.send(Uint8Array.of(0xfe));
   } catch {

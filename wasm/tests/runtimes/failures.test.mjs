@@ -1,5 +1,5 @@
-// The same table of failures as `../failures.test.mjs`, in each runtime that the package supports, side by side: they wait more than they
-// compute.
+// The table of failures of `../failures.test.mjs` in each supported runtime. They run in parallel, because they mostly
+// wait.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { checkProgram } from "../failures/check.mjs";
 
 const MODULES = fileURLToPath(new URL("node_modules/", import.meta.url));
-/** How each runs a script. */
+/** The command that runs a script in each runtime. */
 const RUNTIMES = {
   "Node 20": ["node20/bin/node"],
   "Node 22": ["node22/bin/node"],
@@ -18,12 +18,12 @@ const RUNTIMES = {
   Deno: [".bin/deno", "run", "--quiet", "--no-prompt", "--allow-net", "--allow-read", "--allow-env"],
   Bun: [".bin/bun", "run"],
 };
-/** Those without a WebSocket of their own. */
+/** Runtimes without a WebSocket of their own. */
 const WITHOUT_WEBSOCKET = ["Node 20"];
 
 describe("runtimes", { concurrency: true }, () => {
   for (const [name, [program, ...args]] of Object.entries(RUNTIMES)) {
-    test(`${name} sees what is wrong with a relay or a server`, { timeout: 300_000 }, async (t) => {
+    test(`${name} gets an error for each relay or server failure`, { timeout: 300_000 }, async (t) => {
       const path = MODULES + program;
       assert.ok(existsSync(path), `there is no ${path}: \`npm ci\` in wasm/tests/runtimes/ installs it`);
       t.diagnostic(execFileSync(path, ["--version"], { encoding: "utf8" }).split("\n")[0]);

@@ -1,4 +1,4 @@
-// The packed package in other runtimes than Node and browsers: Bun and Deno, as a client of a relay and over UDP.
+// The packed package in Bun and Deno, as a client of a relay and over UDP.
 
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ import { createToken } from "rakwire/tokens";
 console.log(createToken({ ...JSON.parse(process.argv[2]), userId: 42n, expires: new Date(Date.now() + 60_000) }));
 process.exit(0);
 `;
-/** How each runs a script. */
+/** The command that runs a script in each runtime. */
 const RUNTIMES = { bun: ["run"], deno: ["run", "--no-prompt", "--allow-net", "--allow-read", "--allow-env"] };
 const SCRIPT = `
 import { connect } from "rakwire";
@@ -74,7 +74,7 @@ async function run(runtime, script, argument) {
 }
 
 for (const runtime of Object.keys(RUNTIMES)) {
-  test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 300_000 }, async (t) => {
+  test(`${runtime} connects to a relay and directly to servers`, { timeout: 300_000 }, async (t) => {
     const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
     const secure = await startSecureEcho(t);
     const relay = await startRelay(t, { raknet: raknet.address, game: game.address, secure: secure.address });
@@ -85,7 +85,7 @@ for (const runtime of Object.keys(RUNTIMES)) {
   });
 }
 
-test("deno makes connect tokens", { timeout: 300_000 }, async (t) => {
+test("deno creates connect tokens", { timeout: 300_000 }, async (t) => {
   const [file, key] = [join(folderOf(t), "token.key"), createTokenKey()];
   writeFileSync(file, key, { mode: 0o600 });
   const server = await startSecureEcho(t, "--token-key", file);
