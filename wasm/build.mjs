@@ -1,12 +1,12 @@
-// Builds the package from the output of `wasm-pack build`: `node build.mjs`, or `npm run build`. Needs Rust with the target
-// wasm32-unknown-unknown, wasm-pack, wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json.
-// With the same versions, the output is byte for byte the same.
+// Builds the package from the output of `wasm-pack build`: `node build.mjs`, or `npm run build`. Needs Rust with the
+// target wasm32-unknown-unknown, wasm-pack, wasm-bindgen of the version in Cargo.lock, and the npm packages of
+// package-lock.json. With the same versions, the output is byte for byte the same.
 //
 // `--typescript` keeps the WebAssembly of the last build. `--entry NAME` only builds the WebAssembly of one entry.
 // `--server FOLDER` builds a WebAssembly with peers that also accept connections, for measurements.
 //
-// `--development` takes seconds: all entries share one large, unoptimised WebAssembly, and types are not checked. Further
-// arguments go to cargo, for crates of pages that are built along. `--check` fails after such a build.
+// `--development` takes seconds: all entries share one large, unoptimised WebAssembly, and types are not checked.
+// Further arguments go to cargo, for crates of pages that are built along. `--check` fails after such a build.
 //
 // pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, also as a text in a module
 // pkg/NAME-exports.d.ts   the types of its exports, as wasm-bindgen declares them

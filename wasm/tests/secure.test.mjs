@@ -153,8 +153,8 @@ test("invalid options are errors, whatever a page has stored", async (t) => {
     [{ serverKey: { key, next: key } }, /serverKey.next/],
     [{ serverKey: { key, next: null } }, /serverKey.next/],
     ...[null, "", identity.publicKey, new Uint8Array(31), {}, 7].map((bad) => [{ serverKey: key, identity: bad }, /identity must be/]),
-    [{ serverKey: key, connectToken, identity }, /leave them out/],
-    [{ password: "snow", connectToken, identity }, /leave them out/],
+    [{ serverKey: key, connectToken, identity }, /omit both/],
+    [{ password: "snow", connectToken, identity }, /omit both/],
     [{ connectToken }, /needs the identity/],
     ...[null, "", connectToken.slice(0, -2), `${connectToken}AAAA`, key, connectToken.replace("cndj", "cndk")].map((bad) => [
       { connectToken: bad, identity },
@@ -182,7 +182,7 @@ test("the WebAssembly of another entry is refused", async (t) => {
   const wasm = new URL(import.meta.resolve("rakwire/raknet.wasm"));
   // The first connection decides for the whole entry, so this test uses a copy.
   const { connect: open } = await import("../dist/secure.js?other");
-  await assert.rejects(open(url, { serverKey: "any", wasm }), fails("bad-option", /without secure connections/));
+  await assert.rejects(open(url, { serverKey: "any", wasm }), fails("bad-option", /has no secure connections/));
 });
 
 test("the announced hash of a server's next key is known with its key", () => {

@@ -49,7 +49,7 @@ for (const protocol of PROTOCOLS) {
       connection.send(pattern(100), { reliability: "reliable" });
       return stats().datagramsLost > 0;
     };
-    await until(isMissed, "what is delayed is taken for lost");
+    await until(isMissed, "the delayed datagram counts as lost");
     way.release();
     await until(() => isAllThere() && stats().datagramsLate > late, "it has only been late");
     assert.equal((await connection.close()).code, "local");
@@ -160,7 +160,7 @@ test("the slim entry requires a WebAssembly and accepts a smaller one", async (t
   await init(new URL(import.meta.resolve("rakwire/game-protocol.wasm")));
   const connection = await open();
   assert.equal((await connection.close()).code, "local");
-  await assert.rejects(connectSlim(`udp://${echo.address}`), fails("bad-option", /without the protocol raknet/));
+  await assert.rejects(connectSlim(`udp://${echo.address}`), fails("bad-option", /has no protocol raknet/));
 });
 
 test("a C++ server echoes over UDP and answers a ping", async (t) => {

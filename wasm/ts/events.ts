@@ -4,9 +4,9 @@ import type { ConnectionEventMap } from "./types.js";
 
 /** An event with additional properties. */
 export class ConnectionEvent<K extends keyof ConnectionEventMap> extends Event {
-  constructor(type: K, told: Omit<ConnectionEventMap[K], keyof Event>) {
+  constructor(type: K, properties: Omit<ConnectionEventMap[K], keyof Event>) {
     super(type);
-    Object.assign(this, told);
+    Object.assign(this, properties);
   }
 }
 

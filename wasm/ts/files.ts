@@ -260,7 +260,7 @@ class Transfer implements FileTransfer {
       this.#files.shift();
       this.#done.files += 1;
       this.#done.unchanged += file.present === size ? 1 : 0;
-      this.#tell();
+      this.#reportProgress();
       this.#request();
     } else if (file.present === 0) {
       const error = new TransferError("bad-digest");
@@ -271,7 +271,7 @@ class Transfer implements FileTransfer {
       file.restart();
       file.isGiven = false;
       this.#request();
-      throw new RakwireError("file-changed", "what was present of the file is of another version; it comes again from its beginning");
+      throw new RakwireError("file-changed", "the bytes present are of another version; the file is sent again from its beginning");
     }
   }
 
@@ -321,13 +321,13 @@ class Transfer implements FileTransfer {
       return;
     }
     this.#listing = undefined;
-    this.#heard();
+    this.#restartTimeout();
     const first = this.#manifest.listed;
     const entries = this.#manifest.take(page, AHEAD - this.#files.length);
     this.#chunk = Math.min(this.#chunk, page.chunk);
     this.#window = Math.min(this.#window, page.window);
     this.#files.push(...entries.map((entry, index) => new IncomingFile(first + index, entry)));
-    this.#tell();
+    this.#reportProgress();
     void this.#prepare();
   }
 
@@ -343,10 +343,10 @@ class Transfer implements FileTransfer {
     if (read.file.isSkipped) {
       this.#reads.splice(this.#reads.indexOf(read), 1);
     }
-    this.#heard();
+    this.#restartTimeout();
     this.#done.received += bytes.length;
     this.#done.bytes += bytes.length;
-    this.#tell();
+    this.#reportProgress();
   }
 
   /** Asks the application which bytes of each file are present, one file after the other. */
@@ -389,7 +389,7 @@ class Transfer implements FileTransfer {
         onFailed: (error) => this.#end({ error }),
       });
       if (isIdle) {
-        this.#heard();
+        this.#restartTimeout();
       }
     }
   }
@@ -423,13 +423,13 @@ class Transfer implements FileTransfer {
   }
 
   /** Restarts the timeout, after data or a request that follows a pause. */
-  #heard(): void {
+  #restartTimeout(): void {
     clearTimeout(this.#timer);
     const isWaiting = this.#listing !== undefined || this.#reads.some(({ bytes }) => bytes === undefined);
     this.#timer = isWaiting ? setTimeout(() => this.#fail(new TransferError("timed-out")), this.#timeoutMs) : undefined;
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     this.#wake();
     try {
       this.#options.onProgress?.(this.progress);

@@ -44,7 +44,7 @@ export interface PeerEvents {
 /** One connection to one server, without a socket or timers. */
 export type Peer = Pick<RustPeerHandle, keyof RustPeerHandle>;
 
-const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
+const NO_MEMORY = "there is not enough memory; give the connection fewer or smaller blocks";
 
 /** Creates a peer of the Game Protocol that is not connected. */
 export function createGamePeer(rust: Rust, settings: PeerSettings): Peer {
@@ -63,7 +63,7 @@ export class RustPeerHandle {
   constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
     const rust = classes[settings.protocol];
     if (rust === undefined) {
-      throw new RakwireError("bad-option", `this WebAssembly is without the protocol ${settings.protocol}`);
+      throw new RakwireError("bad-option", `this WebAssembly has no protocol ${settings.protocol}`);
     }
     this.#rust = rust;
     this.#memory = memory;
@@ -131,7 +131,7 @@ export class RustPeerHandle {
       return false;
     }
     if (at === EVENT_WITHOUT_MEMORY) {
-      throw new RakwireError("no-memory", "there is no memory for a message that arrived");
+      throw new RakwireError("no-memory", "there is no memory for a received message");
     }
     const a = this.#number(at, 1);
     const b = this.#number(at, 2);
@@ -229,13 +229,13 @@ export class RustPeerHandle {
   }
 
   /** Reads an optional value from Rust. */
-  protected told(what: "internalAddresses" | "serverGuid" | "securePeer" | "texts"): Uint8Array<ArrayBuffer> | undefined {
+  protected read(what: "internalAddresses" | "serverGuid" | "securePeer" | "texts"): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust[what]?.(this.#peer);
     return at ? this.#read(at) : undefined;
   }
 
   get #texts(): Texts {
-    return this.#readTexts[0] ? this.#readTexts : (this.#readTexts = readTexts(this.told("texts")));
+    return this.#readTexts[0] ? this.#readTexts : (this.#readTexts = readTexts(this.read("texts")));
   }
 
   /**
@@ -285,17 +285,17 @@ const REPEAT_MS = 250;
 
 export class RakNetPeerHandle extends RustPeerHandle {
   override internalAddresses(): string[] {
-    const bytes = this.told("internalAddresses");
+    const bytes = this.read("internalAddresses");
     return bytes ? readAddresses(bytes) : [];
   }
 
   override get serverGuid(): bigint | undefined {
-    const bytes = this.told("serverGuid");
+    const bytes = this.read("serverGuid");
     return bytes && new DataView(bytes.buffer).getBigUint64(0, true);
   }
 
   override get securePeer(): Uint8Array | undefined {
-    return this.told("securePeer");
+    return this.read("securePeer");
   }
 }
 

@@ -151,7 +151,7 @@ function openForPing(address: string | URL, options: PingOptions): (events: Ping
     const question = new AbortController();
     const announced = async (): Promise<Announced> => (await fetchAnnounced(url, question.signal, PLATFORM_TIMERS)) ?? {};
     const request = { url, token, hasControl: false, webSocket, announced };
-    const carrier = attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
+    const carrier = attempt((callbacks) => openWebSocket(request, callbacks), carrierEvents(url, events));
     return {
       send: (datagram) => carrier?.send(datagram),
       close() {

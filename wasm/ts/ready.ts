@@ -87,10 +87,10 @@ export class ReadyEvents {
   }
 
   #onMessage(connection: Connection, bytes: Uint8Array): void {
-    const told = decodeReady(bytes);
-    if (told === undefined) {
+    const decoded = decodeReady(bytes);
+    if (decoded === undefined) {
       this.#stats.malformed += 1;
-    } else if (this.#events.get(told.event)?.take(connection, told.message) !== true) {
+    } else if (this.#events.get(decoded.event)?.take(connection, decoded.message) !== true) {
       this.#stats.unexpected += 1;
     }
   }

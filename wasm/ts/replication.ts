@@ -122,7 +122,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return;
     }
     if (this.#connection !== undefined) {
-      throw new RakwireError("bad-option", "the entities are those of another connection; leave that first");
+      throw new RakwireError("bad-option", "another connection has joined; leave it first");
     }
     const plugin = { ids: [UPDATE_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
     this.#detach = attachUntilEnd(connection, plugin, () => this.leave());
@@ -138,7 +138,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#received = new Received();
     this.#isUnacknowledged = this.#owesClasses = this.#hasOtherClasses = false;
     this.#places.clear();
-    this.#tell();
+    this.#dispatch();
   }
 
   /** Returns the entity with an id. */
@@ -176,7 +176,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     if (counter !== undefined) {
       this.#stats[counter] += 1;
     }
-    this.#tell();
+    this.#dispatch();
   }
 
   /** Applies an update completely or not at all. */
@@ -233,7 +233,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   }
 
   /** Dispatches events in order, including those that are added meanwhile. */
-  #tell(): void {
+  #dispatch(): void {
     if (this.#isTelling) {
       return;
     }

@@ -177,7 +177,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   disconnect(): void {
     this.#change((now) => this.#peer.disconnect(now));
     if (!this.#isOver) {
-      const reason = "it was closed while nothing carried datagrams to the server";
+      const reason = "it was closed while it had no transport to the server";
       this.#closeTimer ??= setTimeout(() => this.#end({ code: "local", reason }), CLOSE_MS);
     }
   }

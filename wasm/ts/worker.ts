@@ -252,64 +252,64 @@ class RemoteSession implements SessionLike {
   }
 
   /** Handles a message of the worker. */
-  handle(told: ToPage): void {
+  handle(event: ToPage): void {
     this.#silentLooks = 0;
-    switch (told.type) {
+    switch (event.type) {
       case "open":
         this.#watch = setInterval(() => this.#look(), LOOK_MS);
         this.#isOpen = true;
-        this.#longest = told.longest;
+        this.#longest = event.longest;
         // The statistics follow at the next interval.
-        this.#stats = { ...this.#stats, maxMessageLength: told.longest };
-        this.#guid = told.serverGuid;
-        this.#addresses = told.internalAddresses;
-        this.#transport = told.transport;
-        this.#owner.onConnected(told.securePeer);
+        this.#stats = { ...this.#stats, maxMessageLength: event.longest };
+        this.#guid = event.serverGuid;
+        this.#addresses = event.internalAddresses;
+        this.#transport = event.transport;
+        this.#owner.onConnected(event.securePeer);
         break;
       case "messages":
-        this.#withheld += told.messages.length;
-        told.messages.forEach((message) => {
+        this.#withheld += event.messages.length;
+        event.messages.forEach((message) => {
           this.#withheldBytes += message.bytes.length;
           this.#owner.onMessage(message);
         });
         this.#grantRoom();
         break;
       case "taken":
-        this.#untaken -= told.bytes + OVERHEAD * told.messages;
+        this.#untaken -= event.bytes + OVERHEAD * event.messages;
         this.#senders.update();
         break;
       case "refused":
-        this.#refuse(told.receipt, new RakwireError(told.code, told.reason));
+        this.#refuse(event.receipt, new RakwireError(event.code, event.reason));
         break;
       case "outcome":
-        this.#receipts.get(told.receipt)?.resolve(told.outcome);
-        this.#receipts.delete(told.receipt);
+        this.#receipts.get(event.receipt)?.resolve(event.outcome);
+        this.#receipts.delete(event.receipt);
         break;
       case "progress":
-        this.#owner.onProgress(told.progress);
+        this.#owner.onProgress(event.progress);
         break;
       case "mtu":
-        this.#owner.onMtu(told.mtu);
+        this.#owner.onMtu(event.mtu);
         break;
       case "stats":
-        this.#stats = told.stats;
-        this.#remoteBuffered = told.bufferedAmount;
-        this.#transport = told.transport;
+        this.#stats = event.stats;
+        this.#remoteBuffered = event.bufferedAmount;
+        this.#transport = event.transport;
         break;
       case "interrupted":
         this.#transport = undefined;
         this.#owner.onInterrupted();
         break;
       case "resumed":
-        this.#transport = told.transport;
+        this.#transport = event.transport;
         this.#owner.onResumed();
         break;
       case "relay-notice":
-        this.#owner.onRelayNotice(told.notice);
+        this.#owner.onRelayNotice(event.notice);
         break;
       case "end":
-        this.#stats = told.stats;
-        this.end(told.end);
+        this.#stats = event.stats;
+        this.end(event.end);
         break;
     }
   }

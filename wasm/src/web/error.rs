@@ -64,7 +64,7 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
         match self {
             Self::BadUrl => f.write_str(BAD_URL),
             Self::NoTransport => f.write_str("this browser has no WebTransport"),
-            Self::OutOfMemory => f.write_str("there is not so much memory"),
+            Self::OutOfMemory => f.write_str("there is not enough memory"),
             Self::Refused(error) => error.fmt(f),
             Self::Relay(close) => close.fmt(f),
             Self::Server(failure) => failure.fmt(f),

@@ -40,7 +40,7 @@ export function unpack(id: number, aggregate: Uint8Array): Uint8Array[] {
   const reader = new ByteReader(aggregate);
   const [found, compression] = [reader.u8(), reader.u8()];
   if (found !== id || compression !== PLAIN) {
-    throw new CodecError("out-of-range", `this is no plain aggregate with the id ${id}: it begins with ${found}, ${compression}`);
+    throw new CodecError("out-of-range", `this is not a plain aggregate with the id ${id}: it begins with ${found}, ${compression}`);
   }
   const messages: Uint8Array[] = [];
   while (reader.remaining > 0) {

@@ -249,7 +249,7 @@ export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
     },
     read(reader, depth) {
       if (depth >= MAX_DEPTH) {
-        throw new CodecError("too-deep", `sequences lie more than ${MAX_DEPTH} deep`);
+        throw new CodecError("too-deep", `sequences are nested more than ${MAX_DEPTH} deep`);
       }
       const count = readCount(reader, Math.max(1, element.minBits), most);
       return Array.from({ length: count }, () => element.read(reader, depth + 1));

@@ -39,9 +39,9 @@ class UdpTransport implements Transport {
   #events: TransportEvents | undefined;
   #isOpen = false;
   /** True once anything has been received. */
-  #isHeard = false;
+  #hasReceived = false;
   /** The last datagram sent before anything was received, which is repeated to the next address. */
-  #unheard: Uint8Array | undefined;
+  #unanswered: Uint8Array | undefined;
   /** True once the socket should be closed, and once it is closed. */
   #isClosing = false;
   #isClosed = false;
@@ -81,8 +81,8 @@ class UdpTransport implements Transport {
   #connect(socket: Socket, address: string): void {
     this.#socket = socket;
     socket.on("message", (datagram) => {
-      this.#isHeard = true;
-      this.#unheard = undefined;
+      this.#hasReceived = true;
+      this.#unanswered = undefined;
       this.#events?.onDatagram(datagram);
     });
     socket.on("connect", () => {
@@ -90,8 +90,8 @@ class UdpTransport implements Transport {
       if (this.#isClosing) {
         return;
       }
-      if (this.#unheard !== undefined) {
-        this.send(this.#unheard);
+      if (this.#unanswered !== undefined) {
+        this.send(this.#unanswered);
       }
       if (!this.#isOpen) {
         this.#isOpen = true;
@@ -107,7 +107,7 @@ class UdpTransport implements Transport {
    * datagrams continue until it counts as lost.
    */
   #onError(socket: Socket, error: Error): void {
-    if (socket === this.#socket && !this.#isHeard && !this.#isClosing) {
+    if (socket === this.#socket && !this.#hasReceived && !this.#isClosing) {
       this.#connectNext(error);
     }
   }
@@ -126,8 +126,8 @@ class UdpTransport implements Transport {
     }
     const socket = this.#socket;
     const { length } = datagram;
-    if (!this.#isHeard) {
-      this.#unheard = datagram;
+    if (!this.#hasReceived) {
+      this.#unanswered = datagram;
     }
     this.#buffered += length;
     socket.send(datagram, (error) => {

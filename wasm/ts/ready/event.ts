@@ -116,14 +116,14 @@ export class ReadyEvent {
     } else if (this.#status === "all-set" && isAnyUnset) {
       this.#status = "set";
     }
-    this.#remotes.forEach((remote, connection) => this.#tell(connection, remote));
+    this.#remotes.forEach((remote, connection) => this.#sendNext(connection, remote));
     if (this.isCompleted) {
       this.#waits.all().forEach((wait) => wait.resolve());
     }
   }
 
   /** Sends the next message to a peer, one at a time, because later changes may replace it. */
-  #tell(connection: Connection, remote: Remote): void {
+  #sendNext(connection: Connection, remote: Remote): void {
     const message = nextOf(remote, this.#status);
     const queue = this.#queues.get(connection);
     if (message === undefined || queue === undefined || remote.isSending) {
@@ -138,7 +138,7 @@ export class ReadyEvent {
         [remote.sent, remote.isAsked] = [message, false];
       }
       if (this.#remotes.get(connection) === remote) {
-        this.#tell(connection, remote);
+        this.#sendNext(connection, remote);
       }
     };
     queue.push({ bytes: encodeReady(message, this.number), options: DELIVERY, onSent, onFailed: () => undefined });

@@ -35,7 +35,7 @@ export function createSecurePeer(rust: Rust, settings: PeerSettings): Peer {
 /** Wraps a class of Rust so that each new peer is secure and knows the expected server. */
 function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   if (raknet?.createSecure === undefined) {
-    throw new RakwireError("bad-option", "this WebAssembly is without secure connections; take rakwire/secure.wasm");
+    throw new RakwireError("bad-option", "this WebAssembly has no secure connections; use rakwire/secure.wasm");
   }
   const create = (...numbers: Parameters<RustPeer["create"]>): number => {
     const seed = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
@@ -61,7 +61,7 @@ function isTold(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, secu
 /** Creates a key pair. */
 export function makeKeyPair({ memory, keyPair }: Rust): KeyPair {
   if (keyPair === undefined) {
-    throw new RakwireError("bad-option", "this WebAssembly is without secure connections");
+    throw new RakwireError("bad-option", "this WebAssembly has no secure connections");
   }
   const secret = crypto.getRandomValues(new Uint8Array(KEY));
   const view = new DataView(secret.buffer);

@@ -82,10 +82,10 @@ function readServerKey(serverKey: SecureConnectOptions["serverKey"]): Trust {
 
 function readToken({ serverKey, identity, password }: SecureConnectOptions, text: string): ConnectToken {
   if (serverKey !== undefined || password !== undefined) {
-    throw new RakwireError("bad-option", "a connect token has the key of the server, and stands for the password; leave them out");
+    throw new RakwireError("bad-option", "a connect token contains the key of the server and replaces the password; omit both");
   }
   if (identity === undefined) {
-    throw new RakwireError("bad-option", "a connect token needs the identity for which it was made");
+    throw new RakwireError("bad-option", "a connect token needs the identity that it was issued for");
   }
   return readConnectToken(text);
 }

@@ -80,7 +80,7 @@ export class ServerPeers {
   constructor(loaded: Rust, settings: ServerSettings) {
     const rust = loaded.server;
     if (rust === undefined) {
-      throw new RakwireError("bad-option", "this WebAssembly is without a server; take rakwire/server.wasm");
+      throw new RakwireError("bad-option", "this WebAssembly has no server; use rakwire/server.wasm");
     }
     const { maxConnections, blocks, blockSize, silenceTimeoutMs, maxPerAddress, maxPerNetwork, password, advertisement } = settings;
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
@@ -88,7 +88,7 @@ export class ServerPeers {
     this.#rust = rust;
     this.#server = rust.create(a, b, c, d, maxConnections, blocks, blockSize, silenceTimeoutMs, maxPerAddress, maxPerNetwork);
     if (this.#server === 0) {
-      throw new RakwireError("no-memory", "there is not so much memory; give the server fewer connections or blocks");
+      throw new RakwireError("no-memory", "there is not enough memory; give the server fewer connections or blocks");
     }
     this.#set("password", password, rust.setPassword);
     this.#set("advertisement", advertisement, rust.setAdvertisement);

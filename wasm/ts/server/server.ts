@@ -197,7 +197,7 @@ export class UdpServer implements Server {
       () => this.#entries.delete(slot),
       (refusal) => {
         session.cancel();
-        this.#tellRefused({ address: client.remoteAddress, clientGuid: client.clientGuid, ...refusal });
+        this.#reportRefused({ address: client.remoteAddress, clientGuid: client.clientGuid, ...refusal });
       },
     );
     const connection = new AcceptedConnection(
@@ -219,7 +219,7 @@ export class UdpServer implements Server {
     return entry;
   }
 
-  #tellRefused(client: RefusedClient): void {
+  #reportRefused(client: RefusedClient): void {
     if (this.#onRefused !== undefined) {
       guarded(this.#onRefused, client);
     }

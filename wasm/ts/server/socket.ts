@@ -36,7 +36,7 @@ export class ServerSocket implements Sink {
     await new Promise<void>((resolve, reject) => {
       socket.once("error", (error) => {
         socket.close();
-        reject(new RakwireError("address-unavailable", `${host}:${port} cannot be listened on: ${error.message}`, { cause: error }));
+        reject(new RakwireError("address-unavailable", `cannot listen on ${host}:${port}: ${error.message}`, { cause: error }));
       });
       socket.bind({ address: host, port, exclusive: true }, resolve);
     });

@@ -44,8 +44,8 @@ export function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen:
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached${why}`, relayCode: code };
   }
   const isLost = reason === "" || code === LOST;
-  const told = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
-  return { code: reason === BANNED ? "banned" : (CODES[code] ?? "relay-closed"), reason: told, relayCode: code };
+  const description = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
+  return { code: reason === BANNED ? "banned" : (CODES[code] ?? "relay-closed"), reason: description, relayCode: code };
 }
 
 /** Codes of a relay without room for a client at the moment. The flow of a returning client is kept. */

@@ -54,7 +54,7 @@ interface Link {
   /** The number of unsent bytes at the last check. */
   unsent: number;
   /** True once anything has arrived. */
-  isHeard?: boolean;
+  hasData?: boolean;
   /** The time at which the relay named its flow. */
   heldSince?: number;
 }
@@ -143,7 +143,7 @@ export class RelayTransport implements Transport {
   /** The kinds of carriers that opened but received nothing since a carrier last had the flow. */
   readonly #unresponsive = new Set<CarrierName>();
   /** The last datagram sent, if nothing has arrived by its carrier. */
-  #unheard: Uint8Array | undefined;
+  #unanswered: Uint8Array | undefined;
   /** The longest datagram to send, chosen with the first carrier. */
   #longest: number | undefined;
   /** The last announcement of the relay. */
@@ -191,7 +191,7 @@ export class RelayTransport implements Transport {
       return;
     }
     link.unansweredSince ??= this.#timers.now();
-    this.#unheard = link.isHeard ? undefined : fitted.slice();
+    this.#unanswered = link.hasData ? undefined : fitted.slice();
     link.carrier.send(fitted);
   }
 
@@ -298,9 +298,9 @@ export class RelayTransport implements Transport {
       }
       if (isFirst) {
         this.#events?.onTransportOpen();
-      } else if (this.#unheard !== undefined) {
+      } else if (this.#unanswered !== undefined) {
         // The previous carrier did not deliver it.
-        link.carrier.send(this.#unheard);
+        link.carrier.send(this.#unanswered);
       }
     }
   }
@@ -333,7 +333,7 @@ export class RelayTransport implements Transport {
   /** Returns true if an open carrier can be replaced, because the server has not received anything by it. */
   #canFallBack(link: Link): boolean {
     const hasOthers = this.#names.some((name) => name !== link.name && !this.#unresponsive.has(name));
-    return link === this.#state.active && this.#state.flow === undefined && link.isHeard !== true && hasOthers;
+    return link === this.#state.active && this.#state.flow === undefined && link.hasData !== true && hasOthers;
   }
 
   /** Races the other carriers in place of one by which nothing arrived. */
@@ -418,7 +418,7 @@ export class RelayTransport implements Transport {
   #onHeard(link: Link): void {
     link.unansweredSince = undefined;
     link.wasExcused = false;
-    link.isHeard = true;
+    link.hasData = true;
   }
 
   /** Handles a control message of the relay. Unknown ones are ignored. */

@@ -79,7 +79,7 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
     throw new RakwireError("bad-option", `the address of the relay must begin with ws:// or wss://: ${url}`);
   }
   if (address.username !== "" || address.password !== "") {
-    throw new RakwireError("bad-option", "browsers send no password of a URL; give the option token");
+    throw new RakwireError("bad-option", "browsers do not send the password of a URL; use the option token");
   }
   if (typeof target !== "string" || target === "") {
     throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");
@@ -124,7 +124,7 @@ export function directTransport({ protocol }: URL): OpenTransport | undefined {
     return undefined;
   }
   if (openDirect === undefined) {
-    throw new RakwireError("bad-option", `${protocol}// works in Node alone; a page needs the URL of a relay`);
+    throw new RakwireError("bad-option", `${protocol}// only works in Node; a page needs the URL of a relay`);
   }
   return openDirect;
 }

@@ -78,11 +78,11 @@ class WebSocketCarrier implements Carrier {
         hasEnded = true;
         // Deno reports the code 0 for a WebSocket that was never open.
         const isLost = close.code === 0 || close.code === LOST;
-        const told = { code: isLost ? LOST : close.code, reason: close.reason };
+        const ended = { code: isLost ? LOST : close.code, reason: close.reason };
         if (isLost && !this.#isOpen && onLost !== undefined) {
-          onLost(told);
+          onLost(ended);
         } else {
-          this.#end(told);
+          this.#end(ended);
         }
       }
     };

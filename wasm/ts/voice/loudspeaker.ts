@@ -33,7 +33,7 @@ export async function openLoudspeaker(voice: Voice, options: LoudspeakerOptions 
   await requireCodec("AudioDecoder", globalThis.AudioDecoder, OPUS);
   const { destination } = options;
   if (destination !== undefined && destination.context.sampleRate !== SAMPLE_RATE) {
-    throw new RakwireError("bad-option", `destination must be of a context with ${SAMPLE_RATE} samples a second`);
+    throw new RakwireError("bad-option", `destination must have a context with ${SAMPLE_RATE} samples per second`);
   }
   const own = destination === undefined ? createContext() : undefined;
   const target = destination ?? (own as AudioContext).destination;

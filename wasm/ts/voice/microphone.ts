@@ -79,7 +79,7 @@ async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStr
   } catch (cause) {
     throw cause instanceof DOMException && REFUSALS.includes(cause.name)
       ? new RakwireError("microphone-refused", "the player or the page's policy does not allow the microphone", { cause })
-      : new RakwireError("microphone-unavailable", "no microphone can be opened; is there one, and is the page one of https?", { cause });
+      : new RakwireError("microphone-unavailable", "no microphone can be opened; is one connected, and is this an https page?", { cause });
   }
 }
 
@@ -171,7 +171,7 @@ class OpenMicrophone implements Microphone {
     this.#encoder?.close();
     this.#encoder = new AudioEncoder({
       output: (chunk) => this.#onEncoded(chunk),
-      error: (cause) => this.#end(new RakwireError("voice-unavailable", "the encoder of Opus has failed", { cause })),
+      error: (cause) => this.#end(new RakwireError("voice-unavailable", "the Opus encoder failed", { cause })),
     });
     this.#encoder.configure(encoderConfig(this.#sampleRate, this.#bitrate));
   }

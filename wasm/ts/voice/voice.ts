@@ -121,8 +121,8 @@ export class Voice {
   /**
    * Sends a frame of 1 to 508 bytes; call it every 20 ms during speech. Does nothing while this peer is muted.
    *
-   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection if its protocol has no
-   * sequenced messages.
+   * @throws RakwireError with the code `empty-message` or `too-long`, or the code of a connection if its protocol has
+   * no sequenced messages.
    */
   talk(frame: Uint8Array): void {
     this.#send(frame, false);

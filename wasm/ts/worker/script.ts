@@ -28,7 +28,7 @@ type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "sessi
 const instances = new Map<number, Rust>();
 const sessions = new Map<number, WorkerSession>();
 
-function tell(session: number, what: WithoutSession, transfer: Transferable[] = []): void {
+function post(session: number, what: WithoutSession, transfer: Transferable[] = []): void {
   (self as unknown as Worker).postMessage({ session, ...what }, transfer);
 }
 
@@ -55,7 +55,7 @@ class WorkerSession implements SessionOwner {
     this.#number = number;
     this.#pageAheadMs = performance.timeOrigin - timeOrigin;
     this.#session = new Session(createSecurePeer(rust, settings), settings, this);
-    this.#statsTimer = setInterval(() => this.#tellStats(), STATS_MS);
+    this.#statsTimer = setInterval(() => this.#postStats(), STATS_MS);
   }
 
   get hasRoom(): boolean {
@@ -66,7 +66,7 @@ class WorkerSession implements SessionOwner {
     this.#isOpen = true;
     const { serverGuid, transport } = this.#session;
     const internalAddresses = this.#session.internalAddresses();
-    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, securePeer, internalAddresses, transport });
+    post(this.#number, { type: "open", longest: this.#longest(), serverGuid, securePeer, internalAddresses, transport });
   }
 
   onMessage(message: Message): void {
@@ -74,33 +74,33 @@ class WorkerSession implements SessionOwner {
     this.#roomBytes -= message.bytes.length;
     this.#arrived.push(message);
     if (this.#arrived.length === 1) {
-      queueMicrotask(() => this.#tellMessages());
+      queueMicrotask(() => this.#postMessages());
     }
   }
 
   onProgress(progress: Progress): void {
-    tell(this.#number, { type: "progress", progress });
+    post(this.#number, { type: "progress", progress });
   }
 
   onMtu(mtu: number): void {
-    tell(this.#number, { type: "mtu", mtu });
+    post(this.#number, { type: "mtu", mtu });
   }
 
   onInterrupted(): void {
-    tell(this.#number, { type: "interrupted" });
+    post(this.#number, { type: "interrupted" });
   }
 
   onResumed(): void {
-    tell(this.#number, { type: "resumed", transport: this.#session.transport });
+    post(this.#number, { type: "resumed", transport: this.#session.transport });
   }
 
   onRelayNotice(notice: RelayNotice): void {
-    tell(this.#number, { type: "relay-notice", notice });
+    post(this.#number, { type: "relay-notice", notice });
   }
 
   onEnd(end: SessionEnd): void {
-    this.#tellMessages();
-    tell(this.#number, { type: "end", end, stats: this.#stats() });
+    this.#postMessages();
+    post(this.#number, { type: "end", end, stats: this.#stats() });
     this.#forget();
   }
 
@@ -140,10 +140,10 @@ class WorkerSession implements SessionOwner {
     sessions.delete(this.#number);
   }
 
-  #tellStats(): void {
+  #postStats(): void {
     if (this.#isOpen) {
       const { bufferedAmount, transport } = this.#session;
-      tell(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount, transport });
+      post(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount, transport });
     }
   }
 
@@ -155,40 +155,40 @@ class WorkerSession implements SessionOwner {
       : { ...stats, clockDifferenceMs: stats.clockDifferenceMs - this.#pageAheadMs };
   }
 
-  #tellMessages(): void {
+  #postMessages(): void {
     const messages = this.#arrived;
     if (messages.length > 0) {
       this.#arrived = [];
-      tell(this.#number, { type: "messages", messages }, messages.map(({ bytes }) => bytes.buffer as ArrayBuffer));
+      post(this.#number, { type: "messages", messages }, messages.map(({ bytes }) => bytes.buffer as ArrayBuffer));
     }
   }
 
   /** Sends waiting messages, each when there is room for it. */
   async #sendWaiting(): Promise<void> {
     let [taken, bytes] = [0, 0];
-    const tellTaken = (): void => {
+    const postTaken = (): void => {
       if (taken > 0) {
-        tell(this.#number, { type: "taken", messages: taken, bytes });
+        post(this.#number, { type: "taken", messages: taken, bytes });
         [taken, bytes] = [0, 0];
       }
     };
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       let error = this.#trySend(next);
       if (error?.code === "queue-full") {
-        tellTaken();
+        postTaken();
         error = await this.#whenReady();
         if (error === undefined) {
           continue;
         }
       }
       if (error !== undefined) {
-        tell(this.#number, { type: "refused", receipt: next.receipt, code: error.code, reason: error.message });
+        post(this.#number, { type: "refused", receipt: next.receipt, code: error.code, reason: error.message });
       }
       this.#waiting.shift();
       taken += 1;
       bytes += next.bytes.length;
     }
-    tellTaken();
+    postTaken();
   }
 
   #trySend(message: Outgoing): RakwireError | undefined {
@@ -215,8 +215,8 @@ class WorkerSession implements SessionOwner {
     }
     void this.#session.sendForReceipt(bytes, options).then((outcome) => {
       // Messages that arrived before the outcome are reported before it.
-      this.#tellMessages();
-      tell(this.#number, { type: "outcome", receipt, outcome });
+      this.#postMessages();
+      post(this.#number, { type: "outcome", receipt, outcome });
     });
   }
 
@@ -254,7 +254,7 @@ function open(number: number, rust: () => Rust, settings: SessionSettings, timeO
     sessions.set(number, new WorkerSession(number, rust(), settings, timeOrigin));
   } catch (thrown) {
     const { code, message: reason } = fromThrown(thrown);
-    tell(number, { type: "end", end: { code, reason }, stats: describeStats([], []) });
+    post(number, { type: "end", end: { code, reason }, stats: describeStats([], []) });
   }
 }
 
