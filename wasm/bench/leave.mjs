@@ -72,7 +72,7 @@ if (BROWSERS.includes("Chromium") && KINDS.includes("raknet") && existsSync(new 
       await row("Chromium", "raknet", `${update} of Vite`, way, async () => {
         const [before, startedAt] = [ends().length, performance.now()];
         const saved = page.save();
-        await until(() => ends().length > before, "the server hears of it");
+        await until(() => ends().length > before, "the server is notified");
         const ms = performance.now() - startedAt;
         await saved;
         return { reason: ends().at(-1), ms };

@@ -21,11 +21,11 @@ async function connectPage(t, protocol) {
   await page.evaluate(async ({ url, options }) => {
     const { connect } = await import("/dist/index.js");
     const connection = await connect(url, { target: "game", transport: "websocket", ...options });
-    const away = (globalThis.away = { heard: [], events: [], sent: 0 });
+    const away = (globalThis.away = { received: [], events: [], sent: 0 });
     for (const name of ["interrupted", "resumed", "close"]) {
       connection.addEventListener(name, ({ type }) => away.events.push(type));
     }
-    connection.onMessage = ({ bytes }) => away.heard.push(bytes[1]);
+    connection.onMessage = ({ bytes }) => away.received.push(bytes[1]);
     away.send = (count) => {
       for (; count > 0; count--) connection.send(Uint8Array.of(0xfe, away.sent++), { reliability: "reliable" });
     };
@@ -35,10 +35,10 @@ async function connectPage(t, protocol) {
   const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
   /** Every message has come back once, and the page has noticed one pause. */
   const finish = async (count) => {
-    await page.waitForFunction((least) => globalThis.away.heard.length >= least, count);
+    await page.waitForFunction((least) => globalThis.away.received.length >= least, count);
     const code = await page.evaluate(async () => (await globalThis.away.close()).code);
-    const { heard, events } = await page.evaluate(() => globalThis.away);
-    assert.deepEqual(heard.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
+    const { received, events } = await page.evaluate(() => globalThis.away);
+    assert.deepEqual(received.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
     assert.deepEqual(events, ["interrupted", "resumed", "close"]);
     assert.equal(code, "local");
     assert.equal(way.opened, 2);

@@ -38,8 +38,8 @@ async function startTalking(t, variable, ...args) {
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
   const says = async (words) => {
-    const told = until(() => words.test(said) || child.exitCode !== null, `it says ${words}`);
-    await told.catch(({ message }) => assert.fail(`${message}; ${said}`));
+    const reported = until(() => words.test(said) || child.exitCode !== null, `it says ${words}`);
+    await reported.catch(({ message }) => assert.fail(`${message}; ${said}`));
     assert.match(said, words);
     return words.exec(said);
   };
@@ -169,8 +169,8 @@ for (const protocol of PROTOCOLS) {
       socket.send(new Uint8Array(0));
     });
     const connection = await connect(url, { ...USUAL, ...protocol.options });
-    let told = 0;
-    connection.addEventListener("relaydrops", () => (told += 1));
+    let reported = 0;
+    connection.addEventListener("relaydrops", () => (reported += 1));
     for (let number = 0; number < 40; number++) {
       connection.send(numbered(number), { reliability: "reliable" });
       await sleep(5);
@@ -178,10 +178,10 @@ for (const protocol of PROTOCOLS) {
     const numbers = await nextNumbers(connection, 40);
     assert.deepEqual(numbers.sort((a, b) => a - b), Array.from({ length: 40 }, (_, number) => number));
     // The notice of each datagram is replaced by the highest count.
-    await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the relay has told all counts");
+    await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the relay has reported all counts");
     const { drops, relayDrops } = connection.stats();
     assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
-    assert.ok(told > 0);
+    assert.ok(reported > 0);
     assert.deepEqual(relayDrops, { toClient: { queueFull: 19 }, toServer: {} });
     await connection.close();
   });

@@ -60,7 +60,7 @@ async function hostile(limits) {
   const sent = [];
   fake.peer.send = (bytes) => void sent.push(decodeCall(bytes));
   const say = (...all) => {
-    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "reliable", channel: 0 })));
+    fake.peer.events.push(...all.map((bytes) => (callbacks) => callbacks.onMessage({ bytes, reliability: "reliable", channel: 0 })));
     fake.wake();
   };
   return { ...fake, calls, sent, say };
@@ -315,7 +315,7 @@ test("a cancelled call that was not sent is skipped and the others stay in order
   assert.deepEqual(sent, []);
   peer.room = Infinity;
   wake();
-  await until(() => sent.length === 3, "what waits is sent");
+  await until(() => sent.length === 3, "the waiting messages are sent");
   assert.deepEqual(sent, [0, 2, "signal"]);
   calls.detach();
   await assert.rejects(all[0], fails("not-connected", /ended/));

@@ -50,7 +50,7 @@ for (const protocol of PROTOCOLS) {
     await until(() => connection.stats().messagesQueued === 1, "a message is queued");
     connection.addEventListener("message", ({ message }) => messages.push(message.bytes[1]));
     connection.send(Uint8Array.of(0xfe, 2));
-    await until(() => messages.length === 2, "the listener has heard both");
+    await until(() => messages.length === 2, "the listener has received both");
     assert.deepEqual(messages, [1, 2]);
     const closed = new Promise((resolve) => connection.addEventListener("close", ({ info }) => resolve(info)));
     relay.stop();
@@ -143,14 +143,14 @@ for (const protocol of PROTOCOLS) {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     const numbers = [];
-    const heard = new Promise((resolve) => {
+    const received = new Promise((resolve) => {
       const listener = ({ message: { bytes } }) => resolve(numbers.push(bytes[2]));
       connection.addEventListener("message", listener, { once: true });
     });
     for (let sent = 0; sent < 10; sent++) {
       connection.send(numbered(sent), { reliability: "reliable" });
     }
-    await heard;
+    await received;
     numbers.push(...(await nextNumbers(connection, 9)));
     assert.deepEqual(numbers.sort(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     await connection.close();

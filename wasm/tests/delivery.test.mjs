@@ -33,7 +33,7 @@ async function takeAll(connection) {
   return numbers;
 }
 
-/** Lets all pending microtasks run. */
+/** Lets everything run that is ready. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Returns true if a promise is still pending. */
@@ -294,12 +294,12 @@ test("a connection without memory for a message ends with that reason and notifi
 for (const protocol of ["raknet", "game"]) {
   test(`${protocol}: setting, replacing and removing a callback loses and duplicates no message`, async () => {
     const { connection, arrive, end } = await openFake(protocol);
-    const heard = { first: [], second: [], listener: [] };
-    const note = (name) => (message) => heard[name].push(numberOf(message));
+    const arrived = { first: [], second: [], listener: [] };
+    const note = (name) => (message) => arrived[name].push(numberOf(message));
     arrive(...range(1, 3));
     connection.onMessage = note("first");
     // Queued messages follow after the caller's current code.
-    assert.deepEqual(heard.first, []);
+    assert.deepEqual(arrived.first, []);
     await settle();
     arrive(4);
     connection.onMessage = note("second");
@@ -319,7 +319,7 @@ for (const protocol of ["raknet", "game"]) {
     arrive(11, 12);
     end();
     assert.deepEqual(await takeAll(connection), [11, 12]);
-    assert.deepEqual(heard, { first: [1, 2, 3, 4, 8, 9, 10], second: [5, 6], listener: [8, 9] });
+    assert.deepEqual(arrived, { first: [1, 2, 3, 4, 8, 9, 10], second: [5, 6], listener: [8, 9] });
   });
 }
 

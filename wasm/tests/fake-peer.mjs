@@ -13,7 +13,7 @@ class FakePeer {
   room = Infinity;
 
   connect() {
-    this.events.push((told) => told.onConnected());
+    this.events.push((callbacks) => callbacks.onConnected());
   }
   disconnect() {
     this.end("local");
@@ -31,11 +31,11 @@ class FakePeer {
   }
   end(code) {
     this.isOver = true;
-    this.events.push((told) => told.onEnded(code, code));
+    this.events.push((callbacks) => callbacks.onEnded(code, code));
   }
-  pollEvent(told) {
+  pollEvent(callbacks) {
     const event = this.events.shift();
-    event?.(told);
+    event?.(callbacks);
     return event !== undefined;
   }
   setCarrier(isStream) {
@@ -81,7 +81,7 @@ export async function openFake(protocol) {
     /** Messages with these numbers arrive. */
     arrive(...numbers) {
       const message = (number) => ({ bytes: Uint8Array.of(number >> 8, number), reliability: "reliable", channel: 0 });
-      fake.peer.events.push(...numbers.map((number) => (told) => told.onMessage(message(number))));
+      fake.peer.events.push(...numbers.map((number) => (callbacks) => callbacks.onMessage(message(number))));
       wake();
     },
     /** The server disconnects. */
@@ -105,7 +105,7 @@ export async function openPair(protocol) {
     from.peer.send = function (bytes, delivery) {
       send.call(this, bytes, delivery);
       const message = { bytes: bytes.slice(), reliability: reliabilityName(delivery & 7), channel: delivery >> 5 };
-      to.peer.events.push((told) => told.onMessage(message));
+      to.peer.events.push((callbacks) => callbacks.onMessage(message));
       queueMicrotask(to.wake);
     };
   });

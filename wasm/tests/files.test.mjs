@@ -96,9 +96,9 @@ test("paths stay in their directory", () => {
 for (const protocol of ["raknet", "game"]) {
   test(`${protocol}: all files arrive in the order of their paths`, async () => {
     const [from, to] = await openPair(protocol);
-    const told = [];
+    const notices = [];
     const progress = [];
-    const sending = sendFiles(from.connection, filesOf(TREE), { onProgress: (sent, total) => told.push([sent, total]) });
+    const sending = sendFiles(from.connection, filesOf(TREE), { onProgress: (sent, total) => notices.push([sent, total]) });
     const transfer = receiveFiles(to.connection, { onProgress: (now) => progress.push(now) });
     const tree = await readAll(transfer);
     await sending;
@@ -107,7 +107,7 @@ for (const protocol of ["raknet", "game"]) {
     const bytes = Object.values(TREE).reduce((sum, { length }) => sum + length, 0);
     // An empty file needs no data.
     const done = { files: 5, bytes, received: bytes, unchanged: 1, totalFiles: 5, totalBytes: bytes };
-    assert.deepEqual([transfer.progress, progress.at(-1), told.at(-1)], [done, done, [bytes, bytes]]);
+    assert.deepEqual([transfer.progress, progress.at(-1), notices.at(-1)], [done, done, [bytes, bytes]]);
     assert.ok(progress.every((now, index) => index === 0 || now.bytes >= progress[index - 1].bytes));
     // The next transfer on the same connection, without files.
     const again = sendFiles(from.connection, []);
@@ -330,16 +330,16 @@ test("a completed transfer sends no more replies when their time comes", async (
 
 test("a transfer without progress ends, and one with progress may take any time", async (t) => {
   const fake = await openFake("raknet");
-  const told = [];
-  fake.peer.send = (bytes) => void told.push(decodeReply(bytes));
+  const notices = [];
+  fake.peer.send = (bytes) => void notices.push(decodeReply(bytes));
   const pass = mockTime(t);
   let result;
   void sendFiles(fake.connection, filesOf(TREE), { timeoutMs: 10_000 }).catch((error) => (result = error));
   const ask = async (request) => {
-    const replies = told.length;
+    const replies = notices.length;
     fake.peer.events.push((events) => events.onMessage({ bytes: encodeRequest(request), reliability: "reliable", channel: 0 }));
     fake.wake();
-    for (let turn = 0; told.length === replies; turn++) {
+    for (let turn = 0; notices.length === replies; turn++) {
       assert.ok(turn < 1_000, "no reply comes");
       await settle();
     }
@@ -357,7 +357,7 @@ test("a transfer without progress ends, and one with progress may take any time"
   await settle();
   await pass(1);
   assert.ok(ended("timed-out", false)(result));
-  assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
+  assert.deepEqual(notices.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
 });
 
 test("a sender without room for replies ends as well, by default after two minutes", async (t) => {
@@ -415,16 +415,16 @@ test("either side can end a transfer and notifies the other", async () => {
 /** A malicious sender: `reply` answers the requests of the receiver. */
 async function maliciousSender(reply, options) {
   const fake = await openFake("raknet");
-  const told = [];
+  const notices = [];
   fake.peer.send = (bytes) => {
     const request = decodeRequest(bytes);
-    told.push(request);
+    notices.push(request);
     for (const answer of [reply(request) ?? []].flat()) {
       fake.peer.events.push((events) => events.onMessage({ bytes: answer instanceof Uint8Array ? answer : encodeReply(answer), reliability: "reliable", channel: 0 }));
     }
     queueMicrotask(fake.wake);
   };
-  return { transfer: receiveFiles(fake.connection, options), told, ...fake };
+  return { transfer: receiveFiles(fake.connection, options), notices, ...fake };
 }
 
 const CONTENT = bytesOf(900);
@@ -473,10 +473,10 @@ test("invalid replies are detected and reported to the sender", async () => {
     ["storage", replies(), { present: () => Promise.reject(new Error("no disk")) }],
   ];
   for (const [reason, reply, options, isShort] of lies) {
-    const { transfer, told } = await maliciousSender(reply, options);
+    const { transfer, notices } = await maliciousSender(reply, options);
     const expected = isShort ? "bad-message" : reason;
     await assert.rejects(readAll(transfer), ended(expected, false), expected);
-    assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason(expected) });
+    assert.deepEqual(notices.at(-1), { kind: "failed", code: codeOfReason(expected) });
   }
 });
 
@@ -485,28 +485,28 @@ test("too many entries and unrequested replies are refused", async () => {
   const flood = await maliciousSender(replies({ files: 65, bytes: 0, entries }));
   await assert.rejects(readAll(flood.transfer), ended("bad-message", false));
   const stray = { kind: "data", number: 12, bytes: new Uint8Array(1_000_000) };
-  const { transfer, told } = await maliciousSender((request) => {
+  const { transfer, notices } = await maliciousSender((request) => {
     const reply = replies()(request);
     return reply && [stray, reply, reply, { ...honest, number: request.number + 1 }];
   });
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
-  assert.deepEqual([transfer.progress.received, told.at(-1)], [900, { kind: "done" }]);
+  assert.deepEqual([transfer.progress.received, notices.at(-1)], [900, { kind: "done" }]);
   // A sender that ends the transfer states the reason.
   const other = await maliciousSender(() => ({ kind: "failed", code: 1 }));
   await assert.rejects(readAll(other.transfer), ended("forbidden", true));
-  assert.equal(other.told.length, 1);
+  assert.equal(other.notices.length, 1);
 });
 
 /** A receiver that makes requests for data it must not get. */
 async function greedyReceiver(...requests) {
   const fake = await openFake("raknet");
-  const told = [];
-  fake.peer.send = (bytes) => void told.push(decodeReply(bytes));
+  const notices = [];
+  fake.peer.send = (bytes) => void notices.push(decodeReply(bytes));
   const sending = sendFiles(fake.connection, filesOf(TREE), { window: 4, chunkBytes: 1_000 });
   const result = sending.then(() => "done", (error) => error);
   fake.peer.events.push(...requests.map((request) => (events) => events.onMessage({ bytes: request instanceof Uint8Array ? request : encodeRequest(request), reliability: "reliable", channel: 0 })));
   fake.wake();
-  return { result, told, ...fake };
+  return { result, notices, ...fake };
 }
 
 test("files outside the manifest are not sent, and a flood of requests is bounded", async () => {
@@ -522,14 +522,14 @@ test("files outside the manifest are not sent, and a flood of requests is bounde
     ["too-many-requests", ...Array(6).fill(read)],
   ];
   for (const [reason, ...requests] of refused) {
-    const { result, told } = await greedyReceiver(...requests);
+    const { result, notices } = await greedyReceiver(...requests);
     assert.ok(ended(reason, false)(await result), reason);
-    assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason(reason) });
-    assert.ok(told.length <= 6);
+    assert.deepEqual(notices.at(-1), { kind: "failed", code: codeOfReason(reason) });
+    assert.ok(notices.length <= 6);
   }
-  const { result, told } = await greedyReceiver(hex("80"), hex("8009"), read, { kind: "failed", code: 200 });
+  const { result, notices } = await greedyReceiver(hex("80"), hex("8009"), read, { kind: "failed", code: 200 });
   assert.ok(ended("other", true)(await result));
-  assert.deepEqual(told, []);
+  assert.deepEqual(notices, []);
 });
 
 test("invalid transfers are errors immediately", async () => {

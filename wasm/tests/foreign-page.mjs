@@ -19,21 +19,21 @@ async function play(wanted) {
   while (connection.transport !== wanted) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  const heard = [];
+  const received = [];
   for (let number = 0; number < 100; number++) {
     connection.send(new Uint8Array(700).fill(0xfe).fill(number, 1), { reliability: "reliable-ordered" });
   }
-  while (heard.length < 100) {
+  while (received.length < 100) {
     const { bytes } = await connection.receive();
-    heard.push(bytes.length === 700 && bytes[1] === heard.length && bytes[699] === heard.length);
+    received.push(bytes.length === 700 && bytes[1] === received.length && bytes[699] === received.length);
   }
   const { transport } = connection;
   const { code } = await connection.close();
-  return [transport, heard.every(Boolean), code].join(" ");
+  return [transport, received.every(Boolean), code].join(" ");
 }
 
 const html = (wanted) => `<!doctype html><title>working</title><script type="module">
-  (${play})(${JSON.stringify(wanted)}).then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
+  (${play})(${JSON.stringify(wanted)}).then((result) => (document.title = "done " + result), (error) => (document.title = "failed " + error));
 </script>`;
 
 /** A folder that is removed at the end of the test. */

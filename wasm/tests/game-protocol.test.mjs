@@ -40,7 +40,7 @@ test("a server that did not answer gets the next request from another port", asy
   await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
   const relay = await startRelay(t, { game: `127.0.0.1:${silent.address().port}` });
   const ports = new Set();
-  const heard = new Promise((resolve) => {
+  const received = new Promise((resolve) => {
     silent.on("message", (datagram, { port }) => {
       assert.equal(datagram.length, 4);
       assert.ok(!ports.has(port), "no request is repeated from the same port");
@@ -53,7 +53,7 @@ test("a server that did not answer gets the next request from another port", asy
   const controller = new AbortController();
   const reason = new Error("enough");
   const failure = assert.rejects(connectTo(relay, GAME_PROTOCOL, { signal: controller.signal }), reason);
-  await heard;
+  await received;
   controller.abort(reason);
   await failure;
 });

@@ -88,7 +88,7 @@ function leaving({ url, ends }, openPage, ways) {
     const before = ends().length;
     const startedAt = performance.now();
     const left = Promise.resolve(ways[how](page)).catch(() => undefined);
-    await until(() => ends().length > before, `the server hears of it: ${how}, ${transport}`);
+    await until(() => ends().length > before, `the server is notified: ${how}, ${transport}`);
     const ms = performance.now() - startedAt;
     await left;
     await page.close().catch(() => undefined);

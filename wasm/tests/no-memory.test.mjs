@@ -31,14 +31,14 @@ const floats = (...numbers) => new Uint8Array(Float64Array.from(numbers).buffer)
 test("texts without memory are requested again, and missing statistics are undefined", () => {
   const { memory, write } = memoryOf();
   let hasMemory = false;
-  const told = (bytes) => (hasMemory ? write(bytes) : 0);
+  const output = (bytes) => (hasMemory ? write(bytes) : 0);
   const rust = {
     create: () => 1,
     reserve: () => AT,
     send: () => -1,
     pollEvent: () => write(new Uint8Array(0), 3, 0),
-    texts: () => told(new TextEncoder().encode(TEXTS)),
-    stats: () => told(floats(...Array.from({ length: 21 }, () => 7), 0, 5)),
+    texts: () => output(new TextEncoder().encode(TEXTS)),
+    stats: () => output(floats(...Array.from({ length: 21 }, () => 7), 0, 5)),
   };
   const peer = new RustPeerHandle({ memory, raknet: rust, exports: {} }, MADE);
   const { drops, mtu } = peer.stats();
@@ -56,14 +56,14 @@ test("texts without memory are requested again, and missing statistics are undef
 test("a server without memory for its statistics has none", () => {
   const { memory, write } = memoryOf();
   const missing = new Set(["stats", "texts"]);
-  const told = (what, bytes) => (missing.has(what) ? 0 : write(bytes));
+  const output = (what, bytes) => (missing.has(what) ? 0 : write(bytes));
   const server = {
     create: () => 1,
     reserve: () => AT,
     setPassword: () => 1,
     setAdvertisement: () => 1,
-    serverStats: () => told("stats", floats(10, 20, 0, 3)),
-    texts: () => told("texts", new TextEncoder().encode(TEXTS)),
+    serverStats: () => output("stats", floats(10, 20, 0, 3)),
+    texts: () => output("texts", new TextEncoder().encode(TEXTS)),
     free: () => undefined,
   };
   const settings = { maxConnections: 1, blocks: 0, blockSize: 0, silenceTimeoutMs: 0, password: new Uint8Array(0), advertisement: new Uint8Array(0) };

@@ -38,8 +38,8 @@ test("the package contains exactly the required files", () => {
 
 test("the README installs the packed file", () => {
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
-  const told = [...readme.matchAll(/^npm install \S*?([^/\s]+)$/gm)].map(([, file]) => file);
-  assert.deepEqual(told, [filename]);
+  const named = [...readme.matchAll(/^npm install \S*?([^/\s]+)$/gm)].map(([, file]) => file);
+  assert.deepEqual(named, [filename]);
 });
 
 test("every source map leads to a source in the package", () => {

@@ -33,7 +33,7 @@ for (const protocol of PROTOCOLS) {
       }, [url, protocol.options]);
       const before = ends(echo).length;
       const left = leave(page).catch(() => undefined);
-      await until(() => ends(echo).length > before, `the server hears of it: ${how}`);
+      await until(() => ends(echo).length > before, `the server is notified: ${how}`);
       reasons[how] = ends(echo).at(-1);
       await left;
       await page.close();
@@ -56,7 +56,7 @@ for (const protocol of PROTOCOLS) {
     await next(connection);
     // As a browser does for a page that is gone.
     sockets[0].close(1001);
-    await until(() => ends(echo).length === 1, "the server hears of it");
+    await until(() => ends(echo).length === 1, "the server is notified");
     assert.deepEqual(ends(echo), [DISCONNECTED]);
   });
 }
@@ -85,7 +85,7 @@ for (const protocol of PROTOCOLS) {
       return [(await globalThis.idle.closed).code, await globalThis.attempt];
     });
     assert.deepEqual([ended, errors], [["page-left", "page-left"], []]);
-    await until(() => ends(echo).length === 1, "the server hears of it");
+    await until(() => ends(echo).length === 1, "the server is notified");
     assert.deepEqual(ends(echo), [DISCONNECTED]);
   });
 }

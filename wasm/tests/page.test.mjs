@@ -37,8 +37,8 @@ for (const protocol of PROTOCOLS) {
     const result = await page.evaluate(async (options) => {
       const { connect } = await import("/dist/index.js");
       const connection = await connect("/ws", { target: "game", memory: { blocks: 512 }, timeoutMs: 60_000, ...options });
-      const heard = [];
-      const note = ({ bytes }) => heard.push(bytes[1]);
+      const received = [];
+      const note = ({ bytes }) => received.push(bytes[1]);
       const first = new Promise((resolve) => {
         connection.addEventListener("message", ({ message }) => resolve(note(message)), { once: true });
       });
@@ -49,21 +49,21 @@ for (const protocol of PROTOCOLS) {
       await first;
       for await (const message of connection) {
         note(message);
-        if (heard.length === 100) {
+        if (received.length === 100) {
           break;
         }
       }
       connection.addEventListener("message", ({ message }) => note(message));
-      while (heard.length < 200) {
+      while (received.length < 200) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
       await connection[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]();
       const { messagesQueued, messagesDiscarded } = connection.stats();
-      return { heard, code: (await connection.closed).code, messagesQueued, messagesDiscarded };
+      return { received, code: (await connection.closed).code, messagesQueued, messagesDiscarded };
     }, protocol.options);
-    const heard = result.heard.sort((a, b) => a - b);
-    assert.deepEqual(heard, Array.from({ length: 200 }, (_, number) => number));
-    assert.deepEqual({ ...result, heard: [] }, { heard: [], code: "local", messagesQueued: 0, messagesDiscarded: 0 });
+    const received = result.received.sort((a, b) => a - b);
+    assert.deepEqual(received, Array.from({ length: 200 }, (_, number) => number));
+    assert.deepEqual({ ...result, received: [] }, { received: [], code: "local", messagesQueued: 0, messagesDiscarded: 0 });
   });
 }
 
@@ -97,8 +97,8 @@ test("the page of the quickstart shows the documented output", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-quickstart-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "quickstart.ts"), source.replace(address, relay.address));
-  const told = readFileSync(join(PACKAGE, "../docs/quickstart-page.md"), "utf8");
-  const [, behind] = /^In main\.ts, with `(.*)` behind it:$/m.exec(told);
+  const guide = readFileSync(join(PACKAGE, "../docs/quickstart-page.md"), "utf8");
+  const [, behind] = /^In main\.ts, with `(.*)` behind it:$/m.exec(guide);
   writeFileSync(join(folder, "main.ts"), `import { play } from "./quickstart.js";\n${behind}\n`);
   const alias = { rakwire: join(PACKAGE, "dist/index.js") };
   await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
@@ -107,7 +107,7 @@ test("the page of the quickstart shows the documented output", async (t) => {
   const server = await serve(folder);
   t.after(() => server.stop());
 
-  const [, shown] = /which shows:\n\n```text\n([^`]*)```/.exec(told);
+  const [, shown] = /which shows:\n\n```text\n([^`]*)```/.exec(guide);
   const lines = shown.trimEnd().split("\n");
   const page = await openPage(t);
   let found = [];

@@ -24,8 +24,8 @@ const CLASSES = [
 /** Returns the next event as an array of the callback's name and its arguments. */
 function nextEvent(peer) {
   let event;
-  const told = new Proxy({}, { get: (_, name) => (...args) => (event = [name, ...args]) });
-  peer.pollEvent(told);
+  const callbacks = new Proxy({}, { get: (_, name) => (...args) => (event = [name, ...args]) });
+  peer.pollEvent(callbacks);
   return event;
 }
 

@@ -148,27 +148,27 @@ test("a failed search pings no more servers and reports nothing more", async () 
   const targets = Array.from({ length: 100 }, (_, index) => (index === 40 ? "" : `server ${index}`));
   await assert.rejects(discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS }), fails("bad-option", /target/));
   assert.equal(counts.all, 0);
-  let told = 0;
+  let notified = 0;
   class Refusing extends webSocket {
     send() {
       setImmediate(() => this.dispatchEvent(Object.assign(new Event("close"), { code: 1013, reason: "full" })));
     }
   }
   const onUnavailable = () => {
-    told += 1;
+    notified += 1;
     throw new Error("enough");
   };
   const full = targets.filter((target) => target !== "");
   await assert.rejects(discover("ws://relay/ws", { targets: full, webSocket: Refusing, timeoutMs: LIMIT_MS, onUnavailable }), /enough/);
   for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual([told, counts.all, counts.now], [1, 16, 0]);
+  assert.deepEqual([notified, counts.all, counts.now], [1, 16, 0]);
   // An abort reason never counts as an unavailable server.
   const controller = new AbortController();
   const reason = new RakwireError("no-answer", "enough");
   const asked = discover("ws://relay/ws", { targets: full, webSocket: Refusing, signal: controller.signal, onUnavailable });
   controller.abort(reason);
   await assert.rejects(asked, reason);
-  assert.equal(told, 1);
+  assert.equal(notified, 1);
 });
 
 /** A WebSocket that cannot be opened. */

@@ -49,16 +49,16 @@ for (const protocol of ["raknet", "game"]) {
     const { connection, arrive, end } = await openFake(protocol);
     const { numbers, plugin } = collector();
     arrive(...mixed.slice(0, 8));
-    const heard = [];
+    const arrived = [];
     attach(connection, plugin);
-    connection.addEventListener("message", ({ message }) => heard.push(numberOf(message)));
-    connection.onMessage = (message) => heard.push(numberOf(message));
+    connection.addEventListener("message", ({ message }) => arrived.push(numberOf(message)));
+    connection.onMessage = (message) => arrived.push(numberOf(message));
     // Before the plugin has its first message.
     arrive(...mixed.slice(8));
     assert.deepEqual(numbers, []);
     await settle();
     assert.deepEqual(numbers, OWN);
-    assert.deepEqual(heard, OTHERS.flatMap((number) => [number, number]));
+    assert.deepEqual(arrived, OTHERS.flatMap((number) => [number, number]));
     end();
   });
 

@@ -137,7 +137,7 @@ test("a carrier that cannot be created counts as failed at any position", async 
   later.carriers[0].open();
   assert.deepEqual(later.won, ["webtransport"]);
   const all = startRace(["webtransport", "websocket"], ["webtransport", "websocket"]);
-  assert.deepEqual(all.won, [], "who starts the race is told after that");
+  assert.deepEqual(all.won, [], "the caller is notified after that");
   await settled();
   assert.deepEqual(all.won, [{ code: 1006, reason: "Error: no websocket" }]);
 });
@@ -476,7 +476,7 @@ test("a carrier that opens but passes no datagrams is replaced before the connec
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket"]);
   carriers[1].open();
   await settled();
-  assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "what the server has not heard is repeated");
+  assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "datagrams that the server has not received are repeated");
   carriers[1].tell(false);
   await clock.pass(20_000);
   assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
@@ -492,13 +492,13 @@ test("a lost carrier that received nothing is replaced, and one that received so
   assert.deepEqual([lost.transport.name, lost.events], ["websocket", ["open"]]);
   lost.carriers[1].events.onClose({ code: 1006, reason: "" });
   assert.deepEqual(lost.events, ["open", "relay-closed 1006"]);
-  const heard = startTransport(t);
-  heard.carriers[0].open();
+  const answered = startTransport(t);
+  answered.carriers[0].open();
   await settled();
-  heard.transport.send(new Uint8Array(4));
-  heard.carriers[0].events.onDatagram(new Uint8Array(7));
-  await heard.clock.pass(5_000);
-  assert.deepEqual([heard.transport.name, heard.events, heard.carriers.length], ["webtransport", ["open", 7], 1]);
+  answered.transport.send(new Uint8Array(4));
+  answered.carriers[0].events.onDatagram(new Uint8Array(7));
+  await answered.clock.pass(5_000);
+  assert.deepEqual([answered.transport.name, answered.events, answered.carriers.length], ["webtransport", ["open", 7], 1]);
 });
 
 const WEBTRANSPORT = { port: 443, path: "/wt", certificate_hashes: [] };
@@ -537,10 +537,10 @@ for (const [what, status, body, offered] of [
 }
 
 for (const [what, status, body] of [
-  ["does not know the question", 404, ""],
+  ["does not know the request", 404, ""],
   ["has no other transport", 200, "{}"],
-  ["has what nobody can open", 200, JSON.stringify({ webtransport: null, webrtc: { port: "443" } })],
-  ["has half of it", 200, JSON.stringify({ webtransport: { ...WEBTRANSPORT, certificate_hashes: [7] }, webrtc: { port: 443 } })],
+  ["announces unusable transports", 200, JSON.stringify({ webtransport: null, webrtc: { port: "443" } })],
+  ["announces incomplete transports", 200, JSON.stringify({ webtransport: { ...WEBTRANSPORT, certificate_hashes: [7] }, webrtc: { port: 443 } })],
 ]) {
   test(`with a relay that ${what} datagrams have their full length and never become shorter`, async (t) => {
     const { transport, carriers, clock, events, offered } = await startAnswered(t, status, body);

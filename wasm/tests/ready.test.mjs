@@ -50,7 +50,7 @@ async function talker() {
   events.join(fake.connection);
   await settle();
   const say = (...all) => {
-    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "reliable-ordered", channel: 0 })));
+    fake.peer.events.push(...all.map((bytes) => (callbacks) => callbacks.onMessage({ bytes, reliability: "reliable-ordered", channel: 0 })));
     fake.wake();
   };
   return { ...fake, events, sent, say };

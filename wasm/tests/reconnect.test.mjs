@@ -175,14 +175,14 @@ const TRANSIENT = ["lost", "relay-unreachable", "server-unreachable", "no-answer
 const FINAL = ["local", "remote", "banned", "invalid-password", "invalid-token", "public-key-mismatch", "incompatible-protocol", "bad-option", "no-transport", "internal", "no-memory"];
 
 test("the codes determine which failures are transient", () => {
-  for (const code of TRANSIENT) assert.equal(isTransient(new RakwireError(code, "told")), true, code);
-  for (const code of FINAL) assert.equal(isTransient({ code, reason: "told" }), false, code);
-  const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "told", relayCode });
+  for (const code of TRANSIENT) assert.equal(isTransient(new RakwireError(code, "why")), true, code);
+  for (const code of FINAL) assert.equal(isTransient({ code, reason: "why" }), false, code);
+  const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "why", relayCode });
   for (const code of [undefined, 1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429]) assert.equal(closed(code), true, String(code));
   for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409, 4410]) assert.equal(closed(code), false, String(code));
   // Another connection starts another worker. A worker that cannot be started will fail again.
-  assert.equal(isTransient({ code: "worker-unavailable", reason: "told" }), true);
-  assert.equal(isTransient(new RakwireError("worker-unavailable", "told")), false);
+  assert.equal(isTransient({ code: "worker-unavailable", reason: "why" }), true);
+  assert.equal(isTransient(new RakwireError("worker-unavailable", "why")), false);
   for (const other of [undefined, null, 7, "lost", new Error("lost"), {}]) assert.equal(isTransient(other), false, String(other));
 });
 
@@ -338,7 +338,7 @@ test("messages received by a lost connection can be read after its end", async (
 
 test("invalid options are errors immediately", () => {
   const never = () => assert.fail("nothing is opened");
-  for (const options of [{ maxAttempts: 0 }, { maxAttempts: 1.5 }, { minDelayMs: 0 }, { minDelayMs: 200, maxDelayMs: 100 }, { maxDelayMs: 2 ** 31 }, { shouldRetry: true }, { onRetry: "told" }]) {
+  for (const options of [{ maxAttempts: 0 }, { maxAttempts: 1.5 }, { minDelayMs: 0 }, { minDelayMs: 200, maxDelayMs: 100 }, { maxDelayMs: 2 ** 31 }, { shouldRetry: true }, { onRetry: "why" }]) {
     assert.throws(() => connections(never, options), fails("bad-option", /maxAttempts|DelayMs|functions/), JSON.stringify(options));
   }
   connections(never, { maxAttempts: Infinity, minDelayMs: 60_000 });

@@ -47,10 +47,10 @@ test("pings carry a token, and are refused with an error without one", async (t)
   const options = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
   const { data } = await ping(url, { ...options, target: "game", token: token() });
   assert.equal(new TextDecoder().decode(data), "a lobby");
-  const told = [];
-  const onUnavailable = (target, { relayCode }) => told.push([target, relayCode]);
+  const reported = [];
+  const onUnavailable = (target, { relayCode }) => reported.push([target, relayCode]);
   assert.deepEqual(await discover(url, { ...options, targets: ["game"], onUnavailable }), []);
-  assert.deepEqual(told, [["game", NO_TOKEN]]);
+  assert.deepEqual(reported, [["game", NO_TOKEN]]);
 });
 
 test("a page is admitted by each transport only with a token", async (t) => {

@@ -55,7 +55,7 @@ async function hostile(options = LIMITS, protocol = "raknet") {
     sent.push({ bytes: bytes.slice(), reliability: delivery & 7 });
   };
   const say = (...all) => {
-    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "unreliable", channel: 0 })));
+    fake.peer.events.push(...all.map((bytes) => (callbacks) => callbacks.onMessage({ bytes, reliability: "unreliable", channel: 0 })));
     fake.wake();
   };
   /** Returns the messages sent since the last call. */
@@ -75,7 +75,7 @@ function randomNumbers(seed) {
 test("messages have the bytes of the vectors", async () => {
   const { replicas, say, sent, takeSent } = await hostile();
   const messages = VECTORS.map(({ hex: bytes }) => bytes);
-  const [created, , moved, , given, , told, removed] = messages;
+  const [created, , moved, , given, , ownStates, removed] = messages;
   const check = async (bytes, entities) => {
     say(hex(bytes));
     await settle();
@@ -88,7 +88,7 @@ test("messages have the bytes of the vectors", async () => {
   assert.equal(replicas.get(65_537).set("a", 6), false);
   await settle();
   assert.deepEqual(sent.map(({ reliability }) => reliability), [3]);
-  assert.deepEqual(takeSent(), [told]);
+  assert.deepEqual(takeSent(), [ownStates]);
   await check(removed, "");
   assert.deepEqual([replicas.stats(), replicas.tick], [{ updates: 4, late: 0, malformed: 0, mismatched: 0 }, 4]);
 });
@@ -344,9 +344,9 @@ test("states without room are sent with their current values when there is room"
   wake();
   await until(() => replicas.stats().updates === 4, "the update has come");
   await settle();
-  const told = takeSent().filter((message) => message.startsWith("8301"));
-  assert.equal(told.length, 1);
-  assert.equal(told[0].slice(12), states(0, [[0, 99]]).slice(12));
+  const sentStates = takeSent().filter((message) => message.startsWith("8301"));
+  assert.equal(sentStates.length, 1);
+  assert.equal(sentStates[0].slice(12), states(0, [[0, 99]]).slice(12));
   peer.room = 0;
   first.set("e", 1);
   await settle();
@@ -370,7 +370,7 @@ test("entities are removed with their connection and return with another one", a
   assert.equal(first.get("e"), 5, "as it was last");
   replicas.join(other.connection);
   await settle();
-  other.peer.events.push((told) => told.onMessage({ bytes: hex(VECTORS[0].hex), reliability: "unreliable", channel: 0 }));
+  other.peer.events.push((callbacks) => callbacks.onMessage({ bytes: hex(VECTORS[0].hex), reliability: "unreliable", channel: 0 }));
   other.wake();
   assert.equal([...replicas].length, 2);
   // After leaving, nothing is acknowledged.
@@ -425,11 +425,11 @@ for (const protocol of ["raknet", "game"]) {
     const join = async () => {
       const connection = await connect(`udp://${address}`, { protocol, timeoutMs: LIMIT_MS });
       const replicas = new Replicas({ classes: SCENE, maxEntities: 64 });
-      const told = new Map();
-      replicas.onEvent = ({ kind, replica, reason }) => told.set(`${replica.class} ${reason ?? kind}`, replica);
+      const seen = new Map();
+      replicas.onEvent = ({ kind, replica, reason }) => seen.set(`${replica.class} ${reason ?? kind}`, replica);
       replicas.join(connection);
-      await until(() => told.has("player owner-changed"), "it has an entity of its own");
-      return { connection, replicas, told, own: told.get("player owner-changed") };
+      await until(() => seen.has("player owner-changed"), "it has an entity of its own");
+      return { connection, replicas, seen, own: seen.get("player owner-changed") };
     };
     const [one, other] = [await join(), await join()];
     assert.ok(one.own.isOwner && one.own.id !== other.own.id);
@@ -438,7 +438,7 @@ for (const protocol of ["raknet", "game"]) {
     const start = walker.get("x");
     await until(() => walker.get("x") > start + 20, "the walker walks");
     assert.deepEqual([walker.get("x") % 5, walker.get("y"), walker.set("x", 1)], [0, 700, false]);
-    await until(() => one.told.has("flare changed") && one.told.has("flare destroyed"), "a flare rises and goes out");
+    await until(() => one.seen.has("flare changed") && one.seen.has("flare destroyed"), "a flare rises and goes out");
     for (let x = 1_000; x <= 1_200; x += 10) {
       assert.ok(one.own.set("x", x) && one.own.set("y", 70_000));
       await settle();
@@ -448,7 +448,7 @@ for (const protocol of ["raknet", "game"]) {
     await until(() => seen.get("x") === 1_200 && seen.get("y") === 4_464, "the other sees it");
     assert.equal(seen.isOwner, false);
     await one.connection.close();
-    await until(() => other.told.has("player destroyed"), "what was its own is gone");
+    await until(() => other.seen.has("player destroyed"), "the owned entity is gone");
     assert.equal(one.replicas.tick, 0);
     assert.deepEqual([one.replicas, other.replicas].map((replicas) => replicas.stats().malformed), [0, 0]);
     await other.connection.close();

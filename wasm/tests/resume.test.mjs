@@ -26,8 +26,8 @@ for (const protocol of PROTOCOLS) {
     for (const name of ["interrupted", "resumed", "close"]) {
       connection.addEventListener(name, ({ type }) => events.push(type));
     }
-    const heard = new Set();
-    connection.onMessage = ({ bytes }) => heard.add((bytes[1] << 8) | bytes[2]);
+    const echoes = new Set();
+    connection.onMessage = ({ bytes }) => echoes.add((bytes[1] << 8) | bytes[2]);
     let sent = 0;
     const send = () => {
       for (let count = 0; count < 15; count++) connection.send(numbered(sent++), { reliability: "reliable" });
@@ -44,7 +44,7 @@ for (const protocol of PROTOCOLS) {
       way.isOpen = true;
       await until(() => events.length === 2 * cuts, "the connection goes on");
     }
-    await until(() => heard.size === 90, "all messages have come back");
+    await until(() => echoes.size === 90, "all messages have come back");
     assert.deepEqual(events, Array(3).fill(["interrupted", "resumed"]).flat());
     assert.ok(way.opened >= 4, `${way.opened} WebSockets`);
     assert.equal((await connection.close()).code, "local");
@@ -60,16 +60,16 @@ for (const protocol of PROTOCOLS) {
       const relay = await startRelay(t, { game: `127.0.0.1:${lossy.port}` });
       const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
       const count = 300;
-      const heard = [];
-      connection.onMessage = ({ bytes }) => heard.push((bytes[1] << 8) | bytes[2]);
+      const echoes = [];
+      connection.onMessage = ({ bytes }) => echoes.push((bytes[1] << 8) | bytes[2]);
       for (let number = 0; number < count; number++) {
         await connection.ready({ length: 1_000, reliability: "reliable" });
         const message = pattern(1_000);
         message.set(numbered(number));
         connection.send(message, { reliability: "reliable" });
       }
-      await until(() => heard.length >= count, "all messages have come back");
-      assert.deepEqual(heard.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
+      await until(() => echoes.length >= count, "all messages have come back");
+      assert.deepEqual(echoes.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
       assert.ok(lossy.lost > 0, "nothing was lost");
       assert.equal((await connection.close()).code, "local");
     });
@@ -340,14 +340,14 @@ test("no message of a relay breaks a client", async (t) => {
 
 test("drops of a relay are reported if they are counts", async (t) => {
   const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
-  const told = [
+  const notices = [
     { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },
     { to_client: many(40), to_server: "text" },
     { to_client: { too_big: -1, queue_full: "7", __proto__: 3 }, to_server: { send_refused: 1.5, not_handshake: 2 } },
     { to_client: null, to_server: [9] },
   ];
   const url = await startFakeRelay(t, (socket) => {
-    told.forEach((drops) => socket.send(JSON.stringify({ type: "drops", ...drops })));
+    notices.forEach((drops) => socket.send(JSON.stringify({ type: "drops", ...drops })));
     socket.close(4400, "enough");
   });
   const { events, ended } = watch(t, url);
@@ -362,10 +362,10 @@ test("drops of a relay are reported if they are counts", async (t) => {
 });
 
 test("the shutdown of a relay is announced with a valid time, and datagrams cannot announce it", async (t) => {
-  const told = [{ left_ms: "7" }, { left_ms: -1 }, {}, { left_ms: null }, { left_ms: 5_000 }, { left_ms: 0 }];
+  const notices = [{ left_ms: "7" }, { left_ms: -1 }, {}, { left_ms: null }, { left_ms: 5_000 }, { left_ms: 0 }];
   const url = await startFakeRelay(t, (socket) => {
     socket.send(flow());
-    told.forEach((more) => socket.send(JSON.stringify({ type: "draining", ...more })));
+    notices.forEach((more) => socket.send(JSON.stringify({ type: "draining", ...more })));
     // A datagram is not a message of the relay.
     socket.send(Buffer.from(JSON.stringify({ type: "draining", left_ms: 1 })));
   });
@@ -437,8 +437,8 @@ test("a client that does not read for a while learns of drops and continues", as
   assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
   way.resume();
   const toClient = () => Object.entries(connection.stats().relayDrops.toClient).sort();
-  const isTold = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(relay.admin)).sort());
-  await until(isTold, "the client is told all");
+  const isReported = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(relay.admin)).sort());
+  await until(isReported, "the client reports all of them");
   assert.ok(connection.stats().relayDrops.toClient.queueFull >= dropped.queueFull);
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
   assert.equal((await connection.close()).code, "local");

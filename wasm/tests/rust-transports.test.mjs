@@ -65,7 +65,7 @@ test("a Rust program sends short and long messages by WebTransport, and its serv
   }
   // Both connections to each server have ended like this, and none by silence.
   const ends = ({ logged }) => logged().match(ENDED) ?? [];
-  await until(() => servers.every((server) => ends(server).length === 2), "both servers hear of it");
+  await until(() => servers.every((server) => ends(server).length === 2), "both servers are notified");
   assert.deepEqual([...new Set(servers.flatMap(ends))], [DISCONNECTED]);
   const long = await page.evaluate(async () => {
     const { play, play_game_protocol: playGame } = await import("/echo.js");
@@ -104,7 +104,7 @@ test("the servers of a Rust program are notified when its page is left, by each 
       await exchange(page);
       await page.reload();
       lefts += 1;
-      await until(() => ends().every(({ length }) => length === lefts), `they hear by ${transport}`);
+      await until(() => ends().every(({ length }) => length === lefts), `the servers are notified, by ${transport}`);
       last = ends().map((reasons) => reasons.at(-1));
     }
     assert.deepEqual(last, [DISCONNECTED, DISCONNECTED], transport);

@@ -109,7 +109,7 @@ test("clients that leave or fall silent end on the server", async (t) => {
   client.send(numbered(1));
   await client.close();
   assert.equal((await accepted.closed).code, "remote");
-  assert.deepEqual((await next(accepted)).bytes, numbered(1), "what arrived before is still there");
+  assert.deepEqual((await next(accepted)).bytes, numbered(1), "earlier messages are still delivered");
   // A path that disappears without notice.
   const way = createSocket("udp4");
   const far = createSocket("udp4");
@@ -182,7 +182,7 @@ test("a client with a wrong password is reported and leaves no connection", asyn
     const [, accepted] = await Promise.all([connect(url, { ...OPTIONS, password: "friends" }), server.accept()]);
     assert.deepEqual([refused.some(({ address }) => address === accepted.remoteAddress), server.stats().connections], [false, count]);
   }
-  assert.equal(mock.callCount(), 2, "what the handler throws is reported");
+  assert.equal(mock.callCount(), 2, "exceptions of the handler are reported");
   await server.close();
 });
 
@@ -355,7 +355,7 @@ function playedServer(events) {
     client: () => ({ remoteAddress: "192.0.2.7:1", clientGuid: 1n }),
     connection: (slot, onFree) => ({
       isOver: false,
-      pollEvent: (told) => events[slot].shift()?.(told) ?? false,
+      pollEvent: (callbacks) => events[slot].shift()?.(callbacks) ?? false,
       disconnect: () => calls.push(`disconnect ${slot}`),
       stats: () => (assert.ok(!freed.includes("server")), { drops: {} }),
       canSend: () => true,
@@ -379,7 +379,7 @@ test("an error of one connection ends only that one, before and after it is open
   const noMemory = () => {
     throw new RakwireError("no-memory", "there is no memory");
   };
-  const opens = (told) => told.onConnected() ?? true;
+  const opens = (callbacks) => callbacks.onConnected() ?? true;
   const { server, freed, happen } = playedServer([[noMemory], [opens, noMemory], [opens]]);
   happen(0, 1, 2);
   const [second, third] = [await server.accept(), await server.accept()];
@@ -389,8 +389,8 @@ test("an error of one connection ends only that one, before and after it is open
 });
 
 test("closing a server also waits for a client that connects meanwhile", async () => {
-  const opens = (told) => told.onConnected() ?? true;
-  const ends = (told) => told.onEnded("local", "") ?? true;
+  const opens = (callbacks) => callbacks.onConnected() ?? true;
+  const ends = (callbacks) => callbacks.onEnded("local", "") ?? true;
   const events = [[opens], [opens]];
   const { server, freed, happen } = playedServer(events);
   happen(0);
@@ -410,8 +410,8 @@ test("closing a server also waits for a client that connects meanwhile", async (
 });
 
 test("the last connection opened by a client ends before the server is freed", async () => {
-  const opens = (told) => told.onConnected() ?? true;
-  const ends = (told) => told.onEnded("local", "") ?? true;
+  const opens = (callbacks) => callbacks.onConnected() ?? true;
+  const ends = (callbacks) => callbacks.onEnded("local", "") ?? true;
   const events = [[opens], [opens], [opens], [opens]];
   const { server, calls, freed, happen } = playedServer(events);
   happen(0);
@@ -424,8 +424,8 @@ test("the last connection opened by a client ends before the server is freed", a
   // It closes the second one now, and waits for no other.
   happen(2);
   const [, third] = server.connections();
-  const told = [];
-  third.addEventListener("close", ({ info }) => told.push(info.code));
+  const codes = [];
+  third.addEventListener("close", ({ info }) => codes.push(info.code));
   await settled();
   events[1].push(ends);
   // The last one opens in the same run.
@@ -435,7 +435,7 @@ test("the last connection opened by a client ends before the server is freed", a
   assert.deepEqual([2, 3].filter((slot) => calls.includes(`disconnect ${slot}`)), [2, 3]);
   assert.equal((await third.closed).code, "local");
   assert.equal((await third.close()).code, "local");
-  assert.deepEqual(told, ["local"]);
+  assert.deepEqual(codes, ["local"]);
   assert.throws(() => third.send(numbered(1)), fails("not-connected", /ended/));
   assert.deepEqual([third.stats().drops, server.connections()], [{}, []]);
 });

@@ -125,7 +125,7 @@ export async function outlives(t, protocol, transport, spoil) {
     // In sequence, so that each has its own datagram and flood.
     assert.deepEqual(await nextNumbers(connection, 1), [number]);
   }
-  await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "what the relay says is heard");
+  await until(() => connection.stats().relayDrops.toClient.queueFull === 19, "the notices of the relay are counted");
   const { drops } = connection.stats();
   assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
   assert.equal((await connection.close()).code, "local");

@@ -144,9 +144,9 @@ export function startRelay(context, targets, ...more) {
 export async function startMonitoredRelay(context, targets, ...more) {
   const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
   // The log uses another pipe than the address.
-  const told = () => /\badmin=(\S+)\s/.exec(relay.logged());
-  await until(told, "the relay says where its metrics are");
-  return { ...relay, admin: told()[1] };
+  const metrics = () => /\badmin=(\S+)\s/.exec(relay.logged());
+  await until(metrics, "the relay says where its metrics are");
+  return { ...relay, admin: metrics()[1] };
 }
 
 /** Returns a message of this length with a byte pattern. */

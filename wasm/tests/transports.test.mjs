@@ -61,13 +61,13 @@ function exchange(page, wanted, options) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const { transport } = connection;
-    const heard = [];
-    connection.onMessage = ({ bytes }) => heard.push(bytes[1]);
+    const received = [];
+    connection.onMessage = ({ bytes }) => received.push(bytes[1]);
     for (let number = 0; number < 100; number++) {
       await connection.ready({ length: 3_000 });
       connection.send(new Uint8Array(3_000).fill(0xfe).fill(number, 1), { reliability: "reliable" });
     }
-    while (heard.length < 100) {
+    while (received.length < 100) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     // A worker sends statistics to the page at intervals.
@@ -76,7 +76,7 @@ function exchange(page, wanted, options) {
     }
     const { mtu, drops } = connection.stats();
     await connection.close();
-    return { transport, mtu, drops, heard: heard.sort((a, b) => a - b), after: connection.transport };
+    return { transport, mtu, drops, received: received.sort((a, b) => a - b), after: connection.transport };
   }, [wanted, UPGRADE_MS, options]);
 }
 
@@ -120,7 +120,7 @@ for (const protocol of PROTOCOLS) {
       [{ inWorker: true }, "webtransport"],
     ]) {
       const result = await exchange(page, transport, { ...protocol.options, ...more });
-      assert.deepEqual([result.transport, result.after, result.heard], [transport, undefined, NUMBERS], JSON.stringify(more));
+      assert.deepEqual([result.transport, result.after, result.received], [transport, undefined, NUMBERS], JSON.stringify(more));
       assert.equal(result.drops.tooLongForTransport, undefined);
       if (protocol.name === "RakNet") {
         assert.equal(result.mtu, transport === "websocket" ? 1_492 : 1_052);
@@ -128,7 +128,7 @@ for (const protocol of PROTOCOLS) {
     }
     const without = await startPage(t, echo, "--webtransport", "off");
     const result = await exchange(without.page, "websocket", protocol.options);
-    assert.deepEqual([result.transport, result.heard], ["websocket", NUMBERS]);
+    assert.deepEqual([result.transport, result.received], ["websocket", NUMBERS]);
   });
 }
 
@@ -146,7 +146,7 @@ test("with UDP blocked a page uses a WebSocket", async (t) => {
   const way = await useWay(t, page, relay);
   way.isOpen = false;
   const result = await exchange(page, "websocket", {});
-  assert.deepEqual([result.transport, result.heard], ["websocket", NUMBERS]);
+  assert.deepEqual([result.transport, result.received], ["websocket", NUMBERS]);
 });
 
 test("a connection continues over a WebSocket when UDP fails, and over WebTransport when it returns", async (t) => {
@@ -155,9 +155,9 @@ test("a connection continues over a WebSocket when UDP fails, and over WebTransp
   await page.evaluate(async () => {
     const { connect } = await import("/dist/index.js");
     const connection = await connect("/ws", { target: "game", memory: { blocks: 1_024 }, timeoutMs: 60_000 });
-    const game = { connection, heard: new Set(), sent: 0 };
+    const game = { connection, received: new Set(), sent: 0 };
     globalThis.game = game;
-    connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
+    connection.onMessage = ({ bytes }) => game.received.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
       // While there is no path, the memory may be full.
       if (connection.bufferedAmount < 10_000) {
@@ -173,9 +173,9 @@ test("a connection continues over a WebSocket when UDP fails, and over WebTransp
   way.isOpen = true;
   await by("webtransport");
   const result = await page.evaluate(async () => {
-    const { connection, heard, timer } = globalThis.game;
+    const { connection, received, timer } = globalThis.game;
     clearInterval(timer);
-    while (heard.size < globalThis.game.sent) {
+    while (received.size < globalThis.game.sent) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     return (await connection.close()).code;
@@ -189,12 +189,12 @@ test("in Chromium a connection continues over another WebSocket and loses no mes
   await page.evaluate(async (url) => {
     const { connect } = await import("/dist/index.js");
     const connection = await connect(url, { target: "game", transport: "websocket", timeoutMs: 60_000 });
-    const game = { connection, heard: new Set(), events: [], sent: 0 };
+    const game = { connection, received: new Set(), events: [], sent: 0 };
     globalThis.game = game;
     for (const name of ["interrupted", "resumed", "close"]) {
       connection.addEventListener(name, ({ type }) => game.events.push(type));
     }
-    connection.onMessage = ({ bytes }) => game.heard.add(bytes[1]);
+    connection.onMessage = ({ bytes }) => game.received.add(bytes[1]);
     game.send = () => {
       for (let count = 0; count < 15; count++) {
         connection.send(Uint8Array.of(0xfe, game.sent++), { reliability: "reliable" });
@@ -211,7 +211,7 @@ test("in Chromium a connection continues over another WebSocket and loses no mes
     way.isOpen = true;
     await page.waitForFunction((cuts) => globalThis.game.events.length === 2 * cuts, cuts);
   }
-  await page.waitForFunction(() => globalThis.game.heard.size === 90);
+  await page.waitForFunction(() => globalThis.game.received.size === 90);
   const [events, code] = await page.evaluate(async () => {
     const { connection, events } = globalThis.game;
     const before = [...events];
@@ -261,7 +261,7 @@ test("a page also gets the reason of a refusal over WebTransport", async (t) => 
 test("Firefox uses WebTransport and a WebSocket", { timeout: 600_000 }, async (t) => {
   const script = async () => {
     const { connect } = await import("/dist/index.js");
-    const told = [];
+    const summary = [];
     for (const transport of ["auto", "webtransport", "websocket"]) {
       const connection = await connect("/ws", { target: "game", transport, timeoutMs: 60_000 });
       connection.send(new Uint8Array(3_000).fill(0xfe));
@@ -270,13 +270,13 @@ test("Firefox uses WebTransport and a WebSocket", { timeout: 600_000 }, async (t
       while (transport === "auto" && connection.transport !== "webtransport") {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
-      told.push(connection.transport, bytes.length);
+      summary.push(connection.transport, bytes.length);
       await connection.close();
     }
-    return told.join(" ");
+    return summary.join(" ");
   };
   const html = `<!doctype html><title>working</title><script type="module">
-    (${script})().then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
+    (${script})().then((summary) => (document.title = "done " + summary), (error) => (document.title = "failed " + error));
   </script>`;
   const relay = await startSite(t, await startEcho(t), html);
   const firefox = await openFirefox();

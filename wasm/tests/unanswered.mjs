@@ -10,7 +10,7 @@ function ignoreAnswers() {
   channel.addEventListener("message", ({ data }) => {
     if (typeof data === "boolean") {
       isDeaf = data;
-      channel.postMessage("heard");
+      channel.postMessage("started");
     }
   });
   const opened = () => channel.postMessage("opened");
@@ -67,9 +67,9 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
       });
     }
   });
-  const [heard, opened] = [says("heard"), says("opened")];
+  const [started, opened] = [says("started"), says("opened")];
   channel.postMessage(true);
-  await heard;
+  await started;
   await fetch(`${control}${transport === "websocket" ? "cut" : "silence"}`);
   // Sends something, so that a missing answer is noticed.
   connection.send(Uint8Array.of(0xfe, 1), { reliability: "reliable" });

@@ -104,7 +104,7 @@ test("the sound of a page is echoed and played, except while it is muted", async
 
 test("push to talk sends from the press to the release, with a first and a last frame", async (t) => {
   const page = await hearingItself(t, { microphone: { isPushToTalk: true } });
-  const told = await page.evaluate(async () => {
+  const result = await page.evaluate(async () => {
     const { voice, microphone, until } = call;
     const sentences = [];
     const { connection } = call;
@@ -124,16 +124,16 @@ test("push to talk sends from the press to the release, with a first and a last 
     }
     return { before, isTalking: microphone.isTalking, sentences };
   });
-  assert.deepEqual([told.before, told.isTalking], [0, false]);
-  const flags = told.sentences.map(({ flags }) => flags).join("");
+  assert.deepEqual([result.before, result.isTalking], [0, false]);
+  const flags = result.sentences.map(({ flags }) => flags).join("");
   assert.match(flags, /^(10*2){2}$/);
-  assert.deepEqual([...new Set(told.sentences.map(({ length }) => length))], [64], "24,000 bits a second are 60 bytes a frame");
+  assert.deepEqual([...new Set(result.sentences.map(({ length }) => length))], [64], "24,000 bits a second are 60 bytes a frame");
 });
 
 test("lost frames are concealed, and invalid Opus frames do no harm", async (t) => {
   const page = await hearingItself(t);
   await hear(page);
-  const told = await page.evaluate(async () => {
+  const result = await page.evaluate(async () => {
     const { connection, voice, loudspeaker, until } = call;
     let arrived = 0;
     const isLost = () => ++arrived % 5 === 0;
@@ -149,11 +149,11 @@ test("lost frames are concealed, and invalid Opus frames do no harm", async (t) 
     repair();
     return { concealed, malformed: voice.stats().malformed };
   });
-  assert.ok(told.concealed >= 10, `${told.concealed}`);
-  assert.equal(told.malformed, 0, "the frames are not those of another protocol");
+  assert.ok(result.concealed >= 10, `${result.concealed}`);
+  assert.equal(result.malformed, 0, "the frames are not those of another protocol");
   await page.evaluate(async () => {
     const { decoded } = call.loudspeaker.stats();
-    await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "what follows is decoded");
+    await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "the next frames are decoded");
   });
   await hear(page);
 });
@@ -210,7 +210,7 @@ test("the example of the page runs", async (t) => {
   const { page, url } = await openWith(t, { voice: echo.address }, undefined, FAKE_MICROPHONE);
   const text = readFileSync(new URL("voice.md", import.meta.url), "utf8");
   const [, code] = /^```js\n(.*?)^```$/ms.exec(text);
-  const told = await page.evaluate(
+  const result = await page.evaluate(
     async ([code, url]) => {
       const entries = { rakwire: "index", "rakwire/voice": "voice" };
       const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from "${location.origin}/dist/${entries[entry]}.js"`);
@@ -228,7 +228,7 @@ test("the example of the page runs", async (t) => {
     },
     [code, url],
   );
-  assert.deepEqual(told, [false, true, false, 0]);
+  assert.deepEqual(result, [false, true, false, 0]);
 });
 
 for (const [what, flags, options, expected] of [

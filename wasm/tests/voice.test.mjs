@@ -39,7 +39,7 @@ async function listener() {
   await settle();
   const say = (...all) => {
     const message = (bytes) => ({ bytes, reliability: "unreliable-sequenced", channel: 31 });
-    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage(message(bytes))));
+    fake.peer.events.push(...all.map((bytes) => (callbacks) => callbacks.onMessage(message(bytes))));
     fake.wake();
   };
   return { ...fake, voice, clock, say };

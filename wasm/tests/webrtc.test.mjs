@@ -32,11 +32,11 @@ async function play(url, options) {
   const connection = await connect(url, { target: "game", transport: "webrtc", timeoutMs: 60_000, ...options });
   const took = performance.now() - began;
   const count = 500;
-  const heard = new Set();
+  const received = new Set();
   const done = (async () => {
     for await (const { bytes } of connection) {
-      heard.add((bytes[1] << 8) | bytes[2]);
-      if (heard.size === count) {
+      received.add((bytes[1] << 8) | bytes[2]);
+      if (received.size === count) {
         return;
       }
     }
@@ -50,7 +50,7 @@ async function play(url, options) {
   await done;
   const { transport } = connection;
   connection.close();
-  return { heard: heard.size, transport, code: (await connection.closed).code, took };
+  return { received: received.size, transport, code: (await connection.closed).code, took };
 }
 
 /** A server for a page that can import the package. */
@@ -95,7 +95,7 @@ for (const protocol of PROTOCOLS) {
     await page.goto(await servePage(t));
     const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(url)}, ${JSON.stringify({ fingerprint, ...protocol.options })})`);
     t.diagnostic(`connected in ${Math.round(took)} ms`);
-    assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+    assert.deepEqual(result, { received: 500, transport: "webrtc", code: "local" });
   });
 }
 
@@ -118,7 +118,7 @@ test("a page and a UDP client reach the game server through one port", async (t)
   }
   const { took, ...result } = await playing;
   assert.ok(took > 0);
-  assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+  assert.deepEqual(result, { received: 500, transport: "webrtc", code: "local" });
   assert.equal((await native.close()).code, "local");
 });
 
@@ -129,7 +129,7 @@ test("a page gets the fingerprint from the relay", async (t) => {
   await page.goto(await servePage(t));
   const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(url)}, {})`);
   assert.ok(took > 0);
-  assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+  assert.deepEqual(result, { received: 500, transport: "webrtc", code: "local" });
 });
 
 for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
@@ -143,7 +143,7 @@ for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
       const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(address)}, ${JSON.stringify(options)})`);
       assert.ok(took > 0);
       const { transport = "webrtc" } = options;
-      assert.deepEqual(result, { heard: 500, transport, code: "local" });
+      assert.deepEqual(result, { received: 500, transport, code: "local" });
     }
   });
 }
@@ -184,10 +184,10 @@ test("in Chromium a connection continues over a WebSocket when data channels fal
   await page.evaluate(async (url) => {
     const { connect } = await import("/dist/index.js");
     const connection = await connect(url, { target: "game", memory: { blocks: 1_024 }, timeoutMs: 60_000 });
-    const game = { connection, heard: new Set(), events: [], sent: 0 };
+    const game = { connection, received: new Set(), events: [], sent: 0 };
     globalThis.game = game;
     ["interrupted", "resumed"].forEach((name) => connection.addEventListener(name, () => game.events.push(name)));
-    connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
+    connection.onMessage = ({ bytes }) => game.received.add((bytes[1] << 8) | bytes[2]);
     game.timer = setInterval(() => {
       // While there is no path, the memory may be full.
       if (connection.bufferedAmount < 10_000) {
@@ -203,9 +203,9 @@ test("in Chromium a connection continues over a WebSocket when data channels fal
   way.isOpen = true;
   await by("webrtc");
   const [code, events] = await page.evaluate(async () => {
-    const { connection, heard, events, timer } = globalThis.game;
+    const { connection, received, events, timer } = globalThis.game;
     clearInterval(timer);
-    while (heard.size < globalThis.game.sent) {
+    while (received.size < globalThis.game.sent) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     return [(await connection.close()).code, events];
@@ -297,7 +297,7 @@ async function startRelayAtOwnAddress(t) {
 test("Firefox plays over data channels with only the fingerprint", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
   const { port, fingerprint } = await startRelayAtOwnAddress(t);
   const title = await playInFirefox(t, `ws://${OWN_ADDRESS}:${port}/ws`, { fingerprint });
-  assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);
+  assert.equal(title, `done ${JSON.stringify({ received: 500, transport: "webrtc", code: "local" })}`);
 });
 
 // If Firefox has learned to resolve names in candidates, the document that states otherwise is outdated.
@@ -306,5 +306,5 @@ test("Firefox falls back to another transport at a host name", { timeout: 300_00
   const browser = { preferences: { "network.dns.forceResolve": OWN_ADDRESS } };
   assert.equal(await playInFirefox(t, `ws://${NAME}:${port}/ws`, { fingerprint }, browser), "failed relay-unreachable");
   const title = await playInFirefox(t, `ws://${NAME}:${tcpPort}/ws`, { transport: "auto" }, browser);
-  assert.match(title, /^done \{"heard":500,"transport":"(webtransport|websocket)","code":"local"\}$/);
+  assert.match(title, /^done \{"received":500,"transport":"(webtransport|websocket)","code":"local"\}$/);
 });

@@ -13,7 +13,7 @@ const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
 
 /** An open carrier over a session with these datagrams, which `take` accepts for the browser. */
 async function openCarrier(t, datagrams, take = () => undefined) {
-  const played = { written: [], told: [] };
+  const played = { written: [], calls: [] };
   played.readable = new ReadableStream({ start: (controller) => (played.controller = controller) });
   const write = async (datagram) => {
     await take();
@@ -34,7 +34,7 @@ async function openCarrier(t, datagrams, take = () => undefined) {
   };
   t.after(() => delete globalThis.WebTransport);
   const request = { url: new URL("wss://relay.example/ws?target=game&defer=1"), token: "t0k", hasControl: true, announced: async () => ({ webtransport: OFFER }) };
-  const note = (name) => (told) => played.told.push([name, told]);
+  const note = (name) => (calls) => played.calls.push([name, calls]);
   const events = { onOpen: note("open"), onDatagram: note("datagram"), onControl: note("control"), onClose: note("close") };
   const carrier = webTransport.open(request, events);
   await settled();
@@ -80,7 +80,7 @@ test("a session is opened at the relay's host with the announced parameters", as
   const { congestionControl, requireUnreliable, serverCertificateHashes } = played.options;
   assert.deepEqual([congestionControl, requireUnreliable], ["low-latency", true]);
   assert.deepEqual(serverCertificateHashes, [{ algorithm: "sha-256", value: Uint8Array.of(0, 1, 2) }]);
-  assert.deepEqual(played.told, [["open", undefined]]);
+  assert.deepEqual(played.calls, [["open", undefined]]);
 });
 
 for (const [size, longest] of [[1_000, 1_000], [1_024, 1_024], [1_100, 1_024], [1_200, 1_024]]) {
@@ -199,7 +199,7 @@ test("a datagram with the prefix is a control message, and the end of a session 
   await settled();
   played.end({ closeCode: 4404, reason: "unknown target" });
   await settled();
-  assert.deepEqual(played.told.slice(1), [["datagram", Uint8Array.of(7)], ["control", "{}"], ["close", { code: 4404, reason: "unknown target" }]]);
+  assert.deepEqual(played.calls.slice(1), [["datagram", Uint8Array.of(7)], ["control", "{}"], ["close", { code: 4404, reason: "unknown target" }]]);
   assert.equal(carrier.hasRoom, false);
 });
 

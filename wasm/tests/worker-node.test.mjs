@@ -104,7 +104,7 @@ test("a worker delivers no more than the page has room for, also while a receipt
   for (let number = 0; number < 600; number++) {
     accepted.send(pattern(40));
   }
-  await until(() => messages >= 256, "the worker tells of messages");
+  await until(() => messages >= 256, "the worker delivers messages");
   await sleep(300);
   assert.deepEqual([messages, outcomes], [256, 0]);
 });

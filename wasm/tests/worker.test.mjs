@@ -17,12 +17,12 @@ for (const protocol of PROTOCOLS) {
       // It is known before the worker sends its first statistics.
       const longest = connection.maxMessageLength;
       const count = 1_200;
-      const heard = [];
+      const received = [];
       let refused = 0;
       const done = (async () => {
         for await (const { bytes } of connection) {
-          heard.push((bytes[1] << 8) | bytes[2]);
-          if (heard.length === count) {
+          received.push((bytes[1] << 8) | bytes[2]);
+          if (received.length === count) {
             return;
           }
         }
@@ -45,9 +45,9 @@ for (const protocol of PROTOCOLS) {
       const buffered = connection.bufferedAmount;
       const { code } = await connection.close();
       const { messagesSent, messagesReceived, messagesQueued } = connection.stats();
-      return { longest, heard, refused, buffered, code, messagesSent, messagesReceived, messagesQueued };
+      return { longest, received, refused, buffered, code, messagesSent, messagesReceived, messagesQueued };
     }, [url, protocol.options]);
-    assert.deepEqual(result.heard.sort((a, b) => a - b), Array.from({ length: 1_200 }, (_, number) => number));
+    assert.deepEqual(result.received.sort((a, b) => a - b), Array.from({ length: 1_200 }, (_, number) => number));
     assert.ok(result.longest > 10_000, `${result.longest}`);
     assert.ok(result.refused > 0, "1.2 MB at once are more than a page may have on the way to its worker");
     const { code, messagesSent, messagesReceived, messagesQueued } = result;
@@ -89,18 +89,18 @@ for (const protocol of PROTOCOLS) {
 /** Runs before the script of a worker: counts its messages to the page in shared memory. */
 function countTold() {
   let counts;
-  const tell = self.postMessage.bind(self);
+  const post = self.postMessage.bind(self);
   self.addEventListener("message", ({ data }) => {
     if (data.type === "counts") {
       counts = new Int32Array(data.memory);
-      tell({ session: 0, type: "counting" });
+      post({ session: 0, type: "counting" });
     }
   });
-  self.postMessage = (told, transfer) => {
-    if (told.type === "messages" && counts !== undefined) {
-      Atomics.add(counts, 0, told.messages.length);
+  self.postMessage = (message, transfer) => {
+    if (message.type === "messages" && counts !== undefined) {
+      Atomics.add(counts, 0, message.messages.length);
     }
-    tell(told, transfer);
+    post(message, transfer);
   };
 }
 
@@ -123,22 +123,22 @@ for (const protocol of PROTOCOLS) {
       await counting;
       // More than one initial congestion window, and everything that the page has room for.
       const count = 200;
-      let heard = 0;
-      connection.onMessage = () => (heard += 1);
+      let received = 0;
+      connection.onMessage = () => (received += 1);
       for (let number = 0; number < count; number++) {
         connection.send(new Uint8Array(1_000).fill(0xfe), { reliability: "reliable" });
       }
       // They are posted to the worker.
       await undefined;
       for (const end = performance.now() + 50_000; Atomics.load(counts, 0) < count && performance.now() < end; );
-      const blocked = { told: Atomics.load(counts, 0), heard };
-      while (heard < count) {
+      const blocked = { posted: Atomics.load(counts, 0), received };
+      while (received < count) {
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       await connection.close();
       return { ...blocked, count };
     }, [url, protocol.options, countTold.toString()]);
-    assert.deepEqual(result, { told: 200, heard: 0, count: 200 });
+    assert.deepEqual(result, { posted: 200, received: 0, count: 200 });
   });
 }
 

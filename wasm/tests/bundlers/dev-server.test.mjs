@@ -23,7 +23,7 @@ for (const browser of ["Chromium", "Firefox"]) {
         const loads = page.loads();
         for (let save = 1; save <= SAVES; save++) {
           await page.save();
-          await until(() => ends().length >= save, "the server hears of the one before");
+          await until(() => ends().length >= save, "the previous player has disconnected");
         }
         assert.deepEqual([...new Set(ends())], [DISCONNECTED]);
         assert.equal(page.loads() - loads, update === "full reload" ? SAVES : 0, "loads of the page");

@@ -69,14 +69,14 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     await happens(tab);
     const hears = expected.server !== undefined;
     if (hears) {
-      await until(() => ends().length > before, `the server hears of it: ${what}`);
+      await until(() => ends().length > before, `the server is notified: ${what}`);
     }
     const page = await later(tab);
     const ms = Math.round(performance.now() - startedAt);
     rows.push({ what, seen: { page, server: ends()[before] }, expected, ms, deadlineMs: 2 * SILENCE_MS });
     if (what !== "closed") {
       await tab.close();
-      await until(() => ends().length > before, "the server hears that the tab is gone");
+      await until(() => ends().length > before, "the server is notified that the tab is gone");
     }
   }
 

@@ -135,8 +135,8 @@ export async function hungTable({ connect, createWorker, isTransient }, places, 
   const rows = [];
   const add = async (what, expected, deadlineMs, ending) => {
     const startedAt = performance.now();
-    const told = ending().then((end) => ({ code: end.code, isTransient: isTransient(end) }));
-    rows.push({ what, seen: await byDeadline(deadlineMs, told), expected, ms: Math.round(performance.now() - startedAt), deadlineMs });
+    const outcome = ending().then((end) => ({ code: end.code, isTransient: isTransient(end) }));
+    rows.push({ what, seen: await byDeadline(deadlineMs, outcome), expected, ms: Math.round(performance.now() - startedAt), deadlineMs });
   };
   let running;
   const open = (timeoutMs, begin = () => undefined) => {
@@ -215,8 +215,8 @@ async function loseWay({ connect }, url, what, { transport = "websocket", change
   }
   await byDeadline(FLOW_MS, closesAfter === undefined ? Promise.race([goesOn, ends]) : ends);
   const ms = Math.round(performance.now() - startedAt);
-  const told = [...seen];
+  const outcome = [...seen];
   await connection.close();
   if (closesAfter !== undefined) await control(heal);
-  return { what, seen: { events: told }, expected: { events }, ms, deadlineMs: FLOW_MS };
+  return { what, seen: { events: outcome }, expected: { events }, ms, deadlineMs: FLOW_MS };
 }
