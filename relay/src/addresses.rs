@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_game_server_has_is_refused() {
+    fn addresses_impossible_for_game_servers_are_refused() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_network_is_private() {
+    fn local_networks_are_private() {
         for address in [
             "127.0.0.1",
             "127.255.0.9",
@@ -494,14 +494,14 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_public() {
+    fn remaining_addresses_are_public() {
         for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "198.20.0.1", "2606:4700::1111", "2a00::1"] {
             assert_eq!(class(address), AddressClass::Public, "{address}");
         }
     }
 
     #[test]
-    fn an_address_within_an_address_counts() {
+    fn embedded_ipv4_addresses_are_classified() {
         for form in [
             "::ffff:{}",
             "::{}",
@@ -528,7 +528,7 @@ mod tests {
     /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[test]
-    fn an_address_may_have_the_name_of_its_interface() {
+    fn link_local_addresses_may_name_their_interface() {
         let listen: ListenAddress = "[fe80::1%lo]:8080".parse().unwrap();
         assert_eq!(listen.address(), Some("[fe80::1%1]:8080".parse().unwrap()));
         for text in ["[fe80::1%nothing0]:8080", "[name:x%lo]:8080", "[fe80::1%]:8080"] {
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_names_are_told_apart() {
+    fn addresses_and_names_are_distinguished() {
         for text in ["127.0.0.1:8080", "[::1]:0", "0.0.0.0:80"] {
             let listen: ListenAddress = text.parse().unwrap();
             assert_eq!(listen.address(), Some(text.parse().unwrap()), "{text}");
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_has_all_of_its_addresses_once() {
+    async fn a_name_resolves_to_its_addresses_without_duplicates() {
         let listen: ListenAddress = "localhost:9".parse().unwrap();
         let found = listen.resolve().await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 9), "{found:?}");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_no_control_characters_of_others() {
+    fn tables_escape_foreign_control_characters() {
         let entry = ClientEntry {
             flow: 7,
             client: "192.0.2.7:5000".parse().unwrap(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_has_the_time_that_is_left() {
+    fn a_ban_entry_shows_the_remaining_time() {
         let ban = |network: &str, seconds_left| BanEntry { network: network.parse().unwrap(), seconds_left };
         let list = BanList { bans: vec![ban("192.0.2.0/24", Some(90)), ban("2001:db8::1/128", None)] };
         let expected = "NETWORK          LEFT\n\

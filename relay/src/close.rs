@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_of_a_client_are_not_repeated() {
+    fn control_characters_of_a_client_are_not_echoed() {
         assert_eq!(
             unknown("a\n\u{1b}[2J", &["game"]),
             "unknown target 'a\\n\\u{1b}[2J'; this relay offers: game"
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn shortening_cuts_between_characters() {
+    fn truncation_respects_character_boundaries() {
         assert_eq!(shorten("123456".to_owned(), 6), "123456");
         assert_eq!(shorten("1234567".to_owned(), 6), "123…");
         assert_eq!(shorten("12€€".to_owned(), 7), "12…");

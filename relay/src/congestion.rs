@@ -374,7 +374,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn random_losses_cost_a_tenth_of_what_they_cost_with_cubic() {
+    fn random_losses_cost_a_tenth_compared_to_cubic() {
         let ours = single(Kind::DelayBased, 0.05);
         let cubic = single(Kind::Cubic, 0.05);
         assert!(ours > 10.0 * cubic, "{ours:.2} beside {cubic:.2} Mbit/s");
@@ -383,7 +383,7 @@ pub(crate) mod tests {
 
     /// The flow joins a path that another flow has filled.
     #[test]
-    fn a_flow_beside_loss_based_ones_takes_and_leaves_a_share() {
+    fn a_flow_shares_a_path_with_loss_based_flows() {
         for other in [Kind::NewReno, Kind::Cubic] {
             for queue in [50, 100] {
                 let flows = [(Kind::DelayBased, 3_000), (other, 0)];
@@ -400,7 +400,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn flows_of_this_kind_share_a_path_evenly() {
+    fn delay_based_flows_share_a_path_evenly() {
         let flows = [(Kind::DelayBased, 0), (Kind::DelayBased, 3_000)];
         for loss in [0.0, 0.05] {
             let (rates, delay) = Race::new(path(50, loss), &flows).run(Duration::from_secs(10));
@@ -412,7 +412,7 @@ pub(crate) mod tests {
 
     /// On an unlimited path each round trip doubles the window until something bounds it.
     #[test]
-    fn the_window_is_bounded_on_a_path_without_a_limit() {
+    fn the_window_is_bounded_on_an_unlimited_path() {
         let conditions = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
         let mut race = Race::new(conditions, &[(Kind::DelayBased, 0)]);
         race.until(Duration::from_secs(2));
@@ -422,7 +422,7 @@ pub(crate) mod tests {
 
     /// quinn reports the mark as congestion without lost bytes.
     #[test]
-    fn a_mark_of_ecn_shrinks_the_window_and_a_lost_packet_alone_does_not() {
+    fn an_ecn_mark_shrinks_the_window_but_a_single_loss_does_not() {
         let start = Instant::now();
         let window = |lost, events: u32| {
             let mut controller = Arc::new(QuicCongestionConfig).build(start, 1_200);

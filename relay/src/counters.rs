@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_targets_that_are_gone_go_but_the_sums_stay() {
+    fn removed_targets_stay_in_the_sums() {
         let counters = Counters::default();
         let (one, two) = (flow(&counters, "one"), flow(&counters, "two"));
         drop((flow(&counters, "three"), two));

@@ -250,7 +250,7 @@ pub(crate) mod fetch {
         use super::*;
 
         #[test]
-        fn the_address_of_a_relay_has_a_scheme_and_no_path() {
+        fn a_relay_url_has_a_scheme_and_no_path() {
             let parsed = |url| RelayUrl::parse(url).map(|url| (url.has_tls, url.host_and_port()));
             assert_eq!(parsed("http://127.0.0.1:8080"), Some((false, ("127.0.0.1", 8080))));
             assert_eq!(parsed("http://relay.example.org/"), Some((false, ("relay.example.org", 80))));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advertisement_is_taken_apart() {
+    fn an_advertisement_is_split_into_fields() {
         let raw = entry(b"MCPE;Snow \xC2\xA7aworld;594;1.20.13;3;20;");
         assert_eq!(raw.title.as_deref(), Some("Snow \u{a7}aworld"));
         assert_eq!((raw.players, raw.max_players, raw.online), (Some(3), Some(20), Some(true)));
@@ -292,21 +292,21 @@ mod tests {
     }
 
     #[test]
-    fn any_other_text_is_the_title() {
+    fn an_unstructured_text_becomes_the_title() {
         assert_eq!(entry(b"snowfight 8999").title.as_deref(), Some("snowfight 8999"));
         assert_eq!(entry(b"").title, None);
         assert_eq!(entry(b"\x1B[2Jx\xFF").title.as_deref(), Some("[2Jx\u{fffd}"));
     }
 
     #[test]
-    fn a_silent_server_and_one_without_pings_differ() {
+    fn a_silent_server_differs_from_one_without_pings() {
         let (pongs, now) = (PongCache::default(), Instant::now());
         assert_eq!(ServerEntry::new("a", ProtocolKind::RakNet, &pongs, now).online, Some(false));
         assert_eq!(ServerEntry::new("a", ProtocolKind::GameProtocol, &pongs, now).online, None);
     }
 
     #[test]
-    fn the_table_has_a_line_for_each_server() {
+    fn the_server_table_has_one_line_per_server() {
         let (pongs, now) = (PongCache::default(), Instant::now());
         let other = ServerEntry::new("other", ProtocolKind::Raw, &pongs, now);
         // A right-to-left override, which would reverse the following text on a terminal.

@@ -586,7 +586,7 @@ mod tests {
 
     /// `localhost` as the target's name, with a different previous address.
     #[tokio::test]
-    async fn the_names_of_targets_are_resolved_again_while_a_relay_runs() {
+    async fn target_names_are_resolved_periodically() {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());
         config.resolve_interval = Duration::from_millis(1);
         let old: SocketAddr = "127.0.0.9:1".parse().unwrap();
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_that_ends_by_a_panic_leaves_the_relay_unready() {
+    async fn a_panicking_task_makes_the_relay_unready() {
         let config = Config::new("127.0.0.1:0".parse().unwrap());
         let admission = Admission::new(&config, Targets::default()).unwrap();
         let app = App::new(admission, &config, None);
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_address_that_cannot_be_used_has_one_line_with_its_key_and_the_reason() {
+    async fn an_unusable_announced_address_is_logged_once_with_its_reason() {
         // A label of 64 bytes is too long for a query.
         let unresolvable = format!("{}.invalid:1", "a".repeat(64));
         for (address, reason) in [

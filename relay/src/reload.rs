@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_the_kind_is_what_the_front_that_runs_does_not_speak() {
+    fn a_changed_protocol_behind_the_front_requires_a_restart() {
         use ProtocolKind::{GameProtocol, RakNet};
         let front = FrontTarget { name: "a".parse().unwrap(), protocol: FrontProtocol::RakNet };
         let told =
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_cookie_keys_that_is_left_out_gives_way_to_a_random_key() {
+    fn removing_the_cookie_key_file_installs_a_random_key() {
         let path = std::env::temp_dir().join(format!("rakwire-relay-{}-cookies", std::process::id()));
         std::fs::write(&path, "000102030405060708090a0b0c0d0e0f").unwrap();
         let without = Config::new("127.0.0.1:0".parse().unwrap());

@@ -145,7 +145,7 @@ pub(crate) mod duration {
         use super::*;
 
         #[test]
-        fn what_is_written_is_read() {
+        fn durations_round_trip_as_text() {
             for millis in [0, 1, 250, 1000, 60_000, 90_000, 86_400_000, 86_461_001] {
                 let duration = Duration::from_millis(millis);
                 assert_eq!(parse(&text(duration)), Ok(duration), "{}", text(duration));

@@ -85,7 +85,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_passes_then_the_rate() {
         let (mut bucket, now) = (Bucket::default(), Instant::now());
         let each = cost(1, 3, SECOND);
         let taken = |bucket: &mut Bucket, now| (0..10).filter(|_| bucket.take(now, each, SECOND)).count();
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_without_tokens_has_none_and_is_never_overdrawn() {
+    fn an_empty_bucket_is_never_overdrawn() {
         let (mut bucket, now) = (Bucket::full(Instant::now()), Instant::now());
         assert!(!bucket.take(now, cost(1, 0, SECOND), SECOND));
         assert!(bucket.take(now, SECOND, SECOND) && !bucket.take(now, cost(1, 1_000, SECOND), SECOND));
     }
 
     #[test]
-    fn a_full_bucket_has_any_number_and_what_it_owes_can_be_bounded() {
+    fn a_full_bucket_covers_any_cost_and_its_debt_can_be_bounded() {
         let (mut bucket, now) = (Bucket::default(), Instant::now());
         assert!(bucket.has_or_is_full(now, 10 * SECOND, SECOND));
         bucket.spend(now, 10 * SECOND);

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_signs_it_verifies_and_no_other_does() {
+    fn only_the_matching_key_verifies_a_token() {
         let claims = claims();
         for (key, other) in keys().into_iter().zip(keys()) {
             let token = key.sign(&claims).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_does_not_choose_the_algorithm() {
+    fn the_token_header_does_not_choose_the_algorithm() {
         let claims = serde_json::to_string(&claims()).unwrap();
         let key = SigningKey::ed25519().unwrap();
         let public = key.public_text().unwrap();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_change_the_meaning_are_refused() {
+    fn unknown_token_header_fields_are_refused() {
         let secret = [7; 32];
         let key = VerifyingKey(Verifying::Hmac(Box::new(secret)));
         let claims = serde_json::to_string(&claims()).unwrap();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_have_to_be_complete() {
+    fn incomplete_claims_are_refused() {
         let secret = [7; 32];
         let key = VerifyingKey(Verifying::Hmac(Box::new(secret)));
         let verify = |claims: &str| key.verify(&forged(r#"{"alg":"HS256"}"#, claims, &secret));
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_keys() {
+    fn malformed_keys_are_rejected() {
         let key = SigningKey::ed25519().unwrap();
         let public = key.public_text().unwrap();
         assert_eq!(VerifyingKey::from_text(&key.to_text()), Err(KeyError::Private));

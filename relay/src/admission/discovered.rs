@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lookups_are_bounded_in_number_and_time_and_their_answers_are_kept() {
+    async fn lookups_are_bounded_and_cached() {
         let mut names = DiscoveredNames::default();
         let addresses =
             || (0..40).map(|number| format!("server-{number}.example.org:1").parse::<HostPort>().unwrap());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_address_is_public_or_in_a_network_that_the_operator_names() {
+    async fn announced_addresses_are_public_or_in_configured_networks() {
         assert_eq!(resolved("192.0.2.7:1", &[]).await, "192.0.2.7:1".parse().ok());
         assert_eq!(resolved("10.0.0.7:1", &[]).await, None);
         assert_eq!(resolved("10.0.0.7:1", &["10.0.0.0/8"]).await, "10.0.0.7:1".parse().ok());

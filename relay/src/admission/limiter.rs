@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_and_a_prefix_have_their_numbers() {
+    fn addresses_and_prefixes_are_limited_in_number() {
         let limiter = limiter();
         let take = |text: &str| limiter.take(ip(text));
         let one = take("192.0.2.1").unwrap();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_without_a_slot_counts_for_its_address_alone() {
+    fn a_share_without_a_slot_counts_only_for_its_address() {
         let limiter = limiter();
         let mut waiting = [(); 2].map(|()| limiter.take_share(ip("192.0.2.1")).unwrap());
         assert_eq!(limiter.take_share(ip("192.0.2.1")).unwrap_err(), Excess::Address);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_slot_is_kept_for_the_share_that_claimed_it() {
+    fn a_claimed_slot_is_reserved_for_its_share() {
         let limiter = limiter();
         let mut taken: Vec<_> = (0..6).map(|_| limiter.take(ip("127.0.0.1")).unwrap()).collect();
         let mut one = limiter.take_share(ip("192.0.2.1")).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_does_not_become_many_by_changing_its_ipv6_address() {
+    fn changing_ipv6_addresses_in_a_64_evades_no_limit() {
         let limiter = limiter();
         let take = |text: &str| limiter.take(ip(text));
         let _connected = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_those_who_have_left() {
+    fn departed_clients_leave_no_state() {
         let limiter = limiter();
         for last in 0..=255 {
             drop(limiter.take(ip(&format!("192.0.2.{last}"))).unwrap());
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_one_prefix_leaves_others_alone() {
+    fn a_flood_from_one_prefix_does_not_affect_others() {
         let (limiter, now) = (limiter(), Instant::now());
         let flood = (0..=255).filter(|last| limiter.check_rate(now, ip(&format!("192.0.2.{last}"))).is_ok());
         assert_eq!(flood.count(), 5);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_one_address_leaves_its_prefix_alone() {
+    fn a_flood_from_one_address_does_not_affect_its_prefix() {
         let (limiter, now) = (limiter(), Instant::now());
         let flood = (0..100).filter(|_| limiter.check_rate(now, ip("192.0.2.1")).is_ok());
         assert_eq!(flood.count(), 3);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_gives_back_with_time() {
+    fn a_rate_recovers_over_time() {
         let (limiter, start) = (limiter(), Instant::now());
         let admitted = |seconds| {
             let now = start + Duration::from_secs(seconds);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_that_have_their_burst_again_make_room() {
+    fn recovered_networks_are_forgotten_to_make_room() {
         let (rate, start) = (KeyedRate::new(1, 1).unwrap(), Instant::now());
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let keys = u32::try_from(KEYS_MAX).unwrap();
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_no_limit() {
+    fn zero_means_unlimited() {
         let limits = AddressLimits {
             per_address: 0,
             per_prefix: 0,
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_counts_on() {
+    fn a_successor_keeps_counting() {
         let limiter = limiter();
         let connected = limiter.take(ip("192.0.2.1")).unwrap();
         assert!(limiter.successor(LIMITS, 6, limiter.exempt.clone()).is_none(), "nothing changed");
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_goes_on_in_a_successor_unless_it_changes() {
+    fn an_unchanged_rate_continues_in_a_successor() {
         let (limiter, now) = (limiter(), Instant::now());
         let admitted = |limiter: &AddressLimiter, last: u8| {
             let client = ip(&format!("192.0.2.{last}"));

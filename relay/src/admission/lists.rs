@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_relay_needs_a_decision() {
+    fn a_public_relay_requires_configured_origins() {
         assert_eq!(policy("0.0.0.0:80", &[]), None);
         assert_eq!(policy("[::]:80", &[]), None);
         assert_eq!(policy("192.0.2.1:80", &[]), None);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_pages_of_this_machine_are_admitted() {
+    fn loopback_relays_admit_local_pages() {
         let policy = policy("127.0.0.1:80", &[]).unwrap();
         assert!(policy.admits(&headers(&[])));
         for origin in [
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_admits_the_listed_origins() {
+    fn listed_origins_are_admitted() {
         let policy =
             policy("127.0.0.1:80", &["https://Play.example.org:443", "http://localhost:5173"]).unwrap();
         assert!(policy.admits(&headers(&["https://play.example.org"])));
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn any_admits_everyone() {
+    fn any_admits_every_origin() {
         let policy = policy("0.0.0.0:80", &["https://example.org", "*"]).unwrap();
         assert!(policy.admits(&headers(&[])));
         assert!(policy.admits(&headers(&["null"])));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_admits_the_hosts_below_its_own() {
+    fn a_pattern_admits_subdomains() {
         let policy = policy("0.0.0.0:80", &["https://*.Example.org", "http://*.localhost:5173"]).unwrap();
         for origin in [
             "https://play.example.org",
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_are_rejected_with_what_is_wrong_about_them() {
+    fn invalid_patterns_are_rejected_with_a_reason() {
         use OriginSyntaxError::{Form, Pattern, PatternHost, PatternTopLevel};
         for (text, error) in [
             ("*.example.org", Pattern),
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_printed_as_it_is_written() {
+    fn a_pattern_is_formatted_as_written() {
         let pattern: AllowedOrigin = "https://*.example.org:8443".parse().unwrap();
         assert_eq!(serde_json::to_string(&pattern).unwrap(), r#""https://*.example.org:8443""#);
     }
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_named() {
+    fn an_invalid_line_is_reported_by_number() {
         assert_eq!(Bans::parse("192.0.2.1\n\nexample.org\n").unwrap_err().0, 3);
         assert_eq!(Bans::parse("192.0.2.1/33").unwrap_err().0, 1);
     }
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_holds_for_its_network_and_its_time() {
+    fn a_ban_covers_its_network_until_it_expires() {
         let (bans, now) = (OperatorBans::default(), Instant::now());
         assert!(!bans.contains(now, ip("192.0.2.7")));
         bans.add(now, "192.0.2.0/24".parse().unwrap(), Some(now + Duration::from_secs(60))).unwrap();
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most_of_bans() {
+    fn the_number_of_bans_is_limited() {
         let (bans, now) = (OperatorBans::default(), Instant::now());
         let network = |number: usize| IpNet::from(IpAddr::from((number as u32).to_be_bytes()));
         for number in 0..BANS_MAX {

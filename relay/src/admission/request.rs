@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_trusted_proxies_are_believed() {
+    fn forwarding_headers_count_only_from_trusted_proxies() {
         assert_eq!(x_forwarded_for("192.0.2.1", &["203.0.113.9"]), "192.0.2.1");
         assert_eq!(x_forwarded_for("127.0.0.1", &["203.0.113.9"]), "203.0.113.9");
         assert_eq!(x_forwarded_for("::ffff:127.0.0.1", &["203.0.113.9"]), "203.0.113.9");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_writes_before_the_word_of_a_proxy_does_not_count() {
+    fn entries_before_those_of_trusted_proxies_are_ignored() {
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9"]), "203.0.113.9");
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1", "203.0.113.9"]), "203.0.113.9");
         assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9, 10.1.1.1"]), "203.0.113.9");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_hide_nothing_that_a_proxy_appends() {
+    fn malformed_bytes_do_not_hide_appended_entries() {
         let client = |header, name: &str, lines: &[&[u8]]| {
             let mut headers = HeaderMap::new();
             for line in lines {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_word_leaves_the_proxy_that_said_it() {
+    fn an_unreadable_entry_yields_the_proxy_address() {
         for line in ["", "unknown", "203.0.113.9,", "203.0.113.9 x", "203.0.113.256", "\u{7f}x"] {
             let seen = line.parse::<HeaderValue>().is_ok();
             assert!(!seen || x_forwarded_for("127.0.0.1", &[line]) == "127.0.0.1", "{line:?}");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_may_have_ports() {
+    fn forwarded_addresses_may_have_ports() {
         for (line, expected) in [
             ("203.0.113.9:1234", "203.0.113.9"),
             ("[2001:db8::9]", "2001:db8::9"),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_is_read() {
+    fn the_forwarded_header_is_parsed() {
         let forwarded = |line: &str| client(ForwardedHeader::Forwarded, "127.0.0.1", &[("forwarded", line)]);
         assert_eq!(forwarded("for=203.0.113.9;proto=https"), "203.0.113.9");
         assert_eq!(forwarded("proto=https; For=\"[2001:db8::9]:4711\""), "2001:db8::9");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_the_proxy_does_not_set_are_ignored() {
+    fn unconfigured_forwarding_headers_are_ignored() {
         let lines = [("x-forwarded-for", "198.51.100.1"), ("forwarded", "for=203.0.113.9")];
         assert_eq!(client(ForwardedHeader::XForwardedFor, "127.0.0.1", &lines), "198.51.100.1");
         assert_eq!(client(ForwardedHeader::Forwarded, "127.0.0.1", &lines), "203.0.113.9");

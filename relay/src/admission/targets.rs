@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn new_clients_go_to_the_first_address_that_is_up_once_theirs_is_down() {
+    async fn new_clients_fail_over_to_the_first_address_that_is_up() {
         let targets = with_spares(&["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]).await.unwrap();
         let port = |targets: &Targets| targets.find("game").unwrap().address.port();
         let over =
@@ -363,7 +363,7 @@ mod tests {
     /// The loopback interface has index 1 on every system.
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn addresses_of_a_target_may_have_the_name_of_their_interface() {
+    async fn link_local_target_addresses_may_name_their_interface() {
         let zoned = ["[fe80::1%lo]:1", "[fe80::2%1]:2", "[fd00::3%1]:3", "[::1%1]:4"];
         let targets = with_spares(&zoned).await.unwrap();
         let target = targets.find("game").unwrap();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_address_of_a_target_has_to_be_usable() {
+    async fn a_target_with_an_unusable_address_is_rejected() {
         let refused = with_spares(&["127.0.0.1:1", "224.0.0.1:1"]).await.unwrap_err();
         assert!(refused.to_string().contains("224.0.0.1:1"), "{refused}");
     }
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_nothing_but_refused_addresses_keeps_its_own_and_the_others_move() {
+    fn a_host_without_allowed_addresses_keeps_its_last_ones() {
         let known = two_names(&ports([1]), &ports([3]));
         let refused = || Ok(vec!["127.0.0.1:1".parse().unwrap()]);
         let moved = looked_up(&known, vec![Ok(ports([2])), refused()]);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_looked_up_during_a_failover_have_their_new_addresses_after_it() {
+    fn a_failover_does_not_undo_a_concurrent_lookup() {
         let known = two_names(&ports([1]), &ports([3]));
         let looked_up = LookedUp::new(Arc::new(known.clone()), vec![Ok(ports([2])), Ok(ports([3]))]);
         let looked_up = Vec::from_iter(looked_up);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_cannot_be_resolved_keeps_its_own_addresses_only() {
+    fn an_unresolvable_host_keeps_only_its_own_addresses() {
         let known = two_names(&ports([1, 2]), &ports([3]));
         let again = |found| resolved(&known.name, &known.settings, found, Some(&known)).unwrap();
         let moved = again(vec![Ok(ports([4])), failed()]);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_to_a_private_address_is_that_of_the_host_that_has_it() {
+    fn private_addresses_are_allowed_per_host() {
         let mut settings = Target::new("game.example.org:1".parse().unwrap());
         settings.spare_addresses = vec!["127.0.0.1:2".parse().unwrap()];
         let inner: SocketAddr = "127.0.0.1:2".parse().unwrap();
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_many_addresses_leaves_room_for_the_others_and_the_one_in_use_stays() {
+    fn a_name_with_many_addresses_does_not_displace_others() {
         let known = two_names(&ports(1..=20), &ports([30, 31]));
         assert_eq!(known.addresses, ports([1, 2, 3, 4, 5, 6, 7, 30]));
         let used = ResolvedTarget { address: ports([15])[0], ..known };
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_be_in_the_own_network_only_if_the_target_says_so() {
+    fn a_name_in_a_private_network_requires_allow_private() {
         for inner in [
             "127.0.0.1:1",
             "10.0.0.1:1",
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_loopback_addresses_is_for_servers_that_have_one() {
+    fn a_loopback_pool_requires_a_loopback_server() {
         let pick = |host: &str, found: &[&str]| {
             let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
             let target = Target { source: TargetSource::LoopbackPool, ..Target::new(host.parse().unwrap()) };
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_address_is_kept_while_the_name_has_it() {
+    fn an_address_is_kept_while_its_name_has_it() {
         let found: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:1"].map(|text| text.parse().unwrap()).into();
         let target = Target::new("name:1".parse().unwrap());
         let chosen = |known: &str| {
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_follows_its_name_but_not_into_the_own_network() {
+    fn a_target_follows_its_name_but_not_into_private_networks() {
         let settings = Target::new("name:1".parse().unwrap());
         let known = target_at(&settings, "192.0.2.1:1");
         let cases: [(&[&str], &str); 6] = [
@@ -575,13 +575,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_resolver_that_does_not_answer_is_not_waited_for() {
+    async fn an_unresponsive_resolver_is_not_awaited() {
         let error = in_time(std::future::pending()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
-    async fn names_are_looked_up_in_order_however_many_there_are() {
+    async fn lookup_results_keep_the_order_of_names() {
         let addresses: Vec<HostPort> =
             (1..=3 * LOOKUPS_MAX).map(|port| format!("127.0.0.1:{port}").parse().unwrap()).collect();
         let found = look_up_all(addresses.iter()).await;
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reload_keeps_the_address_of_a_name_that_cannot_be_resolved_now() {
+    async fn a_reload_keeps_addresses_of_unresolvable_names() {
         // A label of 64 bytes is too long for a query.
         let name = format!("{}.invalid:1", "a".repeat(64));
         let config = |allow_private| {

@@ -86,7 +86,7 @@ fn refused_text(decision: Result<Grant, Refusal>) -> String {
 }
 
 #[tokio::test]
-async fn a_token_admits_to_its_target_from_its_address_in_its_time() {
+async fn a_token_is_bound_to_target_address_and_validity() {
     for (name, key) in [("ed25519", SigningKey::ed25519()), ("hmac", SigningKey::hmac_sha256())] {
         let issuer = Issuer::new(name, key.unwrap());
         let admission = issuer.admission(false).await;
@@ -126,7 +126,7 @@ async fn a_token_admits_to_its_target_from_its_address_in_its_time() {
 }
 
 #[tokio::test]
-async fn a_token_for_one_use_is_not_replayed() {
+async fn a_single_use_token_cannot_be_replayed() {
     let issuer = Issuer::new("once", SigningKey::ed25519().unwrap());
     let admission = issuer.admission(true).await;
     let now = SystemTime::now();
@@ -148,7 +148,7 @@ async fn a_token_for_one_use_is_not_replayed() {
 }
 
 #[tokio::test]
-async fn a_refused_request_does_not_use_up_its_token() {
+async fn a_refused_request_keeps_its_token_unused() {
     let issuer = Issuer::new("kept", SigningKey::ed25519().unwrap());
     let admission = admission(|config| {
         config.tokens.keys = vec![issuer.file.clone()];
@@ -166,7 +166,7 @@ async fn a_refused_request_does_not_use_up_its_token() {
 
 /// A waiting candidate holds its resources, so that it evicts one other flow at most.
 #[tokio::test]
-async fn a_candidate_for_a_slot_lacks_nothing_else() {
+async fn a_candidate_holds_everything_but_a_slot() {
     let issuer = Issuer::new("candidate", SigningKey::ed25519().unwrap());
     let admission = admission(|config| {
         config.tokens.keys = vec![issuer.file.clone()];
@@ -197,7 +197,7 @@ async fn a_candidate_for_a_slot_lacks_nothing_else() {
 }
 
 #[tokio::test]
-async fn keys_can_be_changed_without_a_gap() {
+async fn token_keys_rotate_without_refusals() {
     let (old, new) = (
         Issuer::new("old", SigningKey::ed25519().unwrap()),
         Issuer::new("new", SigningKey::hmac_sha256().unwrap()),
@@ -220,7 +220,7 @@ async fn keys_can_be_changed_without_a_gap() {
 }
 
 #[tokio::test]
-async fn a_flood_from_one_prefix_leaves_another_alone() {
+async fn a_flood_from_one_prefix_does_not_affect_another() {
     let admission = admission(|config| {
         config.clients = AddressLimits { per_prefix: 20, burst_per_prefix: 30, ..config.clients };
         config.limits.max_clients = 30;
@@ -242,7 +242,7 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
 }
 
 #[tokio::test]
-async fn connections_are_limited_by_address_but_not_those_of_proxies() {
+async fn connections_are_limited_by_address_except_for_proxies() {
     let admission = admission(|config| {
         config.clients = AddressLimits { burst_per_address: 2, rate_per_address: 1, ..config.clients };
         config.admission.trusted_proxies = vec!["203.0.113.1/32".parse().unwrap()];
@@ -258,7 +258,7 @@ async fn connections_are_limited_by_address_but_not_those_of_proxies() {
 }
 
 #[tokio::test]
-async fn requests_that_may_not_go_on_are_limited_apart_from_new_clients() {
+async fn deferred_requests_have_separate_limits() {
     let admission = admission(|config| {
         config.clients = AddressLimits { burst_per_address: 2, rate_per_address: 1, ..config.clients };
     })
@@ -272,7 +272,7 @@ async fn requests_that_may_not_go_on_are_limited_apart_from_new_clients() {
 }
 
 #[tokio::test]
-async fn banned_addresses_are_refused_first() {
+async fn bans_are_checked_before_anything_else() {
     let file = std::env::temp_dir().join(format!("rakwire-relay-{}-bans", std::process::id()));
     fs::write(&file, "192.0.2.0/24\n").unwrap();
     let with_bans = |config: &mut Config| config.admission.bans = Some(file.clone());
@@ -296,7 +296,7 @@ async fn banned_addresses_are_refused_first() {
 }
 
 #[tokio::test]
-async fn a_target_moves_although_others_are_found_meanwhile() {
+async fn a_target_moves_despite_concurrent_discovery() {
     let admission = admission(|_| {}).await;
     let config_of =
         |target: &str| Config::new("127.0.0.1:0".parse().unwrap()).with_target(target.parse().unwrap());
@@ -314,7 +314,7 @@ async fn a_target_moves_although_others_are_found_meanwhile() {
 }
 
 #[tokio::test]
-async fn clients_count_on_over_a_reload() {
+async fn clients_keep_counting_across_a_reload() {
     let limit = |max| move |config: &mut Config| config.limits.max_clients = max;
     let admission = admission(limit(2)).await;
     let connected = [(); 2].map(|()| admission.admit(&request("192.0.2.1", "target=game")).unwrap());
@@ -330,7 +330,7 @@ async fn clients_count_on_over_a_reload() {
 
 /// A day in which clients connect from everywhere, with one token each, and stay for a while.
 #[tokio::test]
-async fn a_day_of_clients_leaves_nothing_behind() {
+async fn a_day_of_clients_leaves_no_state() {
     const DAY: u32 = 24 * 60 * 60;
     const LIFETIME: Duration = Duration::from_secs(60);
 
@@ -362,7 +362,7 @@ async fn a_day_of_clients_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_token_with_an_origin_is_one_of_its_page_and_data_channels_need_it_beside_a_list() {
+async fn an_origin_claim_binds_a_token_to_its_page() {
     let issuer = Issuer::new("origin", SigningKey::ed25519().unwrap());
     let now = SystemTime::now();
     let token = |origin: Option<&str>| {

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_is_not_kept_leaves_the_token_unused() {
+    fn a_dropped_claim_leaves_the_token_unused() {
         let used = UsedTokens::default();
         let now = Now::read();
         let claim = used.claim("a", now.wall, now).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_forward_and_back_lets_no_used_token_in() {
+    fn clock_jumps_do_not_readmit_used_tokens() {
         let used = UsedTokens::default();
         let now = Now::read();
         let claim = |id: &str, until, now| used.claim(id, until, now).map(TokenClaim::keep);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_remembered_is_refused() {
+    fn tokens_that_cannot_be_remembered_are_refused() {
         let used = UsedTokens::new(100);
         let now = Now::read();
         let claim = |id: &str, now: Now| used.claim(id, now.wall, now).map(TokenClaim::keep);

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sources_of_a_page_are_recognised() {
+    fn unbuilt_page_sources_are_detected() {
         for page in [
             r#"<script type="module" src="/src/main.ts"></script>"#,
             "<html><script>let a;</script>\n<script\n  src='./main.tsx'\n></script>",
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_a_level() {
+    fn log_levels_apply_per_module() {
         for text in ["info", "OFF", "info,hyper=debug", "rakwire_relay::io=trace,warn"] {
             assert!(parse_levels(text).is_some(), "{text}");
         }

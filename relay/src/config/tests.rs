@@ -45,7 +45,7 @@ fn fields(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_table_has_every_field_of_the_model_and_no_other() {
+fn the_option_table_matches_the_model() {
     let mut keys = BTreeSet::new();
     for section in fields("\"?\" = 1") {
         let table = match section.as_str() {
@@ -83,7 +83,7 @@ fn defaults_are_in_their_ranges() {
 }
 
 #[test]
-fn choices_of_the_table_are_those_of_the_model() {
+fn option_choices_match_the_model() {
     for option in OPTIONS {
         let OptionKind::Choice(values) = option.kind else { continue };
         let key = option.key.replace('*', "game");
@@ -140,7 +140,7 @@ fn later_layers_take_precedence() {
 }
 
 #[test]
-fn mistakes_in_a_file_are_told_with_their_line() {
+fn mistakes_in_a_file_are_reported_with_their_line() {
     let cases = [
         ("listen = ", "FILE:1: "),
         ("\nlisten = 5\n", "FILE:2: listen: 5 is not a text"),
@@ -193,7 +193,7 @@ fn mistakes_in_a_file_are_told_with_their_line() {
 }
 
 #[test]
-fn what_is_wrong_with_the_whole_is_told_with_the_line_of_a_key() {
+fn inconsistencies_are_reported_with_the_line_of_a_key() {
     let target = "[targets.game]\naddress = \"127.0.0.1:1\"\n";
     let whole = [
         (
@@ -222,7 +222,7 @@ fn what_is_wrong_with_the_whole_is_told_with_the_line_of_a_key() {
 }
 
 #[test]
-fn mistakes_elsewhere_are_told_with_their_option() {
+fn mistakes_elsewhere_are_reported_with_their_option() {
     let target = flag("targets", &["game=127.0.0.1:1"]);
     let error = |given: Override| Loaded::load(None, &[target.clone(), given]).unwrap_err().to_string();
     let cases = [
@@ -251,7 +251,7 @@ fn mistakes_elsewhere_are_told_with_their_option() {
 }
 
 #[test]
-fn a_public_address_needs_a_decision_about_origins() {
+fn a_public_address_requires_configured_origins() {
     let public = [flag("targets", &["game=127.0.0.1:1"]), flag("listen", &["0.0.0.0:1"])];
     let with = |more: Override| Loaded::load(None, &[&public[..], &[more]].concat()).is_ok();
     assert!(Loaded::load(None, &public).is_err());
@@ -277,7 +277,7 @@ fn changes_are_sorted_by_when_they_take_effect() {
 }
 
 #[test]
-fn errors_of_a_configuration_are_found_before_anything_is_opened() {
+fn errors_are_found_before_anything_is_opened() {
     let config = |listen: &str| Config::new(listen.parse().unwrap());
     let local = config("127.0.0.1:0").with_target("a=127.0.0.1:1".parse().unwrap());
     assert!(matches!(config("127.0.0.1:0").check(), Err(ConfigError::NoTarget)));
@@ -308,7 +308,7 @@ fn errors_of_a_configuration_are_found_before_anything_is_opened() {
 
 /// The documentation contains the option table as printed by the program.
 #[test]
-fn the_documentation_has_the_table_of_options() {
+fn the_documentation_contains_the_option_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents/relay.md");
     let text = fs::read_to_string(path).unwrap();
     let (_, section) = text.split_once("### Options\n").unwrap();
@@ -341,7 +341,7 @@ fn passwords_are_not_shown() {
 }
 
 #[test]
-fn data_channels_are_there_if_somebody_may_come_by_them() {
+fn data_channels_are_offered_only_if_clients_may_use_them() {
     let has_webrtc = |change: fn(&mut Config)| {
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());
         change(&mut config);
@@ -361,7 +361,7 @@ fn data_channels_are_there_if_somebody_may_come_by_them() {
 }
 
 #[test]
-fn the_certificate_of_data_channels_is_made_once_and_kept() {
+fn the_data_channel_certificate_is_created_once() {
     let path = file("webrtc", "nonsense");
     let mut config = Config::new("127.0.0.1:0".parse().unwrap());
     config.webrtc.certificate = Some(path.clone());

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn unusable_announcements_have_a_reason() {
         assert_eq!(parse("10.0.0.7:19132"), Err(AnnouncementError::Syntax));
         assert_eq!(parse(r#"{"kind":"raknet"}"#), Err(AnnouncementError::Syntax));
         assert_eq!(parse(r#"{"address":"a:1","kind":"tcp"}"#), Err(AnnouncementError::Syntax));

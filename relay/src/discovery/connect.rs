@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_by_tls_shows_a_certificate_of_its_authority() {
+    async fn a_tls_store_needs_a_certificate_of_its_authority() {
         let [good, other, old] = [certificate(4_000), certificate(4_000), certificate(2_021)];
         let file = |name: &str, certificate: &rcgen::Certificate| {
             let path = std::env::temp_dir().join(format!("rakwire-store-{name}-{}.pem", std::process::id()));

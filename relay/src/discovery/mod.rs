@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_counts_as_unusable_when_it_becomes_so_and_when_the_reason_is_another_one() {
+    fn an_announcement_counts_as_unusable_once_per_reason() {
         let mut last = Last::default();
         assert_eq!(
             last.note([Instant::now(); 2], &found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable,
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_that_cannot_be_used_has_a_line_with_its_key_and_the_reason() {
+    fn unusable_announcements_are_logged_with_key_and_reason() {
         let lines = Lines::take();
         Last::default().note([Instant::now(); 2], &found(&["a"], &[("b", "no text")]));
         let line = lines.with("an announcement cannot be used").remove(0);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_come_and_go_are_counted() {
+    fn arriving_and_departing_servers_are_counted() {
         let mut last = Last::default();
         let mut counts = |servers: &[&str], unusable: &[(&str, &str)]| {
             let Changes { arrived, departed, .. } = last.note([Instant::now(); 2], &found(servers, unusable));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_goes_has_a_line_with_its_key_and_the_reason() {
+    fn a_departed_server_is_logged_with_key_and_reason() {
         let start = Instant::now();
         let gone = |before: &Announced, seconds: u64, after: &Announced| {
             let mut last = Last::default();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_used_hides_nothing_else() {
+    async fn unusable_announcements_do_not_hide_others() {
         let good: &[u8] = br#"{"address":"10.0.0.7:19132","kind":"raknet"}"#;
         let mut store = store(vec![
             (b"rakwire:server:\xff", Some(good)),
@@ -546,7 +546,7 @@ mod tests {
 
     /// No more of a response is read than fits, in any form.
     #[tokio::test]
-    async fn a_store_that_says_too_much_is_left() {
+    async fn a_store_that_sends_too_much_is_disconnected() {
         static ZEROS: [u8; 65_536] = [b'0'; 65_536];
         static NESTED: [u8; 60_000] = {
             let mut nested = [b'*'; 60_000];
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_without_an_end_are_no_names() {
+    async fn endless_keys_are_not_names() {
         let long: &[u8] = Box::leak([PREFIX.as_bytes(), &[b'a'; ANSWER_MAX]].concat().into_boxed_slice());
         let error = store(vec![(long, Some(b""))]).await.servers().await.unwrap_err();
         assert!(matches!(error, DiscoveryError::TooLong), "{error}");
@@ -592,14 +592,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_says_is_one_short_line() {
+    fn errors_of_a_store_become_one_short_line() {
         let long = std::io::Error::other(format!("one\nother\x1b[31m{}", "x".repeat(10_000)));
         let line = said(&long);
         assert!(line.starts_with("one\\nother\\u{1b}[31mxx") && line.len() < 300, "{line}");
     }
 
     #[test]
-    fn urls_say_how_a_store_is_reached() {
+    fn store_urls_select_the_transport() {
         let is_url = |url| matches!(Store::new(url, None), Err(DiscoveryError::Url));
         assert!(is_url("rediss://10.0.0.2/#insecure") && is_url("http://10.0.0.2/") && is_url("10.0.0.2"));
         for url in

@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_read_as_it_is_written() {
+    fn a_secret_round_trips_as_text() {
         let secret = Secret::new([0xfb; 16]);
         assert_eq!(secret.to_string(), "-_v7-_v7-_v7-_v7-_v7-w");
         assert_eq!(secret.to_string().parse(), Ok(secret));
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_is_told_three_times_and_again_to_a_connection_that_comes_back() {
+    fn a_drain_is_announced_three_times_per_connection() {
         let now = Instant::now();
         let at = |millis| now + Duration::from_millis(millis);
         let mut reports = Reports::new(Secret::new([1; 16]), now);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_found_by_its_secret_and_target_alone() {
+    fn a_flow_is_found_only_by_secret_and_target() {
         let table = table(3);
         assert_eq!(table.find(&Secret::new([1; 16]), "game"), Some(&1));
         assert_eq!(table.find(&Secret::new([1; 16]), "Game"), None);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_admits_ten_returns_at_once_and_one_a_second() {
+    fn a_flow_admits_ten_returns_then_one_per_second() {
         let (mut table, start) = (table(2), Instant::now());
         let mut admitted = |number: u8, target: &str, seconds| {
             let now = start + Duration::from_secs(seconds);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_that_lost_its_client_first_is_evicted_first() {
+    fn the_longest_detached_flow_is_evicted_first() {
         let mut table = table(4);
         let secret = |number: u8| Secret::new([number; 16]);
         [2, 0, 3, 1, 2].iter().for_each(|number| table.set_detached(&secret(*number)));
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_client_comes_back_before_its_eviction_can_be_resumed_again() {
+    fn a_flow_resumed_before_its_eviction_stays_resumable() {
         let mut table = table(1);
         let secret = Secret::new([0; 16]);
         table.set_detached(&secret);

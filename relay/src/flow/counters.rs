@@ -408,7 +408,7 @@ mod tests {
         }
 
         #[test]
-        fn targets_are_added_up() {
+        fn target_snapshots_add_up() {
             let (one, two) = (TargetCounters::default(), TargetCounters::default());
             one.sent_to_client(7);
             two.sent_to_client(3);

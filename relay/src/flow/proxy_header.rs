@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_takes_36_bytes_of_addresses() {
+    fn an_ipv6_header_has_36_bytes_of_addresses() {
         let header = written("[2001:db8::7]:5000", "[2001:db8::1]:19132");
         assert_eq!(header[12..16], [0x21, 0x22, 0, 36]);
         assert_eq!(header.len(), 16 + 36);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn families_that_differ_are_ipv6_and_mapped_ones_are_ipv4() {
+    fn mixed_families_use_ipv6_and_mapped_addresses_ipv4() {
         let mixed = written("[2001:db8::7]:5000", "127.0.0.1:19132");
         assert_eq!((mixed[13], mixed.len()), (UDP_OVER_IPV6, 52));
         assert_eq!(mixed[42..48], [0xff, 0xff, 127, 0, 0, 1]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_have_stable_addresses_of_their_own() {
+    fn each_client_has_a_stable_pool_address() {
         let mut seen = BTreeSet::new();
         for number in 0..4_000u32 {
             let client = Ipv4Addr::from_bits(0xC000_0200 + number);
@@ -292,13 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_client() {
+    fn an_ipv6_network_counts_as_one_client() {
         assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:2"));
         assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
     }
 
     #[test]
-    fn only_servers_on_loopback_have_a_pool() {
+    fn only_loopback_servers_have_a_pool() {
         for server in ["192.0.2.1:1", "[::1]:1"] {
             let client = "192.0.2.7".parse().unwrap();
             assert_eq!(Source::LoopbackPool.address(client, server.parse().unwrap()), None, "{server}");
@@ -334,7 +334,7 @@ mod tests {
         }
 
         #[test]
-        fn a_datagram_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+        fn a_forged_proxy_header_is_dropped() {
             let mut fixture = announced(None);
             let forged = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02payload";
             fixture.client(FromClient::Datagram(Bytes::from_static(forged)));
@@ -350,7 +350,7 @@ mod tests {
         }
 
         #[test]
-        fn the_address_of_a_client_is_announced_again_to_a_server_that_may_have_started_again() {
+        fn the_client_address_is_announced_again_after_a_server_restart() {
             let absent = |fixture: &mut Fixture| {
                 fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
                 fixture.client(datagram(1));
@@ -379,7 +379,7 @@ mod tests {
         }
 
         #[test]
-        fn the_address_of_a_client_is_announced_again_where_it_begins_a_connection() {
+        fn the_client_address_is_announced_again_for_a_new_connection() {
             let handshake = Handshake::default();
             let now = Instant::now();
             let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), now);
@@ -402,7 +402,7 @@ mod tests {
         }
 
         #[test]
-        fn what_has_no_room_behind_the_header_is_dropped_and_the_client_is_told_the_limit() {
+        fn datagrams_too_long_for_the_header_are_dropped_and_reported() {
             let header = ProxyHeader {
                 client: "192.0.2.7:5".parse().unwrap(),
                 server: "192.0.2.1:6".parse().unwrap(),

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_dropped_and_nothing_else() {
+    fn only_expired_datagrams_are_dropped() {
         let (mut queue, start) = (AgeQueue::default(), Instant::now());
         for millis in [0, 40, 80] {
             queue.push(start + Duration::from_millis(millis), datagram(1), &BOUNDS);
@@ -169,7 +169,7 @@ mod tests {
         use crate::flow::{DropReason, FromServer, Sending, ToClient};
 
         #[test]
-        fn messages_wait_for_the_server_and_the_oldest_is_lost() {
+        fn datagrams_queue_for_the_server_and_the_oldest_is_dropped() {
             let mut fixture = fixture();
             for len in 1..=3 {
                 fixture.client(datagram(len));
@@ -186,7 +186,7 @@ mod tests {
         }
 
         #[test]
-        fn datagrams_wait_for_the_client_and_the_oldest_is_lost() {
+        fn datagrams_queue_for_the_client_and_the_oldest_is_dropped() {
             let mut fixture = fixture();
             for len in 1..=3 {
                 fixture.server(FromServer::Datagram(&[0; 3][..len]));

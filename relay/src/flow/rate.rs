@@ -314,7 +314,7 @@ mod tests {
         }
 
         #[test]
-        fn a_burst_of_a_second_passes_and_then_the_rate() {
+        fn a_one_second_burst_passes_then_the_rate() {
             let now = Instant::now();
             let mut limit = limit(50, 1_000_000, now);
             assert_eq!(passed(&mut limit, now, 100), 50);
@@ -324,7 +324,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_count_too() {
+        fn bytes_are_limited_too() {
             let now = Instant::now();
             let mut limit = limit(1000, 10_000, now);
             assert_eq!(passed(&mut limit, now, 1000), 10);
@@ -384,20 +384,20 @@ mod tests {
         }
 
         #[test]
-        fn without_a_limit_all_passes() {
+        fn everything_passes_without_a_limit() {
             let (total, now) = (TotalRate::default(), Instant::now());
             let shares = Shares::default();
             assert!((0..10_000).all(|_| total.admits(now, TO_SERVER, 1_000_000, &shares)));
         }
 
         #[test]
-        fn the_sum_is_the_limit_and_one_flow_may_have_all_of_it() {
+        fn one_flow_may_use_the_whole_rate() {
             let rates = passed(&limited(100_000), Instant::now(), &[5_000], 12);
             assert!((990..=1_010).contains(&rates[0]), "{rates:?}");
         }
 
         #[test]
-        fn busy_flows_leave_the_others_their_share() {
+        fn busy_flows_leave_others_their_share() {
             // A share is 250 datagrams per second.
             let rates = passed(&limited(100_000), Instant::now(), &[20_000, 20_000, 200, 100], 12);
             assert!((199..=201).contains(&rates[2]) && (99..=101).contains(&rates[3]), "{rates:?}");
@@ -407,7 +407,7 @@ mod tests {
         }
 
         #[test]
-        fn flows_that_are_silent_leave_their_share_to_others() {
+        fn silent_flows_leave_their_share_to_others() {
             let (total, start) = (limited(100_000), Instant::now());
             let idle = Shares::default();
             assert!(total.admits(start, TO_CLIENT, 100, &idle));
@@ -416,7 +416,7 @@ mod tests {
         }
 
         #[test]
-        fn directions_do_not_take_from_each_other() {
+        fn directions_are_limited_independently() {
             let (total, now) = (limited(1_000), Instant::now());
             let shares = Shares::default();
             let passed = |direction: Direction, shares: &Shares| {
@@ -446,7 +446,7 @@ mod tests {
         }
 
         #[test]
-        fn flows_of_one_address_have_its_shares_as_long_as_one_is_left() {
+        fn shares_last_as_long_as_the_last_flow() {
             let total = limited(1_000);
             let shares = |text: &str| total.shares_of(text.parse().unwrap());
             let first = shares("192.0.2.1");
@@ -473,7 +473,7 @@ mod tests {
         }
 
         #[test]
-        fn a_raised_limit_begins_without_the_debts_of_the_old_one() {
+        fn a_changed_limit_starts_without_debt() {
             let (total, now) = (limited(1), Instant::now());
             let shares = Shares::default();
             assert!(total.admits(now, TO_CLIENT, 1_000, &shares), "one passes a low limit");
@@ -490,7 +490,7 @@ mod tests {
         }
 
         #[test]
-        fn a_look_takes_nothing() {
+        fn checking_for_room_takes_no_bytes() {
             let (total, now) = (limited(1_000), Instant::now());
             let shares = Shares::default();
             assert!((0..1_000).all(|_| total.has_room(now, TO_SERVER, 100, &shares)));

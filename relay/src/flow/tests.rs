@@ -85,7 +85,7 @@ pub(super) fn datagram(len: usize) -> FromClient {
 }
 
 #[test]
-fn what_waits_when_a_flow_ends_is_counted() {
+fn datagrams_queued_at_the_end_are_counted() {
     let mut fixture = fixture();
     fixture.client(datagram(1));
     fixture.server(FromServer::Datagram(&[0; 2]));
@@ -107,7 +107,7 @@ fn the_size_limit_is_exact() {
 }
 
 #[test]
-fn what_is_harmless_is_counted_and_the_flow_goes_on() {
+fn harmless_violations_are_counted_and_the_flow_continues() {
     let mut fixture = fixture();
     fixture.client(datagram(0));
     fixture.client(FromClient::Control);
@@ -120,7 +120,7 @@ fn what_is_harmless_is_counted_and_the_flow_goes_on() {
 }
 
 #[test]
-fn what_ends_a_flow() {
+fn violations_end_a_flow() {
     let ends = [
         (FromClient::Text, FlowEnd::TextMessage),
         (FromClient::Oversized { len: 1 << 20 }, FlowEnd::MessageTooBig { len: 1 << 20, max: 1472 }),
@@ -144,7 +144,7 @@ fn what_ends_a_flow() {
 }
 
 #[test]
-fn traffic_of_either_side_keeps_a_flow() {
+fn traffic_in_either_direction_keeps_a_flow() {
     for from_server in [false, true] {
         let mut fixture = fixture();
         let later = fixture.start + 40 * SECOND;
@@ -175,7 +175,7 @@ fn pongs_alone_do_not_keep_a_flow() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
+fn a_silent_client_is_lost_despite_server_traffic() {
     let mut fixture = fixture();
     let mut pings = 0;
     while fixture.end().is_none() {
@@ -191,7 +191,7 @@ fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
 
 /// Simulates a relay that was suspended: its clients may have answered every ping.
 #[test]
-fn a_client_is_asked_before_it_is_given_up() {
+fn a_client_is_pinged_before_it_counts_as_lost() {
     let mut fixture = fixture();
     let at = |second: u32| fixture.start + second * SECOND;
     let (stalled, end) = (at(50), at(65));
@@ -206,7 +206,7 @@ fn a_client_is_asked_before_it_is_given_up() {
 }
 
 #[test]
-fn pings_do_not_pile_up_behind_a_stalled_client() {
+fn pings_do_not_accumulate_for_a_stalled_client() {
     let mut fixture = fixture();
     for second in [15, 30, 40] {
         fixture.flow.handle_client(fixture.start + second * SECOND, FromClient::Control);
@@ -216,7 +216,7 @@ fn pings_do_not_pile_up_behind_a_stalled_client() {
 }
 
 #[test]
-fn a_flow_is_counted_while_it_lives() {
+fn a_flow_is_counted_while_it_exists() {
     let fixture = fixture();
     let counters = Arc::clone(&fixture.counters);
     assert_eq!(counters.snapshot().clients, 1);
@@ -226,7 +226,7 @@ fn a_flow_is_counted_while_it_lives() {
 }
 
 #[test]
-fn datagrams_of_one_length_leave_together_and_a_shorter_one_is_the_last() {
+fn equal_datagrams_form_a_batch_that_a_shorter_one_ends() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
     for len in [5, 5, 5, 3, 5, 7, 7] {
@@ -244,7 +244,7 @@ fn datagrams_of_one_length_leave_together_and_a_shorter_one_is_the_last() {
 }
 
 #[test]
-fn a_batch_is_never_longer_than_a_datagram_can_be() {
+fn a_batch_never_exceeds_the_longest_datagram() {
     let wide =
         FlowLimits { queue: NonZeroUsize::new(100).unwrap(), max_datagram: 30_000, ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
@@ -253,7 +253,7 @@ fn a_batch_is_never_longer_than_a_datagram_can_be() {
 }
 
 #[test]
-fn what_has_waited_too_long_leaves_first() {
+fn expired_datagrams_are_dropped_before_sending() {
     let mut fixture = resumable();
     let later = fixture.start + SECOND + Duration::from_millis(1);
     fixture.server(FromServer::Datagram(b"old"));
@@ -280,7 +280,7 @@ fn bytes_are_bounded_in_each_direction() {
 }
 
 #[test]
-fn a_client_is_limited_in_what_it_sends() {
+fn a_client_is_limited_to_its_rate() {
     let number = |number| NonZeroUsize::new(number).unwrap();
     let rate = Some(Rate { datagrams: number(10), bytes: number(1_000_000) });
     let mut fixture = fixture_of(FlowLimits { rate, ..FlowLimits::default() }, Setup::default());
@@ -297,7 +297,7 @@ fn control(frame: &ToClient) -> &str {
 }
 
 #[test]
-fn a_client_that_asks_for_its_flow_all_the_time_is_told_it_now_and_then() {
+fn repeated_flow_requests_are_answered_at_a_limited_rate() {
     let mut fixture = resumable();
     let start = fixture.start;
     let mut told = 0;
@@ -319,7 +319,7 @@ fn a_client_that_asks_for_its_flow_all_the_time_is_told_it_now_and_then() {
 }
 
 #[test]
-fn a_client_that_has_missed_its_flow_is_told_it_as_soon_as_it_asks() {
+fn a_missed_flow_message_is_sent_again_on_request() {
     let mut fixture = resumable();
     for _connection in 0..2 {
         assert_eq!(fixture.taken_to_client().len(), 1);
@@ -333,7 +333,7 @@ fn a_client_that_has_missed_its_flow_is_told_it_as_soon_as_it_asks() {
 }
 
 #[test]
-fn a_client_that_comes_back_goes_on_with_its_flow() {
+fn a_returning_client_continues_its_flow() {
     let mut fixture = resumable();
     let frames = fixture.taken_to_client();
     assert!(control(&frames[0]).contains(r#""resumed":false"#), "{frames:?}");
@@ -378,7 +378,7 @@ fn a_flow_waits_for_its_client_as_long_as_configured() {
 }
 
 #[test]
-fn a_client_that_answers_no_ping_can_come_back() {
+fn an_unresponsive_client_can_resume() {
     let mut fixture = resumable();
     let lost = fixture.start + 45 * SECOND;
     fixture.flow.handle_server(fixture.start + 40 * SECOND, FromServer::Datagram(b"x"));
@@ -392,7 +392,7 @@ fn a_client_that_answers_no_ping_can_come_back() {
 }
 
 #[test]
-fn a_connection_takes_the_place_of_one_that_is_not_known_to_be_lost() {
+fn a_new_connection_replaces_an_apparently_open_one() {
     let mut fixture = resumable();
     fixture.taken_to_client();
     fixture.flow.handle_attached(fixture.start);
@@ -411,7 +411,7 @@ fn only_a_flow_without_a_client_is_evicted() {
 }
 
 #[test]
-fn drops_are_told_at_most_once_a_second() {
+fn drops_are_reported_at_most_once_a_second() {
     let mut fixture = resumable();
     fixture.taken_to_client();
     let mut reports = Vec::new();
@@ -435,7 +435,7 @@ fn drops_are_told_at_most_once_a_second() {
 }
 
 #[test]
-fn nobody_is_told_who_does_not_ask() {
+fn clients_without_control_messages_receive_none() {
     let mut fixture = fixture();
     fixture.client(datagram(0));
     fixture.flow.handle_timeout(fixture.start + 5 * SECOND);
@@ -444,7 +444,7 @@ fn nobody_is_told_who_does_not_ask() {
 }
 
 #[test]
-fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
+fn the_client_address_is_announced_until_the_server_answers() {
     let header =
         ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
@@ -462,7 +462,7 @@ fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
 }
 
 #[test]
-fn a_client_that_acknowledges_nothing_is_lost_and_can_come_back() {
+fn a_client_that_acknowledges_nothing_is_lost_and_can_resume() {
     let time = 20 * SECOND;
     let mut fixture = resumable();
     fixture.client(FromClient::Unacknowledged { time });
@@ -502,7 +502,7 @@ impl Inspect for Strict {
 
 /// Otherwise it would keep the player until its own timeout, whatever ended the flow.
 #[test]
-fn the_server_is_notified_of_every_end_but_that_of_the_socket() {
+fn the_server_is_notified_unless_the_socket_fails() {
     let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };
     let inputs = [
         FromClient::Closed,
@@ -532,7 +532,7 @@ fn the_server_is_notified_of_every_end_but_that_of_the_socket() {
 }
 
 #[test]
-fn the_server_is_notified_when_a_flow_without_its_client_makes_way() {
+fn the_server_is_notified_when_a_detached_flow_is_evicted() {
     let secret = Some(Secret::new([7; 16]));
     let setup = Setup { secret, inspect: Some(Box::new(Strict)), ..Setup::default() };
     let mut fixture = fixture_of(limits(), setup);
@@ -556,7 +556,7 @@ fn request_through(fixture: &mut Fixture, transport_limits: TransportLimits) -> 
 
 /// Server and client never agree on an MTU above the current limit of the client's transport, which may change.
 #[test]
-fn the_mtu_is_what_the_transport_carries() {
+fn the_mtu_is_clamped_to_the_transport() {
     let now = Instant::now();
     let inspect = Awareness::new(ProtocolKind::RakNet, Handshake::default(), Arc::default(), now);
     let setup = Setup { inspect: Some(Box::new(inspect)), ..Setup::default() };
@@ -570,7 +570,7 @@ fn the_mtu_is_what_the_transport_carries() {
 }
 
 #[test]
-fn what_is_of_others_is_counted() {
+fn foreign_datagrams_are_counted() {
     let mut fixture = resumable();
     fixture.server(FromServer::Foreign);
     fixture.client(FromClient::ForeignSession);
@@ -580,7 +580,7 @@ fn what_is_of_others_is_counted() {
 }
 
 #[test]
-fn refusals_of_a_protocol_are_counted_by_their_reason_and_another_protocol_ends_the_flow() {
+fn refusals_are_counted_and_a_foreign_protocol_ends_the_flow() {
     let handshake = Handshake { payload_max: 1_000, datagrams: 2, ..Handshake::default() };
     let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), Instant::now());
     let mut fixture = fixture_of(limits(), Setup { inspect: Some(Box::new(awareness)), ..Setup::default() });
@@ -601,7 +601,7 @@ fn refusals_of_a_protocol_are_counted_by_their_reason_and_another_protocol_ends_
 }
 
 #[test]
-fn a_target_that_knows_its_protocol_decides() {
+fn the_protocol_inspection_decides_about_datagrams() {
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup { inspect: Some(Box::new(Strict)), ..Setup::default() });
     for first in 0..4 {
@@ -619,7 +619,7 @@ fn a_target_that_knows_its_protocol_decides() {
 }
 
 #[test]
-fn a_clock_that_jumps_ends_a_flow_in_order_or_changes_nothing() {
+fn clock_jumps_end_a_flow_in_order_or_change_nothing() {
     let mut fixture = resumable();
     let before = fixture.start.checked_sub(SECOND).unwrap();
     fixture.flow.handle_server(before, FromServer::Datagram(b"x"));
@@ -634,7 +634,7 @@ fn a_clock_that_jumps_ends_a_flow_in_order_or_changes_nothing() {
 }
 
 #[test]
-fn an_unreachable_server_ends_the_flow_of_a_client_that_asks_for_it_until_the_server_has_answered() {
+fn an_absent_server_ends_the_flow_if_requested() {
     let setup = || Setup { closes_unreachable: true, ..Setup::default() };
     let mut waiting = fixture_of(limits(), setup());
     waiting.server(FromServer::Foreign);
@@ -648,7 +648,7 @@ fn an_unreachable_server_ends_the_flow_of_a_client_that_asks_for_it_until_the_se
 }
 
 #[test]
-fn errors_of_the_path_are_counted_by_reason_and_do_not_end_the_flow_of_a_client_that_asks_for_it() {
+fn path_errors_are_counted_and_do_not_end_the_flow() {
     let mut waiting = fixture_of(limits(), Setup { closes_unreachable: true, ..Setup::default() });
     for reason in [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other] {
         assert!(waiting.flow.is_first_report(reason), "{reason:?}");
@@ -662,7 +662,7 @@ fn errors_of_the_path_are_counted_by_reason_and_do_not_end_the_flow_of_a_client_
 }
 
 #[test]
-fn datagrams_that_are_dropped_take_nothing_of_the_rate_of_all_clients() {
+fn dropped_datagrams_are_not_charged_to_the_total_rate() {
     let total = TotalRate::default();
     total.set(10);
     let setup = Setup { inspect: Some(Box::new(Strict)), total, ..Setup::default() };

@@ -170,7 +170,7 @@ mod tests {
     const TWO: &str = "ffffffffffffffffffffffffffffffff";
 
     #[test]
-    fn a_cookie_holds_for_its_client_and_a_while() {
+    fn a_cookie_is_valid_briefly_for_its_client() {
         let (keys, others, at) = (keys(ONE), keys(TWO), client("192.0.2.1:1000"));
         let cookie = keys.issue(at, NOW, 11).unwrap();
         assert_eq!(keys.verify(at, NOW, cookie), Some(11));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seasoning_holds_for_its_client_and_a_while() {
+    fn a_seasoning_is_valid_briefly_for_its_client() {
         let (keys, at) = (keys(ONE), client("[2001:db8::1]:1000"));
         let word = keys.seasoning(at, NOW);
         assert!(word & SEASONING_MARK != 0);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_replaced_without_turning_anybody_away() {
+    fn a_key_rotation_refuses_no_client() {
         let at = client("192.0.2.1:1000");
         let (before, between, after) =
             (keys(ONE), keys(&format!("{TWO} # since today\n\n{ONE}\n")), keys(TWO));
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_ipv4_is_the_same_inside_ipv6() {
+    fn mapped_and_plain_ipv4_addresses_are_equal() {
         let keys = keys(ONE);
         let [v4, mapped] = ["192.0.2.1:7", "[::ffff:192.0.2.1]:7"].map(client);
         assert_eq!(keys.issue(v4, NOW, 6), keys.issue(mapped, NOW, 6));
     }
 
     #[test]
-    fn files_of_keys_that_cannot_be_used_say_why() {
+    fn unusable_key_files_have_a_reason() {
         let error = |text: &str| text.parse::<CookieKeys>().unwrap_err();
         assert_eq!(error("# nothing\n"), CookieKeySyntaxError::Empty);
         assert_eq!(error("12"), CookieKeySyntaxError::Digits);
@@ -223,7 +223,7 @@ mod tests {
 
     /// The table of docs/udp-front.md, which was computed independently of this code.
     #[test]
-    fn the_published_vectors_hold() {
+    fn published_vectors_match() {
         let keys = keys(ONE);
         let vectors = [
             ("192.0.2.1:19132", 1_700_000_000, 11, 0xF41A_5C7E, 0xF41A_5C75),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_not_printed() {
+    fn debug_output_hides_keys() {
         assert_eq!(format!("{:?}", keys(TWO)), "CookieKeys([CookieKey(..)])");
     }
 }

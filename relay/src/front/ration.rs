@@ -183,7 +183,7 @@ mod tests {
     use crate::protocol::Handshake;
 
     #[test]
-    fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
+    fn rations_bound_each_network_and_the_total() {
         let start = Instant::now();
         let mut rations = Rations::new(Rates { network: 5, all: 12 });
         let mut count = |at: u64, network: u8| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_answers_nobody() {
+    fn a_rate_of_zero_sends_no_answers() {
         let start = Instant::now();
         let mut rations = Rations::new(Rates { network: 5, all: 0 });
         assert!(!rations.admits(start + Duration::from_secs(9), [127, 0, 0, 1].into()));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_comes_first_and_those_that_were_accepted_do_not_come() {
+    fn accepted_flows_are_skipped_and_the_oldest_comes_first() {
         let mut table = FlowTable::default();
         let mut half_open = HalfOpen::default();
         let ids = [1, 2, 3].map(|port| {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_place_is_there_and_more_up_to_the_limit_until_they_are_given_back() {
+    fn the_first_place_is_always_granted_and_others_up_to_the_limit() {
         let (mut places, ip) = (Places::default(), IpAddr::from([192, 0, 2, 1]));
         assert!(places.admits(ip, 0));
         places.take(ip);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_a_24_of_ipv4_in_any_notation_and_a_48_of_ipv6() {
+    fn a_site_is_an_ipv4_24_or_an_ipv6_48() {
         let site = |ip: &str| site(ip.parse().unwrap()).to_string();
         assert_eq!(["192.0.2.9", "::ffff:192.0.2.200"].map(site), ["192.0.2.0"; 2]);
         assert_eq!(site("2001:db8:1:2::3"), "2001:db8:1::");

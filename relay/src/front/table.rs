@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_found_by_client_and_by_name_until_they_are_removed() {
+    fn flows_are_found_by_client_and_id_until_removed() {
         let now = Instant::now();
         let mut table = FlowTable::default();
         let first = table.insert(client(1), now, 'a').unwrap();

@@ -237,7 +237,7 @@ fn empty_datagrams_are_counted_in_both_directions() {
 }
 
 #[test]
-fn new_flows_go_to_where_the_server_is_now() {
+fn new_flows_use_the_current_server_address() {
     let mut bench = Bench::raknet();
     let old = bench.open(client_address(1));
     let moved = address("10.0.0.2:19133");
@@ -256,7 +256,7 @@ fn new_flows_go_to_where_the_server_is_now() {
 }
 
 #[test]
-fn flows_end_when_the_client_is_silent_or_the_server_does_not_answer() {
+fn flows_end_if_either_side_is_silent() {
     let mut bench = Bench::raknet();
     let open = bench.open(client_address(1));
     let cookie = bench.cookie(client_address(2));
@@ -279,7 +279,7 @@ fn flows_end_when_the_client_is_silent_or_the_server_does_not_answer() {
 }
 
 #[test]
-fn pings_are_answered_from_the_cache_a_few_for_each_network() {
+fn pings_are_answered_from_the_cache_at_a_limited_rate() {
     let mut bench = Bench::raknet();
     let ping = |guid| bytes(&Offline::Ping { scope: PingScope::Any, time: 5, guid });
     assert_eq!(bench.client(client_address(1), &ping(Some(CLIENT))), []);
@@ -299,7 +299,7 @@ fn pings_are_answered_from_the_cache_a_few_for_each_network() {
 /// Bytes are charged to the rate of all clients only when they pass, so that dropped or answered datagrams cannot
 /// exhaust it.
 #[test]
-fn what_does_not_pass_takes_nothing_of_the_rate_of_all_clients() {
+fn blocked_datagrams_are_not_charged_to_the_total_rate() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -329,7 +329,7 @@ fn what_does_not_pass_takes_nothing_of_the_rate_of_all_clients() {
 }
 
 #[test]
-fn datagrams_that_arrive_together_leave_together() {
+fn batched_datagrams_are_forwarded_as_a_batch() {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let id = bench.open(from);
@@ -351,7 +351,7 @@ fn datagrams_that_arrive_together_leave_together() {
 }
 
 #[test]
-fn the_longest_message_of_a_front_has_room() {
+fn the_longest_message_of_a_front_fits_its_buffer() {
     let mut out = Transmits::default();
     let request = Offline::Request1 { protocol: 11, mtu: wire::MAX_MTU };
     out.write(To::Client(client_address(1)), |writer| request.write(writer));

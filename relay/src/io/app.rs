@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_written_once_a_second() {
+    fn the_server_list_is_built_at_most_once_a_second() {
         let (cache, start) = (ListCache::default(), Instant::now());
         let get = |after, text: &str| cache.get(start + after, || text.to_owned());
         assert_eq!(&*get(Duration::ZERO, "one"), "one");

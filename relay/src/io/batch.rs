@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn datagrams_arrive_one_by_one_from_whoever_sent_them() {
+    async fn datagrams_arrive_separately_with_their_senders() {
         for address in ["127.0.0.1:0", "[::]:0"] {
             let receiver = BatchSocket::bind(address.parse().unwrap()).unwrap();
             let to = SocketAddr::from(([127, 0, 0, 1], receiver.local_addr().port()));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_socket_of_a_flow_has_the_buffers_that_the_system_gives_unasked() {
+    async fn a_flow_socket_keeps_the_default_system_buffers() {
         let any = "127.0.0.1:0".parse().unwrap();
         let sizes = |socket: &BatchSocket| {
             let socket = SockRef::from(&socket.socket);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_finds_its_way_from_a_socket_for_both_versions() {
+    async fn a_dual_stack_socket_answers_both_families() {
         let both = BatchSocket::bind("[::]:0".parse().unwrap()).unwrap();
         let one = BatchSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         assert_eq!(both.send(one.local_addr(), b"hello", 5), 0);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_timer_waits_once_and_one_in_time_does_not() {
+    fn only_a_late_timer_waits_and_only_once() {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(catch_up.is_over(due, due + LATE / 2));
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pause_is_waited_out_although_the_first_one_left_nothing_due() {
+    fn a_second_pause_postpones_timers_again() {
         let due = Instant::now();
         let mut catch_up = CatchUp::default();
         assert!(!catch_up.is_over(due, due + LATE));

@@ -336,7 +336,7 @@ mod interruptions {
     use crate::protocol::ProtocolKind;
 
     #[tokio::test]
-    async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
+    async fn large_messages_survive_a_shrinking_path_mtu() {
         let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
         let address = server.local_addr();
         tokio::spawn(async move {
@@ -376,7 +376,7 @@ mod interruptions {
 
     /// Simulates a paused machine. Datagrams that the page sent meanwhile are read first.
     #[test]
-    fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
+    fn a_page_survives_a_long_pause_of_its_relay() {
         const IDLE: Duration = Duration::from_secs(2);
         const THREADS: usize = 2;
         let (started, relay) = std::sync::mpsc::channel();

@@ -205,7 +205,7 @@ async fn until(mut done: impl FnMut() -> bool) {
 
 /// A dual-stack socket receives datagrams of both families, with control messages of different sizes.
 #[tokio::test]
-async fn a_relay_on_all_addresses_has_data_channels_by_ipv4_and_by_ipv6() {
+async fn a_wildcard_relay_serves_data_channels_on_both_families() {
     let relay =
         start_at("[::]:0", game_server().await, |config| config.admission.allow_any_origin = true).await;
     for local in ["127.0.0.1:0", "[::1]:0"] {
@@ -267,7 +267,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn marks_count_only_from_those_that_may_write_them() {
+async fn marks_of_unauthorized_senders_do_not_pass() {
     for mark in marks() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let change = |config: &mut Config| {
@@ -302,7 +302,7 @@ pub(super) const OPEN: &str = r#"{"type":"open","target":"game"}"#;
 /// abandons.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_client_gets_in_beside_a_flood_of_forged_handshakes() {
+async fn a_client_connects_during_a_flood_of_forged_handshakes() {
     const HELLOS: u64 = 16;
     let relay = start(|_| {}).await;
     let counters = &relay.app.webrtc_counters;
@@ -365,7 +365,7 @@ async fn a_client_gets_in_beside_a_flood_of_forged_handshakes() {
 }
 
 #[tokio::test]
-async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
+async fn a_client_resumes_after_a_lost_connection() {
     let relay = start(|_| {}).await;
     let mut client = Client::open(&relay, OPEN).await;
     let flow = client.control().await;
@@ -394,7 +394,7 @@ async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one_before() {
+async fn a_reloaded_page_resumes_on_the_same_port() {
     let relay = start(|_| {}).await;
     let mut page = Client::open(&relay, OPEN).await;
     let flow = page.control().await;
@@ -410,7 +410,7 @@ async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one
 }
 
 #[tokio::test]
-async fn a_session_follows_its_page_to_another_port_and_no_check_takes_it_away() {
+async fn a_session_follows_its_page_but_not_forged_checks() {
     let relay = start(|_| {}).await;
     let mut page = Client::open(&relay, OPEN).await;
     page.control().await;
@@ -452,7 +452,7 @@ async fn a_session_follows_its_page_to_another_port_and_no_check_takes_it_away()
 }
 
 #[tokio::test]
-async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_closed_with() {
+async fn refused_clients_get_the_close_code_of_a_websocket() {
     let cases = [
         (r#"{"type":"open","target":"other"}"#, 4404, "this relay offers: game"),
         (r#"{"type":"open"}"#, 4400, "no target given"),
@@ -478,7 +478,7 @@ async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_clos
 }
 
 #[tokio::test]
-async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
+async fn banned_and_excess_clients_get_distinct_close_codes() {
     let bans = std::env::temp_dir().join(format!("rakwire-relay-{}-bans", std::process::id()));
     std::fs::write(&bans, "127.0.0.1\n").unwrap();
     let relay = start(|config| config.admission.bans = Some(bans.clone())).await;
@@ -507,7 +507,7 @@ async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
 
 /// A page that closes regularly is not logged.
 #[tokio::test]
-async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
+async fn failed_handshakes_of_validated_sources_are_logged() {
     let relay = start(|_| {}).await;
     let failed = || relay.app.webrtc_counters.snapshot().failed;
     let lines = Lines::take();
@@ -534,7 +534,7 @@ async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
 
 /// The limit covers connections of all transports, even without a single client.
 #[tokio::test]
-async fn a_client_beyond_the_limit_of_connections_is_told_that_limit() {
+async fn the_connection_limit_is_reported_to_the_client() {
     let relay = start(|_| {}).await;
     let all = u32::try_from(relay.app.connections.available_permits()).unwrap();
     let taken = relay.app.connections.try_acquire_many(all).unwrap();
@@ -564,7 +564,7 @@ async fn a_ban_ends_the_flows_of_data_channels() {
 }
 
 #[tokio::test]
-async fn a_shutdown_tells_clients_so() {
+async fn a_shutdown_notifies_clients() {
     let relay = start(|_| {}).await;
     let mut client = Client::open(&relay, OPEN).await;
     client.control().await;
@@ -575,7 +575,7 @@ async fn a_shutdown_tells_clients_so() {
 }
 
 #[tokio::test]
-async fn what_has_no_flow_yet_and_what_comes_too_late_is_counted() {
+async fn datagrams_outside_of_a_flow_are_counted() {
     let relay = start(|_| {}).await;
     let dropped = |reason| relay.app.webrtc_counters.snapshot().drops(reason);
     let mut early = Client::connect(&relay).await;
@@ -597,7 +597,7 @@ async fn what_has_no_flow_yet_and_what_comes_too_late_is_counted() {
 }
 
 #[tokio::test]
-async fn long_messages_and_texts_end_a_flow_with_their_code() {
+async fn long_messages_and_texts_end_a_flow_with_a_close_code() {
     let relay = start(|_| {}).await;
     for (send, code) in [
         (
@@ -615,7 +615,7 @@ async fn long_messages_and_texts_end_a_flow_with_their_code() {
 }
 
 #[tokio::test]
-async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
+async fn drops_of_a_channel_flood_are_reported() {
     let relay = start(|config| config.limits.datagrams_per_second = 20).await;
     let mut client = Client::open(&relay, OPEN).await;
     client.control().await;
@@ -632,7 +632,7 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
 }
 
 #[tokio::test]
-async fn checks_are_answered_to_validated_sources_and_those_with_another_password_are_not() {
+async fn only_checks_with_the_right_password_are_answered() {
     let relay = start(|_| {}).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
@@ -651,7 +651,7 @@ async fn checks_are_answered_to_validated_sources_and_those_with_another_passwor
 }
 
 #[tokio::test]
-async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+async fn an_absent_game_server_closes_the_client_if_requested() {
     // Connected to itself, so that its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let absent = reserved.local_addr().unwrap();

@@ -334,7 +334,7 @@ mod tests {
     const WAITING: usize = 200;
 
     #[tokio::test]
-    async fn a_flow_ends_in_time_although_its_server_never_pauses() {
+    async fn a_flow_ends_on_time_under_constant_server_traffic() {
         let config = Config::new("127.0.0.1:0".parse().unwrap());
         let admission = Admission::new(&config, Targets::default()).unwrap();
         let app = App::new(admission, &config, None);

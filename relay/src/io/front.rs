@@ -486,7 +486,7 @@ mod tests {
 
     /// Narrows the client's path first, then the path from the front to the server.
     #[tokio::test]
-    async fn large_messages_of_clients_arrive_over_paths_that_become_narrower() {
+    async fn large_client_messages_survive_a_shrinking_path_mtu() {
         for client_is_narrow in [true, false] {
             let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
             let behind = NarrowPath::to(server.local_addr()).await;
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_in_bytes_until_it_is_taken() {
+    fn the_waiting_room_is_bounded_in_bytes() {
         let (waiting, mut taken) = WaitingRoom::new();
         let from = SocketAddr::from(([192, 0, 2, 1], 7));
         let batch = vec![0; WAITING_BYTES / 4];

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_asks_again_and_again_ends_one_flow_and_gets_its_slot() {
+    async fn repeated_requests_evict_only_one_flow() {
         let mut full = Full::new(3).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         for _ in 0..64 {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_come_back_keeps_nothing_from_others() {
+    async fn an_abandoned_request_releases_its_claim() {
         let mut full = Full::new(2).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_whose_flow_to_end_goes_on_ends_another_one_later() {
+    async fn a_client_evicts_another_flow_if_the_first_continues() {
         let mut full = Full::new(2).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         for told in [[true, false], [false, true]] {
@@ -338,7 +338,7 @@ mod tests {
 
     /// A flow that waits for its server ends at once. Its slot is not taken by other waiting clients.
     #[tokio::test]
-    async fn a_client_takes_the_slot_of_the_flow_that_makes_room_for_it() {
+    async fn a_client_takes_the_slot_of_the_evicted_flow() {
         let mut full = Full::new(2).await;
         let mut admission = FrontAdmission::new(Arc::clone(&full.app), name());
         assert_eq!(admission.admit(full.now, client(1), &mut || false).err(), Some(NotAdmitted::Later));

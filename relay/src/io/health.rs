@@ -377,7 +377,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pong_is_timed_if_it_answers_this_round() {
+        fn only_pongs_of_the_current_round_are_timed() {
             let at = Instant::now();
             let round = Round { number: 7, at };
             let now = at + Duration::from_millis(3);
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn reports_of_an_address_that_is_not_in_use_count_for_nothing() {
+        fn reports_about_unused_addresses_are_ignored() {
             let prober = prober_of("127.0.0.1:9".parse().unwrap(), &Arc::default());
             let refused = io::ErrorKind::ConnectionRefused.into();
             let counted = || prober.counters.snapshot().unreachable(Unreachable::ClosedPort);
@@ -432,7 +432,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn a_server_is_asked_and_heard() {
+        async fn a_server_is_pinged_and_its_pong_recorded() {
             let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let pongs = Arc::<PongCache>::default();
             let mut prober = prober_of(server.local_addr().unwrap(), &pongs);
@@ -463,7 +463,7 @@ mod tests {
         const SECOND: Duration = Duration::from_secs(1);
 
         #[test]
-        fn a_server_that_goes_and_returns_is_logged_once_each() {
+        fn departure_and_return_of_a_server_are_logged_once() {
             let start = Instant::now();
             let mut watch = TargetWatch::new(start);
             assert_eq!(watch.note(start, false), None, "it has had no time to answer");
@@ -476,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_that_was_never_there_is_logged() {
+        fn a_server_that_never_answered_is_logged() {
             let start = Instant::now();
             let mut watch = TargetWatch::new(start);
             assert_eq!(watch.note(start + 2 * SECOND, false), None);
@@ -484,7 +484,7 @@ mod tests {
         }
 
         #[test]
-        fn a_target_that_moves_all_the_time_has_a_line_a_minute() {
+        fn a_constantly_moving_target_is_logged_once_a_minute() {
             let start = Instant::now();
             let mut log = MoveLog::default();
             let (game, other) = ("game".parse().unwrap(), "other".parse().unwrap());
@@ -495,7 +495,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_that_comes_and_goes_has_a_line_a_minute() {
+        fn a_flapping_server_is_logged_once_a_minute() {
             let start = Instant::now();
             let mut watch = TargetWatch::new(start);
             let lines = (0..600).filter(|second: &u32| {
@@ -517,7 +517,7 @@ mod tests {
         const SECOND: Duration = Duration::from_secs(1);
 
         #[test]
-        fn a_server_that_refuses_is_down_for_a_while() {
+        fn a_server_with_a_closed_port_is_down_for_a_while() {
             let (start, observations, mut judgement) = begin();
             assert!(judgement.is_up(start, &observations), "nothing is known");
             let refuse = |second| {
@@ -539,7 +539,7 @@ mod tests {
         }
 
         #[test]
-        fn single_reports_that_a_port_is_closed_do_not_show_that_a_server_is_down() {
+        fn a_single_closed_port_report_does_not_mark_a_server_down() {
             let (start, observations, mut judgement) = begin();
             for minute in 0..100 {
                 let at = start + minute * COUNTED;
@@ -562,7 +562,7 @@ mod tests {
             [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other];
 
         #[test]
-        fn reports_about_the_path_of_one_client_do_not_show_that_a_server_is_down() {
+        fn path_errors_of_one_client_do_not_mark_a_server_down() {
             let (start, observations, mut judgement) = begin();
             for (second, reason) in (0..1_000).zip(PATH.into_iter().cycle()) {
                 observations.unreachable(client(1), reason);
@@ -575,7 +575,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_to_which_several_networks_have_no_path_is_down_after_a_while() {
+        fn path_errors_of_several_networks_mark_a_server_down() {
             let (start, observations, mut judgement) = begin();
             (0..3).zip(PATH).for_each(|(number, reason)| observations.unreachable(client(number), reason));
             assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
@@ -583,7 +583,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_that_answers_others_is_not_down_because_one_client_is_refused() {
+        fn a_server_that_answers_others_is_not_down() {
             let (start, observations, mut judgement) = begin();
             for second in 0..100 {
                 observations.unreachable(client(1), Unreachable::ClosedPort);
@@ -599,7 +599,7 @@ mod tests {
         }
 
         #[test]
-        fn one_customer_has_one_network_however_many_addresses_of_ipv6_that_are() {
+        fn an_ipv6_48_counts_as_one_network() {
             let (start, observations, mut judgement) = begin();
             for second in 0..100 {
                 observations.begun([0x2001, 0xDB8, 1, second as u16 * 256, 0, 0, 0, 1].into());
@@ -611,7 +611,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_that_answers_no_network_of_several_is_down() {
+        fn silence_towards_several_networks_marks_a_server_down() {
             let (start, observations, mut judgement) = begin();
             (0..3).for_each(|number| observations.begun(client(number)));
             assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
@@ -619,7 +619,7 @@ mod tests {
         }
 
         #[test]
-        fn clients_of_one_network_without_an_answer_do_not_show_that_a_server_is_down() {
+        fn silence_towards_one_network_does_not_mark_a_server_down() {
             let (start, observations, mut judgement) = begin();
             for second in 0..1_000 {
                 observations.begun(client(1));
@@ -628,7 +628,7 @@ mod tests {
         }
 
         #[test]
-        fn clients_without_an_answer_are_forgotten_one_by_one() {
+        fn unanswered_clients_are_forgotten_individually() {
             let (start, observations, mut judgement) = begin();
             // There are never three of them within a minute.
             for second in 0..1_000 {
@@ -640,7 +640,7 @@ mod tests {
         }
 
         #[test]
-        fn clients_that_have_just_begun_have_their_time() {
+        fn new_clients_have_time_to_get_an_answer() {
             let (start, observations, mut judgement) = begin();
             observations.begun(client(1));
             judgement.is_up(start, &observations);
@@ -653,7 +653,7 @@ mod tests {
         }
 
         #[test]
-        fn silence_for_some_clients_is_outweighed_by_an_answer_to_another() {
+        fn an_answer_to_one_client_outweighs_silence_towards_others() {
             let (start, observations, mut judgement) = begin();
             for second in 0..100 {
                 observations.begun(client(second as u8));

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_connection_counts() {
+    fn a_newer_connection_replaces_a_waiting_one() {
         let handover = Handover::new();
         handover.evict();
         assert_eq!(taken(&handover), Some(0));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_to_end_takes_no_connection() {
+    fn an_ending_flow_takes_no_connection() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.end(FlowEnd::Kicked), Some(1));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_is_passed_on_once_and_takes_the_place_of_no_request() {
+    fn a_drain_is_delivered_once_and_replaces_no_request() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         handover.drain();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_has_ended_takes_nothing() {
+    fn an_ended_flow_takes_no_requests() {
         let handover = Handover::new();
         assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.close(), Some(1));

@@ -272,7 +272,7 @@ mod tests {
     use crate::front::FrontProtocol;
 
     #[tokio::test(start_paused = true)]
-    async fn a_prober_that_fails_begins_again() {
+    async fn a_failed_prober_restarts() {
         let attempts = Cell::new(0);
         let probing = again(async || {
             attempts.set(attempts.get() + 1);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_target_of_another_protocol_is_not_asked_any_more() {
+    async fn a_target_with_a_new_protocol_is_no_longer_probed() {
         let probes = Probes::new();
         let task = || lock(&probes.by_address).values().find_map(|probe| probe.task.clone());
         probes.follow(&targets(ProtocolKind::RakNet), None, &Counters::default());
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flows_tell_of_the_addresses_of_targets_that_are_not_asked() {
+    async fn flows_report_on_unprobed_addresses() {
         let probes = Probes::new();
         let (targets, [first, second]) = two_addresses(ProtocolKind::Raw);
         let name = "game".parse().unwrap();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flows_that_began_before_their_target_had_other_addresses_tell_of_theirs() {
+    async fn flows_report_on_their_address_after_a_reload() {
         let probes = Probes::new();
         let (two, [first, second]) = two_addresses(ProtocolKind::Raw);
         let (name, counters) = ("game".parse().unwrap(), Counters::default());
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn targets_with_a_common_address_have_the_same_judgement_of_it() {
+    async fn targets_share_the_judgement_of_an_address() {
         let probes = Probes::new();
         let (mut targets, [first, second]) = two_addresses(ProtocolKind::Raw);
         let mut other = ResolvedTarget::clone(targets.find("game").unwrap());
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_address_of_a_raknet_target_is_asked() {
+    async fn every_address_of_a_raknet_target_is_probed() {
         let probes = Probes::new();
         let (targets, addresses) = two_addresses(ProtocolKind::RakNet);
         probes.follow(&targets, None, &Counters::default());
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_target_behind_a_front_of_raknet_is_asked_as_long_as_the_front_is_there() {
+    async fn a_target_behind_a_raknet_front_stays_probed() {
         let front = |name: &str, protocol| FrontTarget { name: name.parse().unwrap(), protocol };
         for (front, is_asked) in [
             (front("game", FrontProtocol::RakNet), true),

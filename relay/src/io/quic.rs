@@ -245,7 +245,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn packets_of_quic_are_never_fragmented_while_a_front_sends_at_the_same_port() {
+        async fn quic_packets_are_never_fragmented_beside_a_front() {
             let config = Config::new("127.0.0.1:0".parse().unwrap());
             let admission = Admission::new(&config, Targets::default()).unwrap();
             let app = Arc::new(App::new(admission, &config, None));
@@ -289,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn an_address_has_a_limit_and_a_network_leaves_most_places_to_others() {
+        fn handshakes_are_limited_by_address_and_network() {
             let handshakes = Handshakes::default();
             let mut taken: Vec<_> = (0..100).filter_map(|_| handshakes.begin(ip("192.0.2.1"))).collect();
             assert_eq!(taken.len(), OF_ADDRESS_MAX);
@@ -305,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn networks_that_take_all_they_get_leave_places_to_others() {
+        fn greedy_networks_leave_places_to_others() {
             let handshakes = Handshakes::default();
             // Four networks of IPv4 and four of IPv6, each with many addresses.
             let mut taken = Vec::new();
@@ -322,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn many_handshakes_want_proof_and_all_have_a_limit() {
+        fn many_handshakes_require_validation_and_are_limited() {
             let handshakes = Handshakes::default();
             let mut taken = Vec::new();
             while !handshakes.want_proof() {

@@ -483,7 +483,7 @@ mod socket {
         }
 
         #[tokio::test]
-        async fn only_its_user_can_open_the_socket_and_a_stale_one_is_removed() {
+        async fn the_socket_is_private_and_a_stale_one_is_removed() {
             let path = directory("socket").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
             assert!(path.exists(), "nobody listens on it any more");
@@ -496,7 +496,7 @@ mod socket {
         }
 
         #[tokio::test]
-        async fn relays_that_start_at_once_do_not_take_each_others_socket() {
+        async fn concurrent_starts_do_not_steal_the_socket() {
             let path = directory("race").join("admin.sock");
             drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
             // Another relay holds the lock, and does not listen on its socket yet.
@@ -516,7 +516,7 @@ mod socket {
         }
 
         #[tokio::test]
-        async fn what_is_no_socket_stays() {
+        async fn existing_files_are_not_replaced_by_a_socket() {
             let directory = directory("no-socket");
             let (file, link) = (directory.join("file"), directory.join("link"));
             fs::write(&file, "precious").unwrap();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_arrives_in_order_however_it_is_asked_for() {
+    async fn read_ahead_preserves_the_order_for_any_read_size() {
         let sent: Vec<u8> = (0..100_000_u32).map(|number| (number / 7) as u8).collect();
         let (mut ours, theirs) = duplex(40_000);
         let mut reader = ReadAhead::new(theirs);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_has_no_buffer() {
+    async fn idle_readers_hold_no_buffer() {
         let (mut ours, theirs) = duplex(1_000);
         let mut reader = ReadAhead::new(theirs);
         ours.write_all(b"abc").await.unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_few_buffers() {
+    fn a_thread_keeps_few_spare_buffers() {
         drop((0..2 * SPARE_MAX).map(|_| Buffer::take()).collect::<Vec<_>>());
         assert_eq!(spare(), SPARE_MAX);
     }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_does_not_read_fails_and_one_that_pauses_does_not() {
+    async fn a_stalled_peer_fails_but_a_pausing_one_does_not() {
         let (ours, mut theirs) = duplex(1024);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         ours.write_all(&[0; 1024]).await.unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reading_a_little_now_and_then_gains_no_time() {
+    async fn occasional_reads_do_not_extend_the_deadline() {
         let (ours, mut theirs) = duplex(64);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         tokio::spawn(async move {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_reads_fast_enough_gets_everything() {
+    async fn a_fast_enough_reader_gets_everything() {
         let (ours, mut theirs) = duplex(4096);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(false));
         tokio::spawn(async move {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_websocket_may_be_slow_but_not_stand_still() {
+    async fn a_websocket_may_be_slow_but_not_stalled() {
         let (ours, mut theirs) = duplex(64);
         let mut ours = WriteDeadline::new(ours, MAX, websocket(true));
         let reading = tokio::spawn(async move {

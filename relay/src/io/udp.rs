@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_datagrams_of_the_server_are_received() {
+    async fn only_datagrams_from_the_server_are_received() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut socket = connect(&server, Source::Shared).await;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_sent_before_the_socket_was_connected_is_told_apart() {
+    async fn datagrams_from_before_the_connect_are_marked_foreign() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn datagrams_come_one_by_one_whatever_a_call_returns() {
+    async fn datagrams_are_separated_for_any_batch_size() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut socket = connect(&server, Source::Shared).await;
         let port = socket.local_addr().unwrap().port();
@@ -401,7 +401,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_closed_port_is_reported_to_a_batch_as_well() {
+    async fn a_closed_port_is_reported_for_a_batch() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let socket = connect(&server, Source::Shared).await;
         // Connected to itself, so that its port is closed for all other senders.
@@ -417,7 +417,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_client_has_its_address_of_the_pool() {
+    async fn a_client_uses_its_pool_address() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let (one, two) =
             (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_server_does_not_end_a_flow_but_a_broken_socket_does() {
+    fn only_a_broken_socket_ends_a_flow() {
         let is_temporary = |kind: io::ErrorKind| is_temporary(&kind.into());
         assert!(is_temporary(io::ErrorKind::ConnectionRefused));
         assert!(is_temporary(io::ErrorKind::HostUnreachable));
@@ -440,7 +440,7 @@ mod tests {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
-    fn only_a_closed_port_is_the_absence_of_a_server() {
+    fn only_a_closed_port_means_an_absent_server() {
         use rustix::io::Errno;
         let reasons = [
             (Errno::CONNREFUSED, Unreachable::ClosedPort),

@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_of_all_drafts_are_accepted_in_every_code() {
+    async fn tokens_of_all_drafts_are_accepted_in_both_codings() {
         const OLDER: [&[u8]; 2] = [OLDER_TOKEN, b"\x89\xf0\x58\xd3\x60\xea\x45\x67\xb1\x3f"];
         for (first, name) in NAMES {
             for first in [first, first | NEVER_COMPRESSED] {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_tokens_and_requests_that_end_early_are_refused() {
+    async fn unknown_tokens_and_truncated_requests_are_refused() {
         let (first, name) = NAMES[0];
         for token in [&b"\x09websocket"[..], b"\x10webtransport-h33", b"\x0ewebtransport-h"] {
             let error = read_all(&request(first, name, token)).await.unwrap_err();
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_of_reserved_kinds_are_passed_over() {
+    async fn frames_of_reserved_kinds_are_ignored() {
         let (first, name) = NAMES[1];
         let bytes = [b"\x21\x03abc", &request(first, name, TOKENS[1])[..]].concat();
         assert!(read_all(&bytes).await.is_ok());

@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lines_that_cannot_be_written_are_counted_and_reported_once_there_is_room() {
+    async fn unwritable_lines_are_counted_and_reported_later() {
         let lines = fmt::layer().with_ansi(false).with_writer(Output(|| Disk)).log_internal_errors(false);
         let _log = tracing::subscriber::set_default(registry().with(lines));
         let before = lost();
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_lines_is_cut_and_problems_are_still_told() {
+    fn a_flood_of_lines_is_limited_without_hiding_problems() {
         let written = Written::default();
         let writer = written.clone();
         let limit = LineLimit::new(NonZeroU32::new(10).unwrap());
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_names_the_client_and_not_its_address() {
+    fn a_hash_identifies_a_client_without_its_address() {
         let log = AddressLog::new(true);
         let first = shown(&log, "192.0.2.1:5000");
         assert!(first.starts_with("hash:") && !first.contains("192"), "{first}");
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_switch_addresses_are_logged() {
+    fn addresses_are_logged_by_default() {
         let log = AddressLog::new(false);
         assert_eq!(shown(&log, "[2001:db8::1]:7"), "[2001:db8::1]:7");
     }
@@ -575,7 +575,7 @@ mod tests {
         }
 
         #[test]
-        fn a_reason_has_a_line_a_minute_for_each_network() {
+        fn each_network_and_reason_has_a_line_a_minute() {
             let (log, start) = (RefusalLog::default(), Instant::now());
             assert!(log.note(start, "banned", ip("192.0.2.1")));
             assert!(!log.note(start, "banned", ip("192.0.2.2")));
@@ -595,7 +595,7 @@ mod tests {
         }
 
         #[test]
-        fn refusals_of_many_networks_have_few_lines_and_leave_one_to_other_reasons() {
+        fn refusals_of_many_networks_leave_lines_to_other_reasons() {
             let (log, start) = (RefusalLog::default(), Instant::now());
             let lines = |at, numbers: std::ops::Range<u32>| {
                 numbers.filter(|number| log.note(at, "banned", client(*number))).count()
@@ -609,7 +609,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flood_of_forged_addresses_takes_no_lines_of_proven_ones() {
+        fn forged_addresses_use_no_lines_of_validated_ones() {
             let (log, start) = (RefusalLog::default(), Instant::now());
             let forged = |at| (0..10_000).filter(|_| log.note_unproven(at, "late")).count();
             assert_eq!(
@@ -640,7 +640,7 @@ mod tests {
         }
 
         #[test]
-        fn the_line_about_more_refusals_names_the_reasons_with_most_of_them() {
+        fn the_summary_names_the_most_frequent_reasons() {
             let left_out = BTreeMap::from([("banned", 3), ("origin", 120)]);
             assert_eq!(summary(&left_out), "120 x origin; 3 x banned");
             let many: BTreeMap<&'static str, u64> =
@@ -651,7 +651,7 @@ mod tests {
         }
 
         #[test]
-        fn the_first_drop_has_a_line_and_later_ones_one_a_minute() {
+        fn drops_are_logged_at_once_then_once_a_minute() {
             let (mut log, now) = (TotalLog::default(), Instant::now());
             let at = |seconds| now + Duration::from_secs(seconds);
             assert_eq!(log.poll(at(0), 0), None);

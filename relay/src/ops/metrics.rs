@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_labels_and_are_there_from_the_start() {
+    fn labelled_counters_exist_from_the_start() {
         let counters = counters();
         let front = FrontCounters::default();
         let text = text_of(&counters, &front);

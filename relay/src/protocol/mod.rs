@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_another_protocol_everything_passes() {
+    fn everything_passes_for_an_unknown_protocol() {
         let now = Instant::now();
         let mut flow =
             Awareness::new(ProtocolKind::Raw, Handshake::default(), Arc::new(PongCache::default()), now);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handshake_has_a_budget_and_what_follows_has_none() {
+    fn only_the_handshake_has_a_budget() {
         let now = Instant::now();
         let mut flow = flow(now);
         let passed = |flow: &mut GameProtocolFlow| {

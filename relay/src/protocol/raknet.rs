@@ -359,7 +359,7 @@ mod tests {
         }
 
         #[test]
-        fn the_handshake_is_held_to_its_budget() {
+        fn the_handshake_is_limited_by_its_budget() {
             let handshake = Handshake { datagrams: 5, bytes: 4_000, ..Handshake::default() };
             let (mut flow, now) = flow(handshake);
             let sent: Vec<_> = (0..4).map(|_| flow.handle_client(now, &request_1(1_492))).collect();
@@ -374,7 +374,7 @@ mod tests {
         }
 
         #[test]
-        fn a_request_that_is_cut_costs_what_passes_of_it() {
+        fn a_cut_request_is_charged_by_its_remaining_length() {
             let handshake = Handshake { payload_max: 1_000, bytes: 4_000, ..Handshake::default() };
             let (mut flow, now) = flow(handshake);
             for _ in 0..4 {
@@ -401,7 +401,7 @@ mod tests {
         }
 
         #[test]
-        fn pings_are_answered_from_the_pong_of_another_flow() {
+        fn pings_are_answered_from_the_pong_of_any_flow() {
             let pongs = Arc::new(PongCache::default());
             let now = Instant::now();
             let new = || RakNetFlow::new(&Handshake::default(), Arc::clone(&pongs), now);
@@ -418,7 +418,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pong_tells_of_room_only_if_it_answers_that_question() {
+        fn a_pong_shows_room_only_if_the_ping_required_it() {
             for (sent, answered, has_room) in [(5, 5, true), (5, 6, false)] {
                 let (mut flow, now) = flow(Handshake::default());
                 let open = |time| ping(PingScope::OpenConnections, time);
@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn the_server_is_told_of_a_client_that_has_gone_in_its_next_datagram() {
+        fn the_disconnect_for_a_departed_client_uses_its_next_number() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
             assert_eq!(flow.parting(), None, "the client has sent nothing that the server could follow");
@@ -441,7 +441,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_that_has_accepted_nobody_is_told_nothing() {
+        fn no_disconnect_is_sent_before_a_connection_was_accepted() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_client(now, &request_1(1_492));
             flow.handle_client(now, &CONNECTED);
@@ -450,7 +450,7 @@ mod tests {
 
         /// Data channels and WebTransport reorder, and a server drops a number that it has already received.
         #[test]
-        fn the_disconnect_for_a_client_has_a_number_of_its_own_behind_reordered_datagrams() {
+        fn the_disconnect_has_a_fresh_number_after_reordering() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
             let data = |number: u8| [0x84, number, 0, 0, 0, 0, 8, 0xFE];
@@ -468,7 +468,7 @@ mod tests {
 
         /// A client that connects again on its flow begins with another number.
         #[test]
-        fn the_disconnect_for_a_client_follows_its_latest_connection() {
+        fn the_disconnect_continues_the_latest_connection() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
             flow.handle_client(now, &[0x84, 9, 0, 0, 0, 0, 8, 0xFE]);
@@ -498,7 +498,7 @@ mod tests {
         }
 
         #[test]
-        fn an_old_pong_answers_nothing_but_its_guid_is_known() {
+        fn an_expired_pong_still_provides_the_guid() {
             let (cache, now) = (PongCache::default(), Instant::now());
             cache.learn(PingScope::OpenConnections, pong(now));
             let later = now + PONG_LIFETIME;
@@ -508,7 +508,7 @@ mod tests {
         }
 
         #[test]
-        fn a_server_without_room_is_not_said_to_have_some() {
+        fn a_full_server_is_not_reported_as_having_room() {
             let (cache, now) = (PongCache::default(), Instant::now());
             cache.learn(PingScope::Any, pong(now));
             assert_eq!(cache.answer(now, PingScope::OpenConnections, 5), None);
@@ -522,7 +522,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_too_long_for_a_pong_is_not_kept() {
+        fn oversized_pongs_are_not_cached() {
             let (cache, now) = (PongCache::default(), Instant::now());
             cache.learn(PingScope::Any, Pong { data: vec![1; MAX_PONG_DATA + 1], ..pong(now) });
             assert_eq!(cache.last(now), None);
@@ -534,7 +534,7 @@ mod tests {
         }
 
         #[test]
-        fn the_latency_is_that_of_the_last_ping_that_was_timed() {
+        fn the_latency_comes_from_the_last_timed_ping() {
             let (cache, now) = (PongCache::default(), Instant::now());
             cache.learn(PingScope::Any, Pong { latency: Some(Duration::from_millis(4)), ..pong(now) });
             cache.learn(PingScope::Any, pong(now));

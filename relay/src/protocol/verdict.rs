@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_reaches_no_further_than_the_datagram() {
+    fn a_change_never_exceeds_the_datagram() {
         assert_eq!(Change::None.apply(&mut [1]), [1]);
         assert_eq!(Change::Cut(9).apply(&mut [1, 2]), [1, 2]);
         for at in 1..4 {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_read_and_written() {
+    fn every_protocol_name_round_trips() {
         for kind in ProtocolKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), serde_json::json!(kind.as_str()));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn both_datagrams_and_bytes_are_bounded_and_come_back() {
+    fn budgets_bound_datagrams_and_bytes_and_refill() {
         let start = Instant::now();
         let mut budget = Budget::new(&HANDSHAKE, start);
         assert_eq!(taken(&mut budget, start, 10), 8);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_fills_nothing() {
+    fn a_clock_set_back_refills_no_budget() {
         let start = Instant::now() + Duration::from_secs(10);
         let mut budget = Budget::new(&HANDSHAKE, start);
         assert_eq!(taken(&mut budget, start, 10), 8);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_nothing_passes_nothing() {
+    fn a_zero_budget_passes_nothing() {
         let start = Instant::now();
         let none = Handshake { datagrams: 0, ..HANDSHAKE };
         assert_eq!(taken(&mut Budget::new(&none, start), start + Duration::from_secs(60), 1), 0);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mtu_that_fits_stays() {
+    fn a_fitting_mtu_is_unchanged() {
         for mtu in [576, 1_000, LIMIT] {
             for message in messages(mtu) {
                 let mut buffer = [0; 2_048];
@@ -417,14 +417,14 @@ mod tests {
     }
 
     #[test]
-    fn no_path_is_too_narrow_for_the_smallest_mtu_nor_too_wide_for_the_largest() {
+    fn the_mtu_stays_between_its_minimum_and_maximum() {
         let request = Offline::Request1 { protocol: 6, mtu: 2_000 };
         assert_eq!(clamp(&request, &[0; 1_972], 100), Change::Cut(usize::from(MIN_MTU - IP_UDP_OVERHEAD)));
         assert_eq!(clamp(&request, &[0; 1_972], u16::MAX), Change::Cut(1_464));
     }
 
     #[test]
-    fn messages_without_an_mtu_stay() {
+    fn messages_without_an_mtu_are_unchanged() {
         let ping = Offline::OutOfBand { guid: Guid(1), data: &[1] };
         assert_eq!(clamp(&ping, &[0; 1_500], 576), Change::None);
     }

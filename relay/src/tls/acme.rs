@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_library_are_shown_without_its_rust() {
+    fn library_errors_are_shown_without_debug_syntax() {
         for (shown, said) in [
             (
                 r#"http error: ConnectError(TcpConnect(Custom { kind: Uncategorized, error: "no such name" }))"#,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_does_not_reach_the_relay_is_told_of_with_its_reason() {
+    fn a_failed_domain_validation_is_reported_with_its_reason() {
         let problem = Problem { typ: None, detail: Some("connection refused".to_owned()) };
         let typ = ChallengeType::TlsAlpn01;
         let challenge = Challenge { typ, url: String::new(), token: String::new(), error: Some(problem) };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_found_again_and_its_owner_alone_can_read_it() {
+    async fn the_cache_is_persistent_and_private() {
         let folder = std::env::temp_dir().join(format!("rakwire-relay-{}-acme-cache", std::process::id()));
         let cache = WatchedCache::new(Some(folder.clone()), Arc::default());
         let (names, directory) =

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_addresses_can_be_certified_and_nonsense_cannot() {
+    fn names_and_addresses_can_be_certified() {
         let made = make_for_development(&["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()])
             .unwrap();
         assert!(made.expires() > SystemTime::now());
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_files_are_used_and_half_of_a_change_is_not() {
+    fn changed_files_are_loaded_only_when_complete() {
         let directory = directory("changed");
         let (certificate, key) = write(&directory, "first.example");
         let watch = Watch::new(&certificate, &key).unwrap();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_gone_or_damaged_leave_the_old_certificate() {
+    fn missing_or_damaged_files_keep_the_old_certificate() {
         let directory = directory("gone");
         let (certificate, key) = write(&directory, "first.example");
         let watch = Watch::new(&certificate, &key).unwrap();

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_what_browsers_take_by_its_hash() {
+    fn a_pinned_certificate_meets_the_browser_requirements() {
         let pinned = Pinned::new(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         let key = pinned.certificate.key();
         let (_, certificate) = X509Certificate::from_der(&key.cert[0]).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_replaced_before_it_ends() {
+    fn a_pinned_certificate_is_replaced_before_it_expires() {
         let pinned = Pinned::new(&["localhost".to_owned()]).unwrap();
         let (first, expires) = (pinned.hash(), pinned.certificate.expires());
         pinned.renew_at(SystemTime::now());

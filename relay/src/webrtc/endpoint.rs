@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_of_any_number_of_forged_sources_leave_no_state() {
+    fn forged_checks_leave_no_state() {
         let (mut endpoint, counters, now) = endpoint();
         let right = page_check("a1b2");
         let wrong = check(&Password::new(&fingerprint(8)).unwrap(), &username("a1b2"), 16);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_check_of_a_page_is_answered_and_begins_nothing_until_the_page_has_answered_too() {
+    fn a_first_check_is_answered_and_challenged() {
         let (mut endpoint, counters, now) = endpoint();
         let (from, first) = (source(1, 1), page_check("a1b2"));
         let DatagramEvent::Challenge { check, answer } = endpoint.handle(now, from, &first) else {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_follows_a_page_of_which_one_check_has_come_from_each_port() {
+    fn one_check_per_port_suffices_to_follow_a_page() {
         let (mut endpoint, _, now) = endpoint();
         let [home, port] = [1, 2].map(|port| source(1, port));
         for from in [home, port] {
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_whose_name_another_one_has_takes_nothing_from_that_and_keeps_its_own_session() {
+    fn a_duplicate_user_name_takes_over_no_session() {
         let (mut endpoint, _, now) = endpoint();
         let [first, second, port] = [1, 2, 3].map(|port| source(1, port));
         // Equal hashes appear as equal user names.
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_source_is_sent_at_most_twice_what_came_in_its_name() {
+    fn a_forged_source_is_amplified_at_most_twofold() {
         let (mut endpoint, _, now) = endpoint();
         let victims: [SocketAddr; 2] = [source(1, 1), "[2001:db8::1]:1".parse().unwrap()];
         for (room, victim) in (0..200).flat_map(|room| victims.map(|victim| (room * 4, victim))) {
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_checks_is_answered_up_to_the_ration() {
+    fn a_flood_of_checks_is_limited_by_the_ration() {
         let (mut endpoint, counters, now) = endpoint();
         let right = page_check("a1b2");
         for number in 0..60_000_u32 {
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_gives_way_to_one_of_the_same_source_that_is_proved_and_to_no_other() {
+    fn only_an_established_session_replaces_one_of_its_source() {
         let (mut endpoint, counters, now) = endpoint();
         let (from, hello) = (source(1, 1), client_hello());
         connect(&mut endpoint, now, from, 1);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_follows_its_page_to_another_port_once_that_has_answered_and_what_it_encrypted_came() {
+    fn a_session_moves_after_a_check_and_encrypted_data() {
         let (mut endpoint, counters, now) = endpoint();
         let [home, port, third] = [1, 2, 3].map(|port| source(1, port));
         let encrypted = [23; 60];
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn half_open_sessions_are_bounded_of_a_network_and_in_all() {
+    fn half_open_sessions_are_bounded_by_network_and_in_total() {
         let (mut endpoint, counters, now) = endpoint();
         let proved = source(9_999, 1);
         connect(&mut endpoint, now, proved, u32::MAX);
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_succeeds_beside_ten_thousand_forged_ones_a_second() {
+    fn a_handshake_succeeds_among_ten_thousand_forged_per_second() {
         let (mut endpoint, counters, now) = endpoint();
         let (hello, forged_check) = (client_hello(), page_check("forged"));
         for number in 0..50_000_u32 {
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_checks_in_the_name_of_a_network_keep_none_of_its_pages_out() {
+    fn forged_checks_do_not_lock_out_a_network() {
         let (mut endpoint, counters, now) = endpoint();
         let empty = [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12]].concat();
         let wrong = check(&Password::new(&fingerprint(8)).unwrap(), &username("a1b2"), 16);
@@ -690,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_of_ipv6_leaves_half_open_sessions_to_others() {
+    fn an_ipv6_site_leaves_half_open_sessions_to_others() {
         let (mut endpoint, _, now) = endpoint();
         let site = |number: u32| ([0x2001, 0xdb8, 1, number as u16, 0, 0, 0, 1], 1).into();
         let begun = flood(&mut endpoint, site, now, 2_000);

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_the_same_when_it_is_read_again() {
+    fn a_certificate_round_trips_as_pem() {
         let made = Certificate::make().unwrap();
         let read: Certificate = made.pem().parse().unwrap();
         assert_eq!(read.fingerprint(), made.fingerprint());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_both_parts_are_refused() {
+    fn pem_without_certificate_or_key_is_refused() {
         let made = Certificate::make().unwrap();
         let (key, certificate) = made.pem().split_at(made.pem().find("-----BEGIN CERT").unwrap());
         for text in ["", key, certificate, "-----BEGIN"] {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_its_target_and_may_have_a_token_and_a_secret() {
+    fn an_open_request_is_parsed() {
         let message = br#"{"type":"open","target":"game","token":"a.b.c","resume":"xyz","later":1}"#;
         let request = OpenRequest::read(message).unwrap();
         assert_eq!(request.target.as_deref(), Some("game"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_refused() {
+    fn malformed_open_requests_are_refused() {
         let long = format!(r#"{{"type":"open","target":"{}"}}"#, "a".repeat(LONGEST));
         let deep = "[".repeat(LONGEST);
         for message in
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown_and_texts_are_escaped() {
+    fn debug_output_hides_secrets_and_texts_are_escaped() {
         let request = OpenRequest::read(br#"{"type":"open","token":"hidden","resume":"hidden"}"#).unwrap();
         assert!(!format!("{request:?}").contains("hidden"));
         let message: serde_json::Value = serde_json::from_str(&close_message(4404, "no '\"'")).unwrap();

@@ -131,7 +131,7 @@ impl Network {
 }
 
 #[test]
-fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_dtls() {
+fn messages_pass_both_ways_with_each_dtls_version() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
         let mut network = Network::connect(version, None);
         network.client.send_control("open");
@@ -158,7 +158,7 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
 
 /// A session begins only for a validated source, so a hello costs a signature at once and no second round trip.
 #[test]
-fn a_client_that_says_no_more_after_its_hello_is_forgotten_in_time() {
+fn a_client_silent_after_its_hello_times_out() {
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
         let mut network = Network::new(version, None);
         network.client.handle_timeout(network.now);
@@ -176,7 +176,7 @@ fn a_client_that_says_no_more_after_its_hello_is_forgotten_in_time() {
 }
 
 #[test]
-fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message() {
+fn a_lossy_path_loses_no_control_messages() {
     let mut network = Network::connect(Version::Either, Some(5));
     for number in 0..200 {
         network.server.send_control(&number.to_string());
@@ -202,7 +202,7 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
 }
 
 #[test]
-fn messages_that_are_too_long_are_never_delivered() {
+fn oversized_messages_are_never_delivered() {
     for (len, channel) in
         [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)]
     {
@@ -227,7 +227,7 @@ fn messages_that_are_too_long_are_never_delivered() {
 }
 
 #[test]
-fn texts_and_channels_that_are_not_there_are_told() {
+fn texts_and_unknown_channels_are_reported() {
     let mut network = Network::connect(Version::Either, None);
     network.client.send(DATAGRAMS, b"text", Contents::String);
     network.client.send(DATAGRAMS, &[0], Contents::BinaryEmpty);
@@ -247,7 +247,7 @@ fn texts_and_channels_that_are_not_there_are_told() {
 }
 
 #[test]
-fn a_flood_of_messages_is_taken_in_pieces_that_are_no_larger_than_what_arrived() {
+fn a_flood_of_messages_is_bounded_by_the_bytes_received() {
     let mut network = Network::connect(Version::Either, None);
     let mut received = 0;
     for _ in 0..200 {
@@ -270,7 +270,7 @@ fn a_flood_of_messages_is_taken_in_pieces_that_are_no_larger_than_what_arrived()
 }
 
 #[test]
-fn a_client_that_takes_nothing_stops_what_waits_for_it() {
+fn a_client_that_accepts_nothing_blocks_its_queue() {
     let mut network = Network::connect(Version::Either, None);
     let mut count = 0;
     while network.server.has_room() {
@@ -284,7 +284,7 @@ fn a_client_that_takes_nothing_stops_what_waits_for_it() {
 }
 
 #[test]
-fn of_a_client_that_acknowledges_nothing_few_control_messages_are_kept() {
+fn few_control_messages_are_kept_without_acknowledgements() {
     let mut network = Network::connect(Version::Either, None);
     let text = "x".repeat(100);
     let mut count = 0;
@@ -299,7 +299,7 @@ fn of_a_client_that_acknowledges_nothing_few_control_messages_are_kept() {
 }
 
 #[test]
-fn as_much_is_on_its_way_as_congestion_control_allows() {
+fn congestion_control_bounds_the_data_in_flight() {
     let mut network = Network::connect(Version::Either, None);
     let mut most = 0;
     for _ in 0..40 {
@@ -323,7 +323,7 @@ fn as_much_is_on_its_way_as_congestion_control_allows() {
 }
 
 #[test]
-fn an_empty_datagram_arrives_empty_and_one_that_is_too_long_is_not_taken() {
+fn empty_datagrams_arrive_and_oversized_ones_are_rejected() {
     let mut network = Network::connect(Version::Either, None);
     assert!(network.server.send_datagram(&[]));
     assert!(!network.server.send_datagram(&vec![0; 1 << 20]));
@@ -422,7 +422,7 @@ fn without_client(network: &mut Network, limit: Duration) -> Option<SessionEvent
 }
 
 #[test]
-fn a_client_that_never_acknowledges_is_told_of_in_time() {
+fn missing_acknowledgements_are_reported_in_time() {
     for is_control in [true, false] {
         let mut network = Network::connect(Version::Either, None);
         let start = network.now;
@@ -446,7 +446,7 @@ fn a_client_that_never_acknowledges_is_told_of_in_time() {
 }
 
 #[test]
-fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
+fn late_acknowledgements_are_not_reported() {
     let mut network = Network::connect(Version::Either, None);
     for _ in 0..5 {
         network.server.send_control("flow");
@@ -460,7 +460,7 @@ fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
 }
 
 #[test]
-fn a_page_opens_its_channels_beside_ten_thousand_forged_sources_a_second() {
+fn a_page_connects_among_ten_thousand_forged_sources_per_second() {
     let (mut network, from) = (Network::new(Version::Either, None), SocketAddr::from(([10, 0, 1, 1], 1)));
     let (counters, identity) = (Arc::<WebRtcCounters>::default(), fingerprint(7));
     let mut sources = Sources::<u32>::new(&identity, &[3; 20], Arc::clone(&counters), network.now).unwrap();

@@ -375,7 +375,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_check_is_answered_with_the_address_it_came_from() {
+    fn a_check_is_answered_with_its_source_address() {
         let answer = answer(&check(&password(), &username("Wx4z"), 16), from()).unwrap();
         assert_eq!(answer[..2], BINDING_RESPONSE.to_be_bytes());
         assert_eq!(answer[4..8], [0x21, 0x12, 0xa4, 0x42]);
@@ -385,14 +385,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn answers_have_addresses_of_ipv6() {
+    fn answers_may_contain_ipv6_addresses() {
         let request = check(&password(), &username("Wx4z"), 40);
         let answer = answer(&request, "[2001:db8::1]:9".parse().unwrap()).unwrap();
         assert_eq!(answer[20..26], [0, 0x20, 0, 20, 0, 2]);
     }
 
     #[test]
-    fn a_challenge_is_a_check_with_the_names_and_the_password_of_the_page() {
+    fn a_challenge_uses_the_names_and_password_of_the_page() {
         let request = check(&password(), &username("Wx4z"), 0);
         let password = password();
         let Stun::Check(check) = password.read(&request).unwrap() else { panic!("no check") };
@@ -406,7 +406,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_answer_that_refuses_a_challenge_is_an_answer() {
+    fn an_error_response_counts_as_an_answer() {
         let mut refusal = page_answer(&header(BINDING_REQUEST, &[6; 16]));
         refusal[..2].copy_from_slice(&BINDING_ERROR.to_be_bytes());
         assert_eq!(password().read(&refusal), Ok(Stun::Answer(&[6; 12])));
@@ -414,7 +414,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn other_passwords_and_other_names_are_not_answered() {
+    fn wrong_passwords_and_names_are_not_answered() {
         let other = Password::new(&fingerprint(8)).unwrap();
         let answer = |request: &[u8]| answer(request, from()).err();
         assert_eq!(answer(&check(&other, &username("Wx4z"), 16)), Some(Unanswered::WrongPassword));
@@ -438,7 +438,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn damaged_checks_are_dropped_whatever_is_wrong_with_them() {
+    fn damaged_checks_are_dropped() {
         let request = check(&password(), &username("Wx4z"), 16);
         for len in 0..request.len() {
             assert!(password().read(&request[..len]).is_err(), "{len}");
@@ -453,13 +453,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_written_as_session_descriptions_have_it() {
+    fn a_fingerprint_is_formatted_as_in_session_descriptions() {
         let text = Fingerprint::new([0xa5; 32]).to_string();
         assert_eq!((text.len(), &text[..6]), (95, "A5:A5:"));
     }
 
     #[test]
-    fn the_first_bytes_tell_the_protocols_apart() {
+    fn the_first_bytes_identify_the_protocol() {
         let stun = [&[0, 1, 0, 0][..], &STUN_COOKIE, &[0; 12]].concat();
         assert_eq!(DatagramKind::of(&stun), DatagramKind::Stun);
         // An unconnected ping of RakNet, with the time at the position of the STUN cookie.

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_validated_by_the_transaction_that_was_sent_to_it() {
+    fn a_source_is_validated_only_by_its_transaction() {
         let (mut validated, now) = validated();
         let (honest, other) = (source(1, 1), source(1, 2));
         let [first, second] = [b"a", b"b"].map(|name| validated.session_with(name));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_does_not_count_for_ever() {
+    fn a_transaction_expires() {
         let (mut validated, now) = validated();
         let transaction = validated.transaction(now, source(1, 1), FIRST);
         for ticks in [256, 257, 512] {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_of_a_source_is_that_of_its_newest_check_whichever_answer_comes_last() {
+    fn the_newest_check_determines_the_session_of_a_source() {
         let (mut validated, now) = validated();
         let from = source(1, 1);
         let [first, second, third] = [b"a", b"b", b"c"].map(|name| validated.session_with(name));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_bounded_of_a_site_and_in_all_and_the_latest_stays() {
+    fn sources_are_bounded_by_site_and_in_total() {
         let (mut validated, now) = validated();
         let answer = |validated: &mut Validated, from| {
             let transaction = validated.transaction(now, from, FIRST);

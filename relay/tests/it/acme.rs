@@ -227,7 +227,7 @@ fn payload(body: &[u8]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_is_obtained_by_acme_and_kept() {
+async fn a_certificate_is_obtained_by_acme_and_cached() {
     let folder = directory("acme");
     let (trusted, cache) = (folder.join("trusted.pem"), folder.join("cache"));
     // Left by an earlier run.

@@ -103,7 +103,7 @@ async fn the_flows_of_one_token_share_its_rate() {
 }
 
 #[tokio::test]
-async fn a_stolen_token_is_worth_nothing_elsewhere() {
+async fn a_stolen_token_is_useless_at_another_address() {
     let key = SigningKey::hmac_sha256().unwrap();
     let relay = with_tokens("stolen", &key, |config| {
         config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -121,7 +121,7 @@ async fn a_stolen_token_is_worth_nothing_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_token_for_one_use_opens_once() {
+async fn a_single_use_token_opens_once() {
     let key = SigningKey::ed25519().unwrap();
     let relay = with_tokens("once", &key, |config| config.tokens.single_use = true).await;
     let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
@@ -132,7 +132,7 @@ async fn a_token_for_one_use_opens_once() {
 
 /// The secret of a flow replaces the token, which may have expired or been used up by then.
 #[tokio::test]
-async fn a_client_comes_back_to_its_flow_without_another_token() {
+async fn a_client_resumes_its_flow_without_another_token() {
     let key = SigningKey::ed25519().unwrap();
     let relay = with_tokens("back", &key, |config| config.tokens.single_use = true).await;
     let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
@@ -150,7 +150,7 @@ async fn a_client_comes_back_to_its_flow_without_another_token() {
 }
 
 #[tokio::test]
-async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
+async fn headers_of_untrusted_peers_are_ignored() {
     let bans = directory("bans").join("peers");
     fs::write(&bans, "192.0.2.0/24\n").unwrap();
     let mut config = config(Server::echo().await);
@@ -182,7 +182,7 @@ async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
 
 /// A malformed header does not make a client pass as the proxy, which is exempt by default.
 #[tokio::test]
-async fn clients_that_a_proxy_does_not_name_have_limits() {
+async fn clients_not_named_by_a_proxy_are_limited() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
@@ -212,7 +212,7 @@ async fn clients_that_a_proxy_does_not_name_have_limits() {
 
 /// A proxy on this machine forwards clients of other machines, so that its loopback address proves nothing about them.
 #[tokio::test]
-async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
+async fn a_relay_behind_a_proxy_requires_configured_origins() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     let error = Relay::bind(config.clone()).await.unwrap_err().to_string();
@@ -227,7 +227,7 @@ async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
 
 /// The socket of a service manager may have another address than the file.
 #[tokio::test]
-async fn a_socket_that_other_machines_can_reach_needs_a_decision_about_pages() {
+async fn an_inherited_public_socket_requires_configured_origins() {
     let config = config(Server::echo().await);
     assert!(config.listen.address().unwrap().ip().is_loopback());
     let socket = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
@@ -242,7 +242,7 @@ async fn a_socket_that_other_machines_can_reach_needs_a_decision_about_pages() {
 }
 
 #[tokio::test]
-async fn a_flood_from_one_prefix_leaves_another_alone() {
+async fn a_flood_from_one_prefix_does_not_affect_another() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
@@ -271,7 +271,7 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
 }
 
 #[tokio::test]
-async fn an_address_that_opens_connections_too_fast_is_cut_off() {
+async fn an_address_that_connects_too_fast_is_refused() {
     let mut config = config(Server::echo().await);
     config.admission.exempt = Vec::new();
     config.clients.rate_per_address = 1;
@@ -286,7 +286,7 @@ async fn an_address_that_opens_connections_too_fast_is_cut_off() {
 }
 
 #[tokio::test]
-async fn addresses_that_are_no_targets_are_refused_after_resolution() {
+async fn forbidden_addresses_are_refused_after_resolution() {
     for address in [
         "169.254.169.254:80",
         "[::ffff:169.254.169.254]:80",

@@ -338,7 +338,7 @@ fn assert_plain(message: &str) {
 }
 
 #[test]
-fn a_check_and_a_start_say_the_same_of_a_file_that_cannot_work() {
+fn check_and_start_report_the_same_file_errors() {
     let path = directory("check").join("relay.toml");
     for (text, message) in cases() {
         fs::write(&path, &text).unwrap();
@@ -352,7 +352,7 @@ fn a_check_and_a_start_say_the_same_of_a_file_that_cannot_work() {
 }
 
 #[test]
-fn options_are_called_as_they_were_given() {
+fn errors_name_options_as_they_were_given() {
     for (arguments, variables, message) in ELSEWHERE {
         let variables = variables.iter().map(|(name, value)| (format!("RAKWIRE_RELAY_{name}"), value));
         for command in ["check", "run"] {
@@ -369,7 +369,7 @@ fn options_are_called_as_they_were_given() {
 }
 
 #[tokio::test]
-async fn a_reload_says_the_same_and_the_old_configuration_stays() {
+async fn a_reload_reports_the_same_errors_and_keeps_the_old_file() {
     let server = Server::echo().await;
     let path = directory("check").join("reload.toml");
     let good = BASE.replace("127.0.0.1:1\"", &format!("{server}\""));
@@ -389,7 +389,7 @@ async fn a_reload_says_the_same_and_the_old_configuration_stays() {
 
 /// Configurations that may work are accepted.
 #[test]
-fn what_works_is_not_refused() {
+fn working_configurations_are_not_refused() {
     let path = directory("check").join("works.toml");
     let accepts = |path: &Path, text: &str| {
         fs::write(path, text).unwrap();

@@ -81,7 +81,7 @@ fn a_configuration_is_checked() {
 }
 
 #[test]
-fn a_level_that_is_none_is_refused_wherever_it_is_written() {
+fn an_invalid_level_is_refused_in_every_layer() {
     let target = ["--target", "game=127.0.0.1:1", "--listen", "127.0.0.1:0"];
     for command in [&["check"][..], &["run"], &[]] {
         let line = refused(&[command, &target, &["--log-level", "loud"]].concat());
@@ -99,7 +99,7 @@ fn a_level_that_is_none_is_refused_wherever_it_is_written() {
 }
 
 #[test]
-fn the_environment_is_between_the_file_and_the_command_line() {
+fn the_environment_overrides_the_file_but_not_the_command_line() {
     let file = path("layers.toml");
     fs::write(&file, "[targets.game]\naddress = \"127.0.0.1:1\"\n[limits]\nqueue = 1\nmax_clients = 1\n")
         .unwrap();
@@ -153,7 +153,7 @@ fn keys_are_not_overwritten() {
 }
 
 #[tokio::test]
-async fn a_made_token_admits() {
+async fn a_created_token_admits_a_client() {
     for algorithm in ["ed25519", "hmac-sha256"] {
         let (key, for_relay) = keygen(&format!("made-{algorithm}.key"), algorithm);
         let target = format!("game={}", Server::echo().await);
@@ -193,7 +193,7 @@ async fn hands_out_tokens(for_relay: &PathBuf, endpoint: &mut Command) {
 }
 
 #[tokio::test]
-async fn the_example_in_node_hands_out_tokens() {
+async fn the_node_example_issues_tokens() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/token-server.mjs");
     for algorithm in ["ed25519", "hmac-sha256"] {
         let (key, for_relay) = keygen(&format!("node-{algorithm}.key"), algorithm);
@@ -204,7 +204,7 @@ async fn the_example_in_node_hands_out_tokens() {
 }
 
 #[tokio::test]
-async fn the_example_in_rust_hands_out_tokens() {
+async fn the_rust_example_issues_tokens() {
     let (key, for_relay) = keygen("rust.key", "ed25519");
     let mut command = Command::new(example("token_server"));
     command.arg(key).args(["game", "127.0.0.1:0"]);
@@ -225,7 +225,7 @@ fn example(name: &str) -> PathBuf {
 }
 
 #[test]
-fn completions_and_the_manual_know_the_commands() {
+fn completions_and_manual_contain_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let text = printed(relay().args(["completions", shell]));
         assert!(text.contains("keygen") && text.contains("max-clients"), "{shell}");
@@ -248,7 +248,7 @@ fn unwritable(is_full: bool) -> Stdio {
 /// A panic would have status 101, and a signal none. A closed pipe is not a failure.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn commands_whose_output_cannot_be_written_do_not_panic() {
+async fn commands_do_not_panic_without_writable_output() {
     let program = Program::start(Server::echo().await);
     let listed = format!("http://{}", program.address);
     let (key, _) = keygen("unwritable-token", "ed25519");

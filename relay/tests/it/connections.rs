@@ -28,7 +28,7 @@ async fn echoes(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn a_head_that_is_not_finished_ends_the_connection() {
+async fn an_unfinished_request_header_ends_the_connection() {
     let relay = start(10, Duration::from_secs(5)).await;
     let mut client = relay.client().await;
     let health = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n";
@@ -48,7 +48,7 @@ async fn a_head_that_is_not_finished_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_that_trickles_in_gains_no_time() {
+async fn a_trickling_request_header_gains_no_time() {
     let relay = start(10, Duration::from_millis(300)).await;
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let trickle = async {
@@ -61,7 +61,7 @@ async fn a_head_that_trickles_in_gains_no_time() {
 }
 
 #[tokio::test]
-async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
+async fn a_flood_of_idle_connections_locks_out_clients_only_briefly() {
     let relay = start(2, Duration::from_secs(10)).await;
     let mut early = relay.client().await;
     let mut flood = Vec::new();
@@ -90,7 +90,7 @@ async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
 }
 
 #[tokio::test]
-async fn connections_that_have_ended_make_room() {
+async fn ended_connections_make_room() {
     let relay = start(1, TIMEOUT).await;
     for _ in 0..100 {
         assert_eq!(get(relay.address, "/healthz").await.1, "ok");
@@ -100,7 +100,7 @@ async fn connections_that_have_ended_make_room() {
 }
 
 #[tokio::test]
-async fn a_websocket_holds_its_connection_to_its_end() {
+async fn a_websocket_counts_as_a_connection_until_its_end() {
     let relay = start(8, TIMEOUT).await;
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -117,7 +117,7 @@ async fn a_websocket_holds_its_connection_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_does_not_hold_up_a_shutdown() {
+async fn a_silent_connection_does_not_delay_a_shutdown() {
     // Longer than the test waits for the end.
     let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();

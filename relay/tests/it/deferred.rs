@@ -11,7 +11,7 @@ use crate::support::{Client, Running, Server, config, eventually};
 const PATH: &str = "/ws?target=game&defer=1";
 
 #[tokio::test]
-async fn of_several_connections_the_one_that_goes_on_counts_as_a_new_client() {
+async fn only_the_continuing_connection_counts_as_a_new_client() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.admission.exempt.clear();
@@ -54,7 +54,7 @@ async fn a_deferred_flow_opens_with_the_first_datagram() {
 }
 
 #[tokio::test]
-async fn a_deferred_connection_takes_no_slot_and_moves_a_flow_when_it_asks() {
+async fn a_deferred_connection_takes_no_slot_and_can_resume() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.limits.max_clients = 1;
@@ -78,7 +78,7 @@ async fn a_deferred_connection_takes_no_slot_and_moves_a_flow_when_it_asks() {
 }
 
 #[tokio::test]
-async fn a_deferred_connection_that_stays_silent_is_closed() {
+async fn a_silent_deferred_connection_is_closed() {
     let mut config = config(Server::echo().await);
     config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
@@ -86,7 +86,7 @@ async fn a_deferred_connection_that_stays_silent_is_closed() {
 }
 
 #[tokio::test]
-async fn a_deferred_connection_that_is_refused_is_closed() {
+async fn a_refused_deferred_connection_is_closed() {
     let relay = Running::start(config(Server::echo().await)).await;
     assert_eq!(Client::connect(relay.address, "/ws?target=none&defer=1").await.closed().await.0, 4404);
     let mut text = Client::connect(relay.address, PATH).await;

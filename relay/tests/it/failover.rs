@@ -60,7 +60,7 @@ async fn reached(front: SocketAddr) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn new_clients_of_raknet_reach_the_server_that_is_up() {
+async fn new_raknet_clients_reach_the_server_that_is_up() {
     let any = "127.0.0.1:0".parse().unwrap();
     let (first, second) = (GameServer::start(any, FIRST).await, GameServer::start(any, SECOND).await);
     let mut config = config(first.address);
@@ -111,7 +111,7 @@ async fn answering(name: &'static [u8]) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn flows_show_which_server_is_up_and_the_log_names_the_move_once() {
+async fn observed_failures_move_new_clients_and_are_logged_once() {
     let (_closed, one) = closed_port();
     let two = answering(SECOND).await;
     let file = directory("failover").join("relay.toml");

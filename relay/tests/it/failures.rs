@@ -130,7 +130,7 @@ impl Drop for Watched {
 
 /// Failures at the start: one line that names the reason and the remedy.
 #[test]
-fn a_relay_that_cannot_start_says_why() {
+fn startup_failures_are_explained() {
     let files = directory("failures");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -173,7 +173,7 @@ fn a_relay_that_cannot_start_says_why() {
 }
 
 #[tokio::test]
-async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
+async fn absent_game_servers_and_stores_are_reported() {
     let (_closed, closed) = closed_port();
     let (_store, store) = reserve_port();
     let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];
@@ -200,7 +200,7 @@ async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
 }
 
 #[tokio::test]
-async fn clients_that_are_refused_are_told_of_with_the_reason() {
+async fn refused_clients_are_logged_with_the_reason() {
     let server = Server::echo().await;
     let target = format!("game={server}");
     let relay = Watched::start("origins", &target, &["--allow-origin", "https://play.example.org"]);
@@ -249,7 +249,7 @@ async fn clients_that_are_refused_are_told_of_with_the_reason() {
 }
 
 #[tokio::test]
-async fn tokens_and_targets_that_are_wrong_are_told_of() {
+async fn invalid_tokens_and_targets_are_reported() {
     let key = SigningKey::ed25519().unwrap();
     let key_path = key_file("failures", &key);
     let target = format!("game={}", Server::echo().await);
@@ -279,7 +279,7 @@ async fn tokens_and_targets_that_are_wrong_are_told_of() {
 }
 
 #[tokio::test]
-async fn limits_that_are_reached_are_told_of() {
+async fn reached_limits_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let limited = "rakwire_relay_closes_total{reason=\"address_limit\"}";
     for (name, limits, said, series) in [
@@ -303,7 +303,7 @@ async fn limits_that_are_reached_are_told_of() {
 }
 
 #[tokio::test]
-async fn certificates_proxies_and_shutdowns_are_told_of() {
+async fn certificate_proxy_and_shutdown_problems_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let pair = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -341,7 +341,7 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
 }
 
 #[tokio::test]
-async fn webtransport_that_does_not_work_is_told_of() {
+async fn webtransport_failures_are_reported() {
     let target = format!("game={}", Server::echo().await);
     // Simulates another program that has the UDP port.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -396,7 +396,7 @@ async fn webtransport_that_does_not_work_is_told_of() {
 
 /// Initial packets of clients that get no answer, like those sent with forged sources.
 #[tokio::test]
-async fn no_line_names_an_address_that_is_not_proven() {
+async fn unvalidated_addresses_are_not_logged() {
     let target = format!("game={}", Server::echo().await);
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
     let relay = Watched::start("forged", &target, &own_port);
@@ -415,7 +415,7 @@ async fn no_line_names_an_address_that_is_not_proven() {
 
 /// An address has 32 places once it is validated, and 32 more are for clients that need not validate theirs.
 #[tokio::test]
-async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
+async fn excess_handshakes_of_a_network_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1m"];
     let relay = Watched::start("handshakes", &target, &own_port);
@@ -428,7 +428,7 @@ async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
 
 /// The line about a client refused for its address names the transport.
 #[tokio::test]
-async fn connections_of_an_address_with_too_many_of_them_are_told_of_with_the_transport() {
+async fn excess_connections_are_reported_with_the_transport() {
     let target = format!("game={}", Server::echo().await);
     let own_port = [
         "--webtransport",
@@ -457,7 +457,7 @@ async fn connections_of_an_address_with_too_many_of_them_are_told_of_with_the_tr
 }
 
 #[tokio::test]
-async fn data_channels_that_do_not_work_are_told_of() {
+async fn data_channel_failures_are_reported() {
     let target = format!("game={}", Server::echo().await);
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -480,7 +480,7 @@ async fn data_channels_that_do_not_work_are_told_of() {
 }
 
 #[tokio::test]
-async fn a_front_that_does_not_work_is_told_of() {
+async fn front_failures_are_reported() {
     let (_closed, closed) = closed_port();
     let target = format!("game={closed},kind=raknet");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -507,7 +507,7 @@ async fn a_front_that_does_not_work_is_told_of() {
 
 #[cfg(feature = "acme")]
 #[tokio::test]
-async fn an_authority_that_cannot_be_asked_is_told_of() {
+async fn an_unreachable_authority_is_reported() {
     let (_held, nowhere) = reserve_port();
     let target = format!("game={}", Server::echo().await);
     let directory = format!("https://{nowhere}/directory");
@@ -526,7 +526,7 @@ async fn an_authority_that_cannot_be_asked_is_told_of() {
 /// Lines that cannot be written are lost and counted, without other effects. A later line reports their number.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_log_on_a_full_disk_ends_no_game() {
+async fn a_full_log_disk_ends_no_game() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let target = format!("game={}", Server::echo().await);
     let mut relay =

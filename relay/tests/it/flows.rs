@@ -29,17 +29,17 @@ fn survive<P: Game>() {
 }
 
 #[test]
-fn reliable_messages_of_raknet_are_neither_lost_nor_doubled_when_clients_come_back() {
+fn reliable_raknet_messages_survive_resumption_exactly_once() {
     survive::<RakNet>();
 }
 
 #[test]
-fn reliable_messages_of_the_game_protocol_are_neither_lost_nor_doubled_when_clients_come_back() {
+fn reliable_game_protocol_messages_survive_resumption_exactly_once() {
     survive::<GameProtocol>();
 }
 
 #[test]
-fn flows_keep_their_promises_whatever_happens_to_them() {
+fn flows_keep_their_guarantees_under_random_operations() {
     let mut sum = operations::Outcome::default();
     for seed in 0..2_000 {
         let bytes = Random::new(seed).bytes(600);
@@ -55,7 +55,7 @@ fn flows_keep_their_promises_whatever_happens_to_them() {
 
 /// A day in which a client connects every second. Some close, some vanish, and some of those return.
 #[test]
-fn a_day_of_clients_leaves_nothing_behind() {
+fn a_day_of_clients_leaves_no_state() {
     let (start, counters) = (Instant::now(), Arc::new(TargetCounters::default()));
     let (mut table, mut flows, mut random) = (ResumeTable::new(), Vec::<Flow>::new(), Random::new(1));
     let day = 24 * 60 * 60;

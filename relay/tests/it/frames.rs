@@ -16,7 +16,7 @@ async fn send_part(client: &mut Client, opcode: OpCode, payload: &[u8], is_last:
 }
 
 #[tokio::test]
-async fn a_message_in_fragments_is_one_datagram() {
+async fn a_fragmented_message_is_one_datagram() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let mut client = relay.client().await;
@@ -31,7 +31,7 @@ async fn a_message_in_fragments_is_one_datagram() {
 }
 
 #[tokio::test]
-async fn fragments_are_limited_together() {
+async fn fragments_are_limited_in_total() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     send_part(&mut client, BINARY, &[0; 1000], false).await;
@@ -62,7 +62,7 @@ async fn fragments_out_of_order_are_refused() {
 }
 
 #[tokio::test]
-async fn frames_that_are_not_masked_are_refused() {
+async fn unmasked_frames_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     client.tcp().write_all(&[0x82, 0x01, 0x00]).await.unwrap();

@@ -66,7 +66,7 @@ pub(crate) async fn echoes(connection: &Connection<RakNet>) {
 }
 
 #[tokio::test]
-async fn a_relay_that_drains_keeps_the_clients_of_its_front_and_takes_no_others() {
+async fn a_draining_relay_keeps_front_clients_and_accepts_no_others() {
     let mut config = with_front().await;
     config.drain_timeout = Duration::from_secs(3_600);
     let bound = Relay::bind(config).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_relay_that_drains_keeps_the_clients_of_its_front_and_takes_no_others(
 }
 
 #[tokio::test]
-async fn the_end_of_a_drain_ends_the_clients_of_the_front() {
+async fn the_end_of_a_drain_disconnects_front_clients() {
     let mut config = with_front().await;
     config.drain_timeout = Duration::ZERO;
     let bound = Relay::bind(config).await.unwrap();
@@ -114,7 +114,7 @@ async fn the_end_of_a_drain_ends_the_clients_of_the_front() {
 }
 
 #[tokio::test]
-async fn the_clients_of_the_front_count_as_clients() {
+async fn front_clients_count_as_clients() {
     let mut config = with_front().await;
     config.limits.max_clients = 1;
     let bound = Relay::bind(config).await.unwrap();
@@ -128,7 +128,7 @@ async fn the_clients_of_the_front_count_as_clients() {
 }
 
 #[tokio::test]
-async fn a_flow_that_waits_for_its_client_makes_room_for_one_of_the_front() {
+async fn a_detached_flow_makes_room_for_a_front_client() {
     let mut config = with_front().await;
     config.limits.max_clients = 1;
     let bound = Relay::bind(config).await.unwrap();
@@ -176,7 +176,7 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn each_client_of_the_front_has_its_address_of_the_pool() {
+async fn each_front_client_has_its_pool_address() {
     let mut from = Vec::new();
     for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 2)] {
         let server = Server::bind().await;
@@ -189,7 +189,7 @@ async fn each_client_of_the_front_has_its_address_of_the_pool() {
 }
 
 #[tokio::test]
-async fn a_server_behind_the_front_can_read_the_address_of_the_client() {
+async fn a_server_behind_the_front_can_read_client_addresses() {
     let server = Server::bind().await;
     let mut config = with_front_before(server.address());
     game(&mut config).proxy_protocol = true;
@@ -202,7 +202,7 @@ async fn a_server_behind_the_front_can_read_the_address_of_the_client() {
 }
 
 #[tokio::test]
-async fn the_log_names_the_clients_of_the_front() {
+async fn the_log_contains_front_clients() {
     let target = format!("game={},kind=raknet", echo().await);
     let mut command = relay();
     command.args(["--listen", "127.0.0.1:0", "--target", &target, "--udp-listen", "127.0.0.1:0"]);

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::support::{Running, Server, config, get, get_with, open_with_origin, within};
 
 #[tokio::test]
-async fn on_loopback_only_pages_of_this_machine_may_connect() {
+async fn a_loopback_relay_accepts_only_local_pages() {
     let relay = Running::start(config(Server::echo().await)).await;
     for origin in [None, Some("http://localhost:5173"), Some("http://127.0.0.1:8080"), Some("https://[::1]")]
     {
@@ -23,7 +23,7 @@ async fn on_loopback_only_pages_of_this_machine_may_connect() {
 }
 
 #[tokio::test]
-async fn a_list_of_origins_is_kept_to() {
+async fn only_listed_origins_may_connect() {
     let mut config = config(Server::echo().await);
     config.admission.allow_origins =
         vec!["https://play.example.org".parse().unwrap(), "https://*.example.net".parse().unwrap()];
@@ -70,7 +70,7 @@ async fn a_relay_listens_on_each_address_of_a_name() {
 }
 
 #[tokio::test]
-async fn it_tells_that_it_is_well() {
+async fn a_healthy_relay_reports_health() {
     let relay = Running::start(config(Server::echo().await)).await;
     let (head, body) = get(relay.address, "/healthz").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
@@ -81,7 +81,7 @@ async fn it_tells_that_it_is_well() {
 }
 
 #[tokio::test]
-async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_often() {
+async fn the_server_list_is_refused_to_banned_and_frequent_clients() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let bans = directory.join("banned-from-the-list");
     fs::write(&bans, "203.0.113.9\n").unwrap();
@@ -112,7 +112,7 @@ async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_
 }
 
 #[tokio::test]
-async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often() {
+async fn files_and_health_are_rate_limited() {
     let mut config = config(Server::echo().await);
     config.admission.exempt = Vec::new();
     (config.clients.rate_per_address, config.clients.burst_per_address) = (1, 1);
@@ -194,7 +194,7 @@ async fn files_are_served_with_their_types() {
 /// Files that are in a directory of pages by accident are not served.
 #[cfg(unix)]
 #[tokio::test]
-async fn files_that_are_hidden_or_elsewhere_are_not_served() {
+async fn hidden_and_outside_files_are_not_served() {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 

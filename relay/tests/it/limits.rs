@@ -29,7 +29,7 @@ async fn a_message_above_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_huge_message_is_refused_by_its_head() {
+async fn a_huge_message_is_refused_by_its_frame_header() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     // A binary frame of 1 GiB, of which only the header is sent.
@@ -52,7 +52,7 @@ async fn the_sender_of_a_huge_message_sees_the_code() {
 }
 
 #[tokio::test]
-async fn a_datagram_that_is_too_long_is_dropped_whole() {
+async fn an_oversized_datagram_is_dropped_entirely() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let mut client = relay.client().await;
@@ -66,7 +66,7 @@ async fn a_datagram_that_is_too_long_is_dropped_whole() {
 }
 
 #[tokio::test]
-async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
+async fn a_full_relay_refuses_clients_until_one_vanishes() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.limits.max_clients = 1;
@@ -101,7 +101,7 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
 }
 
 #[tokio::test]
-async fn a_client_that_answers_no_ping_is_given_up() {
+async fn a_client_without_pongs_is_disconnected() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.limits.ping_interval = Duration::from_secs(2);
@@ -146,7 +146,7 @@ async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::Sock
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_loses_the_oldest() {
+async fn a_client_that_does_not_read_loses_the_oldest_datagrams() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     game(&mut config).queue_age = TIMEOUT;
@@ -181,7 +181,7 @@ async fn a_client_that_does_not_read_loses_the_oldest() {
 
 /// Its flow waits for it as for any lost client, without holding up others.
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_given_up_while_its_server_floods() {
+async fn a_stalled_client_is_disconnected_during_a_server_flood() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.limits.write_stall_timeout = Duration::from_millis(300);
@@ -239,7 +239,7 @@ async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
 }
 
 #[tokio::test]
-async fn a_flooding_client_does_not_hold_up_others() {
+async fn a_flooding_client_does_not_delay_others() {
     // This socket is never read: datagrams that do not fit are lost, as on any network.
     let slow = Server::bind().await;
     let config =
@@ -303,7 +303,7 @@ async fn answering(length: usize) -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn all_clients_together_have_a_limit_in_each_direction() {
+async fn the_total_rate_limits_each_direction() {
     // The bucket holds one second, and the test ends before it is refilled much.
     let dropped = async |server, length: usize, reason| {
         let mut config = config(server);

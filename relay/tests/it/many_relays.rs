@@ -147,7 +147,7 @@ impl Relays {
 }
 
 #[tokio::test]
-async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
+async fn clients_of_a_dead_relay_continue_at_the_other() {
     let Relays { mut first, _second, proxy, key, players } = Relays::start("relay-dies").await;
     first.child.kill().unwrap();
     let (mut stayed, mut lost) = (Vec::new(), Vec::new());
@@ -175,7 +175,7 @@ async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
 
 /// An update: clients stay as long as they play, and new ones are sent elsewhere.
 #[tokio::test]
-async fn clients_play_on_at_a_relay_that_is_taken_out() {
+async fn clients_keep_playing_at_a_relay_taken_out_of_rotation() {
     let Relays { mut first, _second, proxy, key, mut players } = Relays::start("relay-out").await;
     first.signal("-TERM");
     within(async {
@@ -200,7 +200,7 @@ async fn clients_play_on_at_a_relay_that_is_taken_out() {
 
 /// Relays share no state: each counts the uses of a token separately.
 #[tokio::test]
-async fn a_token_for_one_use_opens_once_at_each_relay() {
+async fn a_single_use_token_opens_once_at_each_relay() {
     let key = SigningKey::ed25519().unwrap();
     let mut config = config(Server::echo().await);
     config.tokens.keys = vec![key_file("each-relay", &key)];

@@ -67,7 +67,7 @@ async fn churn(relay: SocketAddr, clients: usize) {
 }
 
 #[tokio::test]
-async fn clients_that_come_and_go_leave_the_memory_where_it_was() {
+async fn memory_does_not_grow_with_past_clients() {
     let program = Program::start_with(Server::echo().await, &["--max-clients", "60"], Stdio::null());
     churn(program.address, 400).await;
     let before = resident(&program.child);

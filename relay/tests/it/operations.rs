@@ -48,7 +48,7 @@ fn value(metrics: &str, series: &str) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn the_admin_address_tells_of_health_and_counts() {
+async fn the_admin_address_serves_health_and_metrics() {
     let (relay, admin, _client) = used().await;
     for (path, expected) in [("/livez", "ok\n"), ("/readyz", "ok\n")] {
         let (head, body) = get(admin, path).await;
@@ -87,7 +87,7 @@ pub(crate) async fn eventually_in(admin: SocketAddr, line: &str) -> String {
 
 /// The log and the metrics alone show that a game server has gone.
 #[tokio::test]
-async fn a_game_server_that_is_gone_is_seen() {
+async fn an_absent_game_server_is_visible_in_log_and_metrics() {
     let server = Server::bind().await;
     let closed = server.address();
     drop(server);
@@ -118,7 +118,7 @@ fn names(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
+async fn the_dashboard_uses_only_existing_metrics_and_labels() {
     let mut config = config(front::echo().await);
     game(&mut config).kind = ProtocolKind::RakNet;
     game(&mut config).spare_addresses = vec!["127.0.0.1:9".parse().unwrap()];
@@ -214,7 +214,7 @@ async fn echoes(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn a_relay_that_drains_keeps_its_clients_and_takes_no_others() {
+async fn a_draining_relay_keeps_clients_and_accepts_no_others() {
     let relay = Operated::start(Server::echo().await, &["--drain-timeout", "3600"]);
     let mut client = relay.client().await;
     echoes(&mut client).await;
@@ -239,7 +239,7 @@ async fn a_relay_that_drains_keeps_its_clients_and_takes_no_others() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_drain_closes_clients_and_so_does_a_second_signal() {
+async fn a_drain_ends_by_timeout_or_a_second_signal() {
     let relay = Operated::start(Server::echo().await, &["--drain-timeout", "1"]);
     let mut client = relay.client().await;
     echoes(&mut client).await;
@@ -275,7 +275,7 @@ async fn log_of_a_session(more: &[&str]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_log_names_clients_and_grows_with_them_and_not_with_datagrams() {
+async fn the_log_grows_with_clients_and_not_with_datagrams() {
     let log = log_of_a_session(&[]).await;
     assert!(log.len() < 20, "{log:?}");
     let with_client = |line: &&Value| line["client"].is_string();
@@ -288,7 +288,7 @@ async fn the_log_names_clients_and_grows_with_them_and_not_with_datagrams() {
 }
 
 #[tokio::test]
-async fn the_log_says_that_a_client_came_back_and_where_it_was_last() {
+async fn returns_are_logged_with_the_last_address() {
     let relay = Operated::start(Server::echo().await, &["--drain-timeout", "0"]);
     let (first, flow) = Client::with_control(relay.program.address, "/ws?target=game").await;
     let path = format!("/ws?target=game&resume={}", flow.resume);
@@ -307,7 +307,7 @@ async fn the_log_says_that_a_client_came_back_and_where_it_was_last() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_client_is_logged_with_what_it_was() {
+async fn the_end_of_a_client_is_logged_with_its_details() {
     let relay = Operated::start(Server::echo().await, &[]);
     let mut client = Client::connect(relay.program.address, "/ws?target=game").await;
     client.send(b"hello").await;
@@ -350,7 +350,7 @@ async fn refused_connections(more: &[&str]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn health_checks_that_send_nothing_are_not_among_the_refusals_but_silence_is() {
+async fn empty_health_checks_are_not_logged_but_silence_is() {
     let proxies = ["--trusted-proxy", "127.0.0.0/8", "--proxy-protocol", "--allow-any-origin"];
     for (more, late, wrong) in [
         (
@@ -368,7 +368,7 @@ async fn health_checks_that_send_nothing_are_not_among_the_refusals_but_silence_
 }
 
 #[tokio::test]
-async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
+async fn world_readable_secrets_are_logged_as_warnings() {
     let (secret, public) = (SigningKey::hmac_sha256().unwrap(), SigningKey::ed25519().unwrap());
     let [secret, public] =
         [("exposed", secret), ("exposed.pub", public)].map(|(name, key)| key_file(name, &key));
@@ -386,7 +386,7 @@ async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
 }
 
 #[test]
-fn check_warns_of_files_with_secrets_that_every_user_can_read() {
+fn check_warns_about_world_readable_secrets() {
     let secret = key_file("exposed-to-check", &SigningKey::hmac_sha256().unwrap());
     let file = directory("exposed-to-check").join("relay.toml");
     let warned = |mode: u32, store: &str| {
@@ -487,7 +487,7 @@ async fn requests_of_banned_clients_are_logged() {
 
 /// The second refusal for a reason is not logged; those for other reasons are, with the remedy.
 #[tokio::test]
-async fn refusals_are_logged_at_the_usual_level_once_a_minute_for_each_reason() {
+async fn refusals_are_logged_once_a_minute_per_reason() {
     let relay = Operated::start(Server::echo().await, &["--max-clients", "1"]);
     let at = relay.program.address;
     for _ in 0..2 {
@@ -566,7 +566,7 @@ fn start_by_manager(server: SocketAddr, listener: std::net::TcpListener, notify:
 }
 
 #[tokio::test]
-async fn a_service_manager_passes_the_socket_and_is_told() {
+async fn the_service_manager_passes_the_socket_and_is_notified() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(false).unwrap();
     let address = listener.local_addr().unwrap();
@@ -583,7 +583,7 @@ async fn a_service_manager_passes_the_socket_and_is_told() {
 }
 
 #[tokio::test]
-async fn clients_come_back_after_a_crash() {
+async fn clients_reconnect_after_a_crash() {
     let server = Server::echo().await;
     // Prevents other programs from taking the port in between.
     let (_port, address) = reserve_port();
@@ -615,7 +615,7 @@ fn resident(child: &Child) -> u64 {
 }
 
 #[tokio::test]
-async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_out() {
+async fn thousands_of_unfinished_connections_lock_out_no_client() {
     const CONNECTIONS: usize = 8_000;
     rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let more = ["--max-clients", "4000", "--header-timeout", "10", "--clients-per-address", "0"];
@@ -650,7 +650,7 @@ async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_
 }
 
 #[tokio::test]
-async fn a_header_without_end_is_refused() {
+async fn an_endless_header_is_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     let many = "a: b\r\n".repeat(200);
     let long = format!("a: {}\r\n", "b".repeat(100_000));
@@ -667,7 +667,7 @@ async fn a_header_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_in_a_file_loses_its_connection() {
+async fn a_stalled_file_download_is_disconnected() {
     let pages = directory("large");
     fs::write(pages.join("index.html"), "page").unwrap();
     fs::write(pages.join("large.bin"), vec![7; 32 * 1024 * 1024]).unwrap();
@@ -691,7 +691,7 @@ async fn a_reader_that_stops_in_a_file_loses_its_connection() {
 /// Simulates a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_log_that_cannot_be_written_ends_nothing() {
+async fn an_unwritable_log_ends_nothing() {
     let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let mut program = Program::start_with(Server::echo().await, &["--log-level", "debug"], full());
     for _ in 0..2 {
@@ -710,7 +710,7 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
 /// Pages are notified that their relay is about to end while they can still move, on each transport with control
 /// messages.
 #[tokio::test]
-async fn clients_are_told_how_long_a_relay_that_drains_keeps_them() {
+async fn a_drain_announces_the_remaining_time() {
     let mut config = config(Server::echo().await);
     config.drain_timeout = Duration::from_secs(3_600);
     let relay = rakwire_relay::Relay::bind(config).await.unwrap();

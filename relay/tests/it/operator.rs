@@ -88,7 +88,7 @@ async fn clients_are_listed_and_kicked() {
 }
 
 #[tokio::test]
-async fn a_ban_holds_for_every_route_and_ends_what_is_open_until_it_is_lifted() {
+async fn a_ban_covers_every_route_until_lifted() {
     let (mut config, socket) = operated("ban").await;
     let pages = directory("pages-for-some");
     std::fs::write(pages.join("index.html"), "page").unwrap();
@@ -162,7 +162,7 @@ async fn a_ban_ends_the_flows_of_every_transport() {
 }
 
 #[tokio::test]
-async fn orders_that_cannot_be_done_are_refused_in_one_line() {
+async fn failed_commands_are_reported_in_one_line() {
     let (first, socket) = operated("refused").await;
     let relay = Running::start(first).await;
     let missing = socket.with_file_name("no-such.sock");
@@ -187,7 +187,7 @@ async fn orders_that_cannot_be_done_are_refused_in_one_line() {
 }
 
 #[tokio::test]
-async fn orders_are_bounded_and_read_strictly() {
+async fn commands_are_bounded_and_parsed_strictly() {
     let (config, socket) = operated("bounds").await;
     let _relay = Running::start(config).await;
     let answer = async |path: &str, body: &str| {
@@ -218,7 +218,7 @@ async fn orders_are_bounded_and_read_strictly() {
 }
 
 #[tokio::test]
-async fn clients_of_the_relay_do_not_see_the_paths_of_the_operator() {
+async fn clients_cannot_reach_operator_routes() {
     let (config, _socket) = operated("apart").await;
     let relay = Running::start(config).await;
     for path in ["/clients", "/bans"] {

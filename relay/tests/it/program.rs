@@ -76,7 +76,7 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line() {
+fn mistakes_are_reported_in_one_line() {
     let local = ["--listen", "127.0.0.1:0"];
     let game = ["--target", "game=127.0.0.1:19132"];
     // A label of 64 bytes is too long for a query.
@@ -109,7 +109,7 @@ fn mistakes_are_told_in_one_line() {
 /// The loopback interface has index 1 on every system.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
+fn the_admin_address_may_name_its_interface() {
     let reload = |address: &str| {
         let output = relay().args(["reload", "--admin-listen", address]).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -122,7 +122,7 @@ fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
 }
 
 #[tokio::test]
-async fn a_free_port_for_monitoring_is_printed() {
+async fn the_chosen_admin_port_is_printed() {
     let addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
     let mut command = relay();
     command.args(addresses).args(["--target", "game=127.0.0.1:19132"]);
@@ -155,7 +155,7 @@ fn help_explains_the_options() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn signals_close_clients_and_end_it_in_order() {
+async fn signals_close_clients_and_end_the_relay_cleanly() {
     for signal in ["-INT", "-TERM"] {
         let mut program = Program::start(Server::echo().await);
         let mut client = Client::connect(program.address, "/ws?target=game").await;
@@ -185,7 +185,7 @@ async fn a_hangup_is_survived_and_logged() {
 }
 
 #[tokio::test]
-async fn the_log_says_which_directory_is_served() {
+async fn the_served_directory_is_logged() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("logged");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("index.html"), "page").unwrap();

@@ -84,7 +84,7 @@ async fn next(server: &Server) -> (Vec<u8>, SocketAddr) {
 }
 
 #[tokio::test]
-async fn datagrams_of_a_raknet_connection_pass_once_the_server_has_accepted_it() {
+async fn raknet_datagrams_pass_once_the_server_accepts() {
     let server = Server::bind().await;
     let address = server.address();
     let relay = relay(ProtocolKind::RakNet, &server).await;
@@ -110,7 +110,7 @@ async fn datagrams_of_a_raknet_connection_pass_once_the_server_has_accepted_it()
 
 /// RakNet implementations that count no headers send as many bytes as the MTU.
 #[tokio::test]
-async fn a_client_may_send_datagrams_as_long_as_the_mtu() {
+async fn client_datagrams_may_be_as_long_as_the_mtu() {
     let server = Server::bind().await;
     let relay = relay(ProtocolKind::RakNet, &server).await;
     let client = relay.client().await;
@@ -126,7 +126,7 @@ async fn a_client_may_send_datagrams_as_long_as_the_mtu() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_front_may_send_datagrams_as_long_as_the_mtu() {
+async fn front_client_datagrams_may_be_as_long_as_the_mtu() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     game(&mut config).kind = ProtocolKind::RakNet;
@@ -164,7 +164,7 @@ async fn a_client_of_the_front_may_send_datagrams_as_long_as_the_mtu() {
 
 /// Accepting one client implies nothing about another one.
 #[tokio::test]
-async fn each_client_of_a_raknet_server_is_accepted_by_itself() {
+async fn each_raknet_client_is_accepted_separately() {
     let server = Server::bind().await;
     let relay = relay(ProtocolKind::RakNet, &server).await;
     let mut other = relay.client().await;
@@ -183,7 +183,7 @@ async fn each_client_of_a_raknet_server_is_accepted_by_itself() {
 }
 
 #[tokio::test]
-async fn packets_of_the_game_protocol_pass_once_the_server_has_answered() {
+async fn game_protocol_packets_pass_once_the_server_answers() {
     const SALT: [u8; 4] = [0x49, 0x9E, 0xD2, 0x67];
     const PEPPER: [u8; 4] = [0xA1, 0xB2, 0xC3, 0xD4];
     const PACKET: [u8; 6] = [5, 0, 0, 7, b'h', b'i'];
@@ -251,7 +251,7 @@ async fn pings_are_answered_from_the_cache() {
 
 /// Otherwise a client of another protocol would wait in vain.
 #[tokio::test]
-async fn a_client_of_another_protocol_than_its_target_is_told_which_one_it_is() {
+async fn a_protocol_mismatch_is_reported_to_the_client() {
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: MTU });
     let cases = [
         (ProtocolKind::RakNet, vec![1, 2, 3, 4], "speaks raknet"),

@@ -273,7 +273,7 @@ fn seconds(text: &str, word: &str) -> Duration {
 /// A proxy must neither send a request on a connection that the relay is about to close, nor close one for which the
 /// relay still waits.
 #[test]
-fn the_timeouts_of_the_examples_fit_the_limits_of_the_relay() {
+fn example_timeouts_fit_the_limits_of_the_relay() {
     let limits = Limits::default();
     for (text, word) in [
         (NGINX, "keepalive_timeout"),

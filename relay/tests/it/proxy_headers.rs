@@ -81,7 +81,7 @@ async fn a_trusted_proxy_must_send_a_header_in_time() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_believed() {
+async fn proxy_headers_of_untrusted_peers_are_rejected() {
     let relay = Running::start(behind_proxy().await).await;
     let elsewhere = Ipv4Addr::new(127, 0, 0, 2).into();
     let mut lying = connect_from(elsewhere, relay.address).await;
@@ -96,7 +96,7 @@ async fn nobody_else_is_believed() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_banned_is_so_behind_a_proxy() {
+async fn a_ban_applies_behind_a_proxy() {
     let mut config = behind_proxy().await;
     let bans = directory("proxy-bans").join("bans");
     fs::write(&bans, format!("{CLIENT}\n")).unwrap();

@@ -68,7 +68,7 @@ pub(crate) async fn echoes(client: &mut Client) {
 const LISTEN: &str = "listen = \"127.0.0.1:0\"\n";
 
 #[tokio::test]
-async fn targets_come_and_go_and_flows_stay() {
+async fn flows_survive_changes_of_targets() {
     let (one, two) = (Server::echo().await, Server::bind().await);
     let path = file("targets", &format!("{LISTEN}{}", targets(&[("a", one)])));
     let relay = FromFile::start(&path).await;
@@ -94,7 +94,7 @@ async fn targets_come_and_go_and_flows_stay() {
 }
 
 #[tokio::test]
-async fn a_reload_does_not_depend_on_the_name_that_is_listened_on_already() {
+async fn a_reload_does_not_resolve_the_current_listen_name() {
     // A label of 64 bytes is too long for a query: the socket exists already, like that of a service manager.
     let listen = format!("listen = \"{}.invalid:1\"\n", "a".repeat(64));
     let (one, two) = (Server::echo().await, Server::echo().await);
@@ -114,7 +114,7 @@ async fn a_reload_does_not_depend_on_the_name_that_is_listened_on_already() {
 }
 
 #[tokio::test]
-async fn a_client_comes_back_to_its_flow_although_its_target_is_gone() {
+async fn a_client_resumes_a_flow_to_a_removed_target() {
     let (one, two) = (Server::echo().await, Server::echo().await);
     let path = file("gone", &format!("{LISTEN}{}", targets(&[("a", one)])));
     let relay = FromFile::start(&path).await;
@@ -132,7 +132,7 @@ async fn a_client_comes_back_to_its_flow_although_its_target_is_gone() {
 }
 
 #[tokio::test]
-async fn a_bad_file_is_refused_and_the_old_one_stays() {
+async fn an_invalid_file_is_refused_and_the_old_one_stays() {
     let server = Server::echo().await;
     let good = format!("{LISTEN}{}", targets(&[("game", server)]));
     let path = file("bad", &good);
@@ -207,7 +207,7 @@ async fn a_shutdown_does_not_wait_for_a_reload() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_restart_is_told() {
+async fn changes_that_need_a_restart_are_reported() {
     let target = targets(&[("game", Server::echo().await)]);
     let path = file("restart", &format!("{LISTEN}{target}"));
     let relay = FromFile::start(&path).await;
@@ -218,7 +218,7 @@ async fn what_waits_for_a_restart_is_told() {
 }
 
 #[tokio::test]
-async fn what_a_relay_cannot_apply_while_it_runs_waits_for_a_restart() {
+async fn unsupported_changes_wait_for_a_restart() {
     let target = targets(&[("game", Server::echo().await)]);
     let with = |kind: &str| {
         format!(
@@ -243,7 +243,7 @@ async fn what_a_relay_cannot_apply_while_it_runs_waits_for_a_restart() {
 }
 
 #[tokio::test]
-async fn a_front_answers_pings_after_a_reload_that_gives_its_target_another_kind() {
+async fn a_front_answers_pings_after_its_target_changes_protocol() {
     let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
     let other = Server::bind().await;
     let game = targets(&[("game", server.local_addr())]);
@@ -262,7 +262,7 @@ async fn a_front_answers_pings_after_a_reload_that_gives_its_target_another_kind
 }
 
 #[tokio::test]
-async fn limits_of_connections_hold_for_those_that_come_after_a_reload() {
+async fn reloaded_connection_limits_apply_to_new_connections() {
     let pages = directory("reload-large");
     fs::write(pages.join("index.html"), "page").unwrap();
     fs::write(pages.join("large.bin"), vec![7; 32 * 1024 * 1024]).unwrap();
@@ -286,7 +286,7 @@ async fn limits_of_connections_hold_for_those_that_come_after_a_reload() {
 
 /// The command requests a reload through the admin address, and reports the result.
 #[tokio::test]
-async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
+async fn a_reload_by_the_admin_address_reports_changes_or_errors() {
     let server = Server::echo().await;
     let with =
         |target: &str| format!("{LISTEN}{}[admin]\nlisten = \"127.0.0.1:0\"\n", targets(&[(target, server)]));
@@ -359,7 +359,7 @@ mod signals {
     }
 
     #[tokio::test]
-    async fn the_program_reloads_at_a_signal_and_by_its_command() {
+    async fn the_program_reloads_by_signal_and_command() {
         let server = Server::echo().await;
         let pid_file = directory("reload").join("pid");
         let with = |target: &str| {

@@ -51,7 +51,7 @@ impl Game {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_has_its_flow() {
+async fn a_returning_client_resumes_its_flow() {
     let mut game = Game::start_with(|config| game(config).queue_age = TIMEOUT).await;
     assert_eq!(
         (game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram),
@@ -75,7 +75,7 @@ async fn a_client_that_comes_back_has_its_flow() {
 
 /// The next datagram passes although the client has read only the answer to its upgrade.
 #[tokio::test]
-async fn a_return_takes_one_round_trip_after_that_of_tcp() {
+async fn a_return_takes_one_round_trip_after_tcp() {
     let mut game = Game::start().await;
     let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
     drop(std::mem::replace(&mut game.client, other));
@@ -102,7 +102,7 @@ async fn a_return_takes_one_round_trip_after_that_of_tcp() {
 
 /// Players behind one address who lose their connections together return together.
 #[tokio::test]
-async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
+async fn a_returning_client_does_not_count_as_new() {
     let game = Game::start_with(|config| {
         config.admission.exempt.clear();
         config.clients.rate_per_address = 1;
@@ -132,7 +132,7 @@ async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
 
 /// A secret grants a limited number of attempts: each could take the flow over, or have a signature verified.
 #[tokio::test]
-async fn returns_to_one_flow_are_rationed() {
+async fn returns_to_one_flow_are_limited() {
     let game = Game::start_with(|config| {
         config.admission.exempt.clear();
         config.clients.rate_per_address = 1;
@@ -193,7 +193,7 @@ async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
 
 /// An address that has changed: the old connection is not known to be lost.
 #[tokio::test]
-async fn a_connection_takes_the_place_of_the_one_before() {
+async fn a_new_connection_replaces_the_old_one() {
     let game = Game::start().await;
     let (mut client, flow) = game.come_back().await;
     assert!(flow.resumed);
@@ -205,7 +205,7 @@ async fn a_connection_takes_the_place_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_secret_fits_one_flow_and_one_target() {
+async fn a_secret_matches_one_flow_and_target() {
     let other = Server::bind().await;
     let mut game = Game::start_with(|config| {
         *config = config.clone().with_target(format!("other={}", other.address()).parse().unwrap());
@@ -253,7 +253,7 @@ async fn a_flow_waits_no_longer_than_configured() {
 }
 
 #[tokio::test]
-async fn clients_without_control_messages_are_not_waited_for() {
+async fn flows_without_control_messages_do_not_wait() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     client.send(b"first").await;
@@ -264,7 +264,7 @@ async fn clients_without_control_messages_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_flow_without_its_client_makes_room_in_a_full_relay() {
+async fn a_detached_flow_makes_room_in_a_full_relay() {
     let game = Game::start_with(|config| config.limits.max_clients = 2).await;
     let Game { relay, client, flow, server, .. } = game;
     let (second, _) = Client::with_control(relay.address, "/ws?target=game").await;
@@ -280,7 +280,7 @@ async fn a_flow_without_its_client_makes_room_in_a_full_relay() {
 }
 
 #[tokio::test]
-async fn a_silent_client_can_come_back() {
+async fn a_silent_client_can_resume() {
     let game = Game::start_with(|config| config.limits.ping_interval = Duration::from_secs(2)).await;
     game.detached().await;
     assert_eq!(game.relay.snapshot().closes(CloseKind::Unresponsive), 1);
@@ -288,7 +288,7 @@ async fn a_silent_client_can_come_back() {
 }
 
 #[tokio::test]
-async fn a_shutdown_does_not_wait_for_clients_that_are_away() {
+async fn a_shutdown_does_not_wait_for_absent_clients() {
     // Longer than the test waits for the end.
     let long = 10 * TIMEOUT;
     let game = Game::start_with(|config| {
@@ -305,7 +305,7 @@ async fn a_shutdown_does_not_wait_for_clients_that_are_away() {
 }
 
 #[tokio::test]
-async fn clients_are_told_what_was_dropped() {
+async fn drops_are_reported_to_clients() {
     let mut game = Game::start().await;
     game.client.send(b"").await;
     game.server.send(&[0; 3_000], game.from).await;
@@ -318,7 +318,7 @@ async fn clients_are_told_what_was_dropped() {
 }
 
 #[tokio::test]
-async fn a_slow_client_is_told_how_much_it_misses() {
+async fn drops_are_reported_to_a_slow_client() {
     let mut game = Game::start().await;
     let dropped = || {
         let snapshot = game.relay.snapshot();

@@ -25,7 +25,7 @@ async fn open(relay: SocketAddr, query: &str) -> Client {
 
 /// A changed network: the game server notices nothing, with or without PROXY headers.
 #[tokio::test]
-async fn a_client_has_its_flow_at_another_address() {
+async fn a_client_resumes_from_another_address() {
     for source in [TargetSource::Shared, TargetSource::LoopbackPool] {
         let game = Game::start_with(|config| game(config).source = source).await;
         let mut client = open(game.relay.address, &format!("&resume={}", game.flow.resume)).await;
@@ -40,7 +40,7 @@ async fn a_client_has_its_flow_at_another_address() {
 
 /// An impostor does not take the flow, and its client keeps it.
 #[tokio::test]
-async fn another_address_without_the_secret_has_a_flow_of_its_own() {
+async fn another_address_without_the_secret_gets_its_own_flow() {
     let mut game = Game::start_with(|config| game(config).source = TargetSource::LoopbackPool).await;
     for secret in ["", "&resume=", "&resume=AAAAAAAAAAAAAAAAAAAAAA"] {
         let mut client = open(game.relay.address, secret).await;
@@ -57,7 +57,7 @@ async fn another_address_without_the_secret_has_a_flow_of_its_own() {
 
 /// A token that names the first address is invalid at the second, where the secret of the flow suffices.
 #[tokio::test]
-async fn where_tokens_are_needed_the_secret_alone_opens_at_another_address() {
+async fn the_secret_replaces_a_token_at_another_address() {
     let key = SigningKey::ed25519().unwrap();
     let mut config = config(Server::echo().await);
     config.tokens.keys = vec![key_file("elsewhere", &key)];

@@ -66,7 +66,7 @@ async fn a_target_is_chosen_by_its_name() {
 }
 
 #[tokio::test]
-async fn requests_without_a_usable_target_are_closed_with_a_text() {
+async fn requests_without_a_valid_target_are_closed_with_a_text() {
     let relay = Running::start(config(Server::echo().await)).await;
     let cases = [
         ("/ws", 4400, "no target given; connect to /ws?target=NAME"),
@@ -196,7 +196,7 @@ async fn a_shutdown_closes_clients() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() {
+async fn a_loopback_game_server_sees_a_separate_address_per_client() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     game(&mut config).source = TargetSource::LoopbackPool;
@@ -222,7 +222,7 @@ fn read_header(datagram: &[u8]) -> (ProxiedAddress, usize) {
 }
 
 #[tokio::test]
-async fn a_game_server_is_told_the_address_of_a_client() {
+async fn a_game_server_receives_the_client_address() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     game(&mut config).proxy_protocol = true;
@@ -264,7 +264,7 @@ fn addresses_of_every_family_are_read_from_a_header() {
 
 /// A request names the MTU by its length, which is that of the path including the preceding header.
 #[tokio::test]
-async fn the_mtu_of_raknet_leaves_room_for_the_header_with_the_address_of_the_client() {
+async fn the_raknet_mtu_leaves_room_for_the_proxy_header() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
 
     let server = Server::bind().await;
@@ -317,7 +317,7 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
 
 /// A game server that never existed.
 #[tokio::test]
-async fn a_client_waits_for_a_game_server_that_is_absent() {
+async fn a_client_waits_for_an_absent_game_server() {
     let server = bind_apart().await;
     let address = server.address();
     drop(server);
@@ -341,7 +341,7 @@ async fn absent() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+async fn an_absent_game_server_closes_the_client_if_requested() {
     let relay = Running::start(config(absent().await)).await;
     let mut client = Client::connect(relay.address, "/ws?target=game&unreachable=close").await;
     client.send(b"anybody there?").await;
@@ -351,7 +351,7 @@ async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_abs
 }
 
 #[tokio::test]
-async fn a_client_whose_game_server_has_answered_waits_through_its_restart() {
+async fn a_client_waits_through_a_game_server_restart() {
     let server = bind_apart().await;
     let address = server.address();
     let relay = Running::start(config(address)).await;

@@ -41,7 +41,7 @@ async fn start(ping_interval: &str) -> (Program, SocketAddr) {
 /// The WebTransport page uses a relay of its own: both ends of QUIC time out after the same silence, and input that a
 /// relay reads late helps only its own end.
 #[tokio::test]
-async fn players_go_on_after_a_relay_was_stopped_for_longer_than_they_may_be_silent() {
+async fn players_survive_a_long_pause_of_the_relay() {
     let (relay, udp) = start("1s").await;
     let (patient, _) = start("2s").await;
     let endpoint = front::client().await;

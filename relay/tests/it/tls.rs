@@ -185,7 +185,7 @@ impl WithFiles {
 }
 
 #[tokio::test]
-async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
+async fn new_clients_get_a_replaced_certificate() {
     let files = WithFiles::new("tls-replaced").await;
     let relay = Running::start(files.config.clone()).await;
     let connector = files.authority.connector();
@@ -214,7 +214,7 @@ async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
 
 /// A refused configuration changes nothing, including the certificate.
 #[tokio::test]
-async fn a_refused_configuration_leaves_the_certificate() {
+async fn a_refused_configuration_keeps_the_certificate() {
     let directory = directory("tls-refused");
     let authority = Authority::new();
     let target = Server::echo().await;
@@ -248,7 +248,7 @@ async fn a_refused_configuration_leaves_the_certificate() {
 }
 
 #[tokio::test]
-async fn files_are_served_by_tls() {
+async fn files_are_served_over_tls() {
     let mut files = WithFiles::new("tls-served").await;
     let pages = directory("tls-pages");
     fs::write(pages.join("index.html"), "page").unwrap();
@@ -262,7 +262,7 @@ async fn files_are_served_by_tls() {
 }
 
 #[tokio::test]
-async fn handshakes_that_fail_or_never_end_are_given_up_and_counted() {
+async fn failed_and_endless_handshakes_are_closed_and_counted() {
     let mut files = WithFiles::new("tls-handshakes").await;
     files.config.limits.header_timeout = Duration::from_secs(5);
     let relay = Running::start(files.config.clone()).await;
@@ -288,7 +288,7 @@ async fn handshakes_that_fail_or_never_end_are_given_up_and_counted() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_development_is_made_at_the_start() {
+async fn a_development_certificate_is_generated_at_the_start() {
     let mut config = config(Server::echo().await);
     config.tls.self_signed = true;
     let relay = Running::start(config).await;
@@ -300,7 +300,7 @@ async fn a_certificate_for_development_is_made_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_list_of_servers_is_read_by_https() {
+async fn the_server_list_is_fetched_over_https() {
     let files = WithFiles::new("tls-list").await;
     let relay = Running::start(files.config.clone()).await;
     let trusted = files.certificate.with_file_name("trusted.pem");

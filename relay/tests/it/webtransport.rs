@@ -413,7 +413,7 @@ async fn refused_sessions_end_as_websockets_do() {
 }
 
 #[tokio::test]
-async fn what_a_session_does_not_carry_is_counted() {
+async fn datagrams_beyond_the_session_limit_are_counted() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let session = Session::with_control(relay.address, "").await;
@@ -440,7 +440,7 @@ async fn what_a_session_does_not_carry_is_counted() {
 
 /// The server offers the largest MTU, and the client sees the one that the session carries.
 #[tokio::test]
-async fn the_mtu_of_raknet_is_what_a_session_carries() {
+async fn the_raknet_mtu_is_clamped_to_the_session() {
     const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
     const IP_UDP: usize = 28;
 
@@ -464,7 +464,7 @@ async fn the_mtu_of_raknet_is_what_a_session_carries() {
 }
 
 #[tokio::test]
-async fn the_interval_of_pings_changes_with_a_reload() {
+async fn a_reload_changes_the_ping_interval() {
     let server = Server::echo().await;
     let path = directory("webtransport").join("pings.toml");
     let write = |interval: &str| {
@@ -488,7 +488,7 @@ async fn the_interval_of_pings_changes_with_a_reload() {
 
 /// An incomplete capsule is buffered, and a close has four bytes at least.
 #[tokio::test]
-async fn a_close_that_never_becomes_complete_ends_the_session() {
+async fn an_incomplete_close_ends_the_session() {
     const SHORT_CLOSE: &[u8] = b"\x68\x43\x03abc";
 
     let relay = Running::start(config(Server::echo().await)).await;
@@ -503,7 +503,7 @@ async fn a_close_that_never_becomes_complete_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_capsule_that_nobody_can_read_ends_the_session() {
+async fn a_malformed_capsule_ends_the_session() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut session = Session::game(relay.address).await;
     session.request.write_all(&data_frame(b"\x68\x43\x05\0\0\0\0\xff")).await.unwrap();
@@ -511,7 +511,7 @@ async fn a_capsule_that_nobody_can_read_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_reset_or_cut_off_closes_the_session() {
+async fn a_reset_or_truncated_request_closes_the_session() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut reset = Session::with_control(relay.address, "").await;
     reset.request.reset(0_u32.into()).unwrap();
@@ -524,7 +524,7 @@ async fn a_request_that_is_reset_or_cut_off_closes_the_session() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_can_come_back() {
+async fn a_vanished_client_can_resume() {
     let server = Server::bind().await;
     let mut config = config(server.address());
     config.limits.ping_interval = Duration::from_secs(2);
@@ -540,7 +540,7 @@ async fn a_client_that_is_gone_can_come_back() {
 }
 
 #[tokio::test]
-async fn the_flow_of_a_client_that_never_comes_back_ends_with_its_connection() {
+async fn a_flow_without_resumption_ends_with_its_connection() {
     let relay = Running::start(config(Server::echo().await)).await;
     let session = Session::with_control(relay.address, "&resume=never").await;
     assert_eq!(session.request_flow().await.resume_within_ms, 0);
@@ -550,7 +550,7 @@ async fn the_flow_of_a_client_that_never_comes_back_ends_with_its_connection() {
 }
 
 #[tokio::test]
-async fn a_relay_may_be_without_webtransport() {
+async fn webtransport_can_be_disabled() {
     let server = Server::echo().await;
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let with = |mode, listen| {
@@ -599,7 +599,7 @@ async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay,
 /// Wildcard sockets, reached at one address of either family by each transport; with and without data channels and a
 /// front on the port of QUIC.
 #[tokio::test]
-async fn every_transport_works_at_sockets_of_ipv6() {
+async fn every_transport_works_on_ipv6_sockets() {
     let server = front::echo().await;
     for is_shared in [false, true] {
         let mut config =
@@ -664,7 +664,7 @@ async fn a_front_shares_the_port_of_webtransport() {
 }
 
 #[tokio::test]
-async fn pages_that_may_connect_can_read_the_list_of_transports() {
+async fn allowed_pages_can_read_the_transports() {
     let relay = Running::start(config(Server::echo().await)).await;
     let (local, _) = get_with(relay.address, "/transports", &[("origin", "http://localhost:5173")]).await;
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
@@ -672,7 +672,7 @@ async fn pages_that_may_connect_can_read_the_list_of_transports() {
 
 /// A page with only WebTransport sees here why it gets no session.
 #[tokio::test]
-async fn pages_that_may_not_connect_can_read_why() {
+async fn refused_pages_can_read_the_reason() {
     const FOREIGN: [(&str, &str); 1] = [("origin", "https://example.com")];
     let refused = async |relay: &Running, path: &str| {
         let (head, body) = get_with(relay.address, path, &FOREIGN).await;
@@ -719,7 +719,7 @@ async fn announced_behind_proxy(public_port: Option<u16>, has_header: bool) -> (
 }
 
 #[tokio::test]
-async fn pages_behind_a_trusted_proxy_are_told_the_public_port_alone() {
+async fn pages_behind_a_proxy_see_only_the_public_port() {
     for has_header in [false, true] {
         assert_eq!(announced_behind_proxy(None, has_header).await, (None, None));
         assert_eq!(announced_behind_proxy(Some(443), has_header).await, (Some(443), Some(443)));
@@ -732,7 +732,7 @@ async fn pages_behind_a_trusted_proxy_are_told_the_public_port_alone() {
 }
 
 #[tokio::test]
-async fn no_line_of_the_log_has_a_token_or_a_secret() {
+async fn the_log_contains_no_tokens_or_secrets() {
     let server = Server::echo().await;
     let log = directory("webtransport").join("trace.log");
     let program = Program::run(
@@ -761,7 +761,7 @@ async fn no_line_of_the_log_has_a_token_or_a_secret() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_take_the_answer_is_given_up() {
+async fn a_client_that_ignores_the_answer_is_disconnected() {
     let mut config = config(Server::echo().await);
     config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
@@ -787,7 +787,7 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
 
 /// An address has 32 handshake places at a time.
 #[tokio::test]
-async fn a_client_that_asks_for_nothing_has_no_place_of_a_handshake_once_quic_is_connected() {
+async fn a_connected_client_releases_its_handshake_place() {
     let relay = Running::start(config(Server::echo().await)).await;
     let announced = within(announced(relay.address)).await.unwrap();
     let to = SocketAddr::new(relay.address.ip(), announced.port);
@@ -804,7 +804,7 @@ async fn a_client_that_asks_for_nothing_has_no_place_of_a_handshake_once_quic_is
 
 /// A client that neither validates its address nor continues costs little and is forgotten.
 #[tokio::test]
-async fn a_handshake_that_is_not_finished_is_given_up() {
+async fn an_unfinished_handshake_is_abandoned() {
     let mut config = config(Server::echo().await);
     config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
@@ -829,7 +829,7 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_session_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+async fn an_absent_game_server_closes_the_session_if_requested() {
     // Connected to itself, so that its port is closed for other senders but stays reserved.
     let reserved = UdpSocket::bind("127.0.0.1:0").unwrap();
     let absent = reserved.local_addr().unwrap();

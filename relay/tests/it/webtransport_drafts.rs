@@ -65,7 +65,7 @@ fn request(host: &str, token: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn clients_of_every_draft_play() {
+async fn clients_of_every_draft_can_play() {
     let relay = Running::start(config(Server::echo().await)).await;
     for Dialect { name, settings: pairs, token } in DIALECTS {
         let session = Session::open_with(relay.address, &settings(pairs), |host| request(host, token)).await;
@@ -77,7 +77,7 @@ async fn clients_of_every_draft_play() {
 
 /// Datagrams may be sent only to peers that have announced support (RFC 9297).
 #[tokio::test]
-async fn clients_that_take_no_datagrams_are_refused() {
+async fn clients_without_datagram_support_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     // The connection is closed without an answer.
     let end = end_of(relay.address, &settings(&[(0x2c7c_f000, 1)])).await;
@@ -88,7 +88,7 @@ async fn clients_that_take_no_datagrams_are_refused() {
 
 /// Streams may arrive in any order, with and without bytes, of known and unknown kinds (RFC 9114 section 6.2).
 #[tokio::test]
-async fn the_control_stream_may_come_behind_others() {
+async fn the_control_stream_may_arrive_after_others() {
     const QPACK_ENCODER: &[u8] = &[0x02];
     const QPACK_DECODER: &[u8] = &[0x03];
     const RESERVED: &[u8] = &[0x21, 7, 7, 7];

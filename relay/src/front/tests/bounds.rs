@@ -6,7 +6,7 @@ use super::marks::{MarkOutcome, marks};
 use super::*;
 
 #[test]
-fn admission_decides_and_the_table_is_bounded() {
+fn admission_bounds_the_table() {
     let mut bench = Bench::raknet();
     let ids: Vec<_> = (0..3).map(|number| bench.open(client_address(number))).collect();
     let cookie = bench.cookie(client_address(9));
@@ -21,7 +21,7 @@ fn admission_decides_and_the_table_is_bounded() {
 }
 
 #[test]
-fn a_client_for_which_another_one_makes_room_is_told_nothing_and_asks_again() {
+fn a_client_waiting_for_room_gets_no_answer_and_retries() {
     for protocol in [FrontProtocol::RakNet, FrontProtocol::GameProtocol] {
         let mut bench = Bench::new(settings(protocol));
         (bench.front.admission.max, bench.front.admission.denied) = (0, NotAdmitted::Later);
@@ -38,7 +38,7 @@ fn a_client_for_which_another_one_makes_room_is_told_nothing_and_asks_again() {
 }
 
 #[test]
-fn the_flow_that_waits_longest_for_the_server_makes_way_for_a_client_that_is_admitted() {
+fn the_oldest_half_open_flow_is_evicted_for_an_admitted_client() {
     let mut bench = Bench::raknet();
     let open = bench.open(client_address(0));
     let mut begin = |client| {
@@ -56,7 +56,7 @@ fn the_flow_that_waits_longest_for_the_server_makes_way_for_a_client_that_is_adm
 }
 
 #[test]
-fn a_client_may_send_as_much_as_its_rate() {
+fn a_client_of_the_front_is_limited_to_its_rate() {
     let mut bench = Bench::raknet();
     let rate = Rate { datagrams: NonZeroUsize::new(5).unwrap(), bytes: NonZeroUsize::new(1_000).unwrap() };
     bench.front.admission.rate = Some(rate);
@@ -79,7 +79,7 @@ pub(super) fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
 
 /// The client's datagrams are shorter than those that the front sends to the server on its behalf.
 #[test]
-fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server() {
+fn repeated_requests_do_not_flood_the_server() {
     let budget = Handshake::default();
     let mut bench = Bench::raknet();
     let from = client_address(1);
@@ -103,7 +103,7 @@ fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server()
 
 /// The datagrams before and after it in a batch pass.
 #[test]
-fn a_datagram_above_the_limit_goes_nowhere() {
+fn a_datagram_above_the_limit_is_dropped() {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let id = bench.open(from);
@@ -115,7 +115,7 @@ fn a_datagram_above_the_limit_goes_nowhere() {
 
 /// A day in which a client arrives every ten seconds. The server accepts two of three, and all fall silent eventually.
 #[test]
-fn a_day_of_clients_leaves_nothing_behind() {
+fn a_day_of_clients_leaves_no_state() {
     let mut bench = Bench::raknet();
     bench.front.admission.max = 100;
     let day = 24 * 60 * 60;
@@ -144,7 +144,7 @@ fn a_day_of_clients_leaves_nothing_behind() {
 }
 
 #[test]
-fn forged_sources_get_no_more_than_their_ration() {
+fn forged_sources_get_at_most_their_ration() {
     let mut bench = Bench::raknet();
     let request = bytes(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     let answers = (0..1_000).filter(|_| !bench.client(client_address(1), &request).is_empty()).count();
@@ -172,7 +172,7 @@ fn sent_to_refusing_server(
 }
 
 #[test]
-fn a_client_that_is_refused_again_and_again_has_one_budget() {
+fn a_repeatedly_refused_client_has_one_budget() {
     let budget = Handshake::default();
     let (all, from) = (budget.bytes as usize, client_address(1));
     let mut bench = Bench::raknet();
@@ -197,7 +197,7 @@ fn a_client_that_is_refused_again_and_again_has_one_budget() {
 }
 
 #[test]
-fn a_client_that_a_server_of_the_game_protocol_refuses_has_one_budget() {
+fn a_client_refused_by_a_game_protocol_server_has_one_budget() {
     let from = client_address(1);
     let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
     let proof = handshakes::seasoning(&mut bench, from);
@@ -207,7 +207,7 @@ fn a_client_that_a_server_of_the_game_protocol_refuses_has_one_budget() {
 
 /// The evicted flow belonged to the same client.
 #[test]
-fn a_client_whose_flow_makes_room_has_no_new_budget() {
+fn an_evicted_client_gets_no_new_budget() {
     let mut bench = Bench::raknet();
     bench.front.admission.max = 1;
     let [one, two] = [1, 2].map(client_address);
@@ -230,7 +230,7 @@ fn header(client: SocketAddr) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_is_told_the_address_of_the_client_until_it_has_answered() {
+fn the_client_address_precedes_datagrams_until_the_server_answers() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -251,7 +251,7 @@ fn a_server_is_told_the_address_of_the_client_until_it_has_answered() {
 }
 
 #[test]
-fn a_header_that_was_not_sent_is_before_the_next_datagram() {
+fn an_unsent_header_precedes_the_next_datagram() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -280,7 +280,7 @@ fn the_mtu_leaves_room_for_the_header() {
 }
 
 #[test]
-fn a_server_of_the_game_protocol_is_told_the_address_of_the_client_too() {
+fn the_client_address_is_announced_to_game_protocol_servers() {
     let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -295,7 +295,7 @@ fn a_server_of_the_game_protocol_is_told_the_address_of_the_client_too() {
 }
 
 #[test]
-fn a_packet_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+fn a_packet_with_a_forged_proxy_header_is_dropped() {
     let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -307,7 +307,7 @@ fn a_packet_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
 }
 
 #[test]
-fn a_server_that_may_have_started_again_is_told_the_address_of_a_client_that_begins_anew() {
+fn the_client_address_is_announced_again_when_a_client_restarts() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -320,7 +320,7 @@ fn a_server_that_may_have_started_again_is_told_the_address_of_a_client_that_beg
 }
 
 #[test]
-fn a_server_that_has_been_silent_is_told_the_address_of_the_client_again() {
+fn the_client_address_is_announced_again_after_silence() {
     let mut bench = Bench::raknet();
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
@@ -349,7 +349,7 @@ fn a_server_that_has_been_silent_is_told_the_address_of_the_client_again() {
 }
 
 #[test]
-fn marks_count_only_from_those_that_may_write_them() {
+fn marks_of_unauthorized_senders_do_not_pass() {
     for mark in marks() {
         let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
         bench.front.admission.proxy_protocol = mark.reads_headers;

@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::*;
 
 #[test]
-fn nothing_is_kept_and_nothing_reaches_the_server_before_a_cookie_comes_back() {
+fn no_state_and_no_server_traffic_before_the_cookie_returns() {
     let mut bench = Bench::raknet();
     for number in 0..1_000 {
         let from: SocketAddr = ([10, (number >> 8) as u8, number as u8, 1], 9).into();
@@ -28,7 +28,7 @@ fn nothing_is_kept_and_nothing_reaches_the_server_before_a_cookie_comes_back() {
 }
 
 #[test]
-fn the_handshake_with_the_server_is_that_of_the_client() {
+fn the_front_repeats_the_handshake_with_the_server() {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let cookie = bench.cookie(from);
@@ -55,7 +55,7 @@ fn the_handshake_with_the_server_is_that_of_the_client() {
 }
 
 #[test]
-fn whatever_is_lost_is_made_up_for_by_the_client_that_repeats_its_request() {
+fn losses_are_recovered_by_repeated_requests() {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let cookie = bench.cookie(from);
@@ -75,7 +75,7 @@ fn whatever_is_lost_is_made_up_for_by_the_client_that_repeats_its_request() {
 }
 
 #[test]
-fn what_a_server_refuses_reaches_the_client_and_ends_the_flow() {
+fn a_refusal_of_the_server_reaches_the_client_and_ends_the_flow() {
     let refused = bytes(&Offline::Refused { refusal: Refusal::Banned, guid: SERVER_GUID });
     let incompatible = bytes(&Offline::IncompatibleProtocol { protocol: 6, guid: SERVER_GUID });
     let failed = |guid| bytes(&Offline::Refused { refusal: Refusal::AttemptFailed, guid });
@@ -125,7 +125,7 @@ pub(super) fn answer_to(key: &[u8; 64]) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_only_offers_security_lets_plain_clients_in() {
+fn a_server_with_optional_security_accepts_plain_clients() {
     let plain = bytes(&Offline::Request2 {
         security: ClientSecurity::Cookie(9),
         server: address(SERVER),
@@ -146,7 +146,7 @@ fn a_server_that_only_offers_security_lets_plain_clients_in() {
 }
 
 #[test]
-fn keys_that_the_library_wrote_are_understood() {
+fn server_keys_of_the_library_are_parsed() {
     let guid = raknet::Guid(0xF);
     let refused = bytes(&Offline::Refused { refusal: Refusal::AttemptFailed, guid });
     for requires_security in [false, true] {
@@ -162,7 +162,7 @@ fn keys_that_the_library_wrote_are_understood() {
 
 /// A server with a key generated as programs do it.
 #[test]
-fn a_server_that_offers_security_by_default_lets_plain_clients_in() {
+fn a_default_security_configuration_accepts_plain_clients() {
     let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
     for is_required in [false, true] {
         identity.requires_security = is_required;
@@ -189,7 +189,7 @@ pub(super) fn seasoning(bench: &mut Bench, from: SocketAddr) -> [u8; 4] {
 }
 
 #[test]
-fn a_salt_leaves_nothing_and_the_answer_opens_a_flow() {
+fn a_salt_leaves_no_state_and_the_answer_opens_a_flow() {
     let mut bench = bench();
     let from = client_address(1);
     let answer = seasoning(&mut bench, from);
@@ -209,7 +209,7 @@ fn a_salt_leaves_nothing_and_the_answer_opens_a_flow() {
 }
 
 #[test]
-fn a_connection_that_is_over_makes_way_for_the_next_one() {
+fn a_finished_connection_is_replaced_by_the_next() {
     let mut bench = bench();
     let from = client_address(1);
     let answer = seasoning(&mut bench, from);
@@ -227,7 +227,7 @@ fn a_connection_that_is_over_makes_way_for_the_next_one() {
 }
 
 #[test]
-fn a_client_that_begins_again_and_again_does_not_make_the_front_flood_the_server() {
+fn repeated_handshakes_do_not_flood_the_server() {
     let mut bench = bench();
     let from = client_address(1);
     let answer = seasoning(&mut bench, from);
@@ -239,7 +239,7 @@ fn a_client_that_begins_again_and_again_does_not_make_the_front_flood_the_server
 }
 
 #[test]
-fn packets_of_unknown_clients_go_nowhere() {
+fn packets_of_unknown_clients_are_dropped() {
     let mut bench = bench();
     for datagram in [&END[..], &[1, 2], &[5, 0, 0, 7, 1]] {
         assert_eq!(bench.client(client_address(1), datagram), []);
@@ -250,7 +250,7 @@ fn packets_of_unknown_clients_go_nowhere() {
 }
 
 #[test]
-fn a_cookie_is_of_no_use_to_others_and_not_for_long() {
+fn a_cookie_is_bound_to_its_client_and_expires() {
     let mut bench = Bench::raknet();
     let cookie = bench.cookie(client_address(1));
     assert_eq!(bench.client(client_address(2), &request_2(cookie, 1_400)), []);
@@ -261,7 +261,7 @@ fn a_cookie_is_of_no_use_to_others_and_not_for_long() {
 
 /// The client may lack cookie support, which the log mentions once.
 #[test]
-fn a_request_without_its_cookie_is_counted_apart_and_logged_once() {
+fn a_missing_cookie_is_counted_separately_and_logged_once() {
     let lines = Lines::default();
     let mut bench = Bench::raknet();
     tracing::subscriber::with_default(lines.clone(), || {
@@ -320,7 +320,7 @@ impl Visit for Line {
 
 /// The datagrams of docs/udp-front.md.
 #[test]
-fn the_published_datagrams_hold() {
+fn published_datagrams_match() {
     let keys = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
     let mut bench = Bench::new(Settings { keys, ..settings(FrontProtocol::RakNet) });
     bench.pongs.learn(PingScope::Any, Pong { guid: 5, data: Vec::new(), at: bench.now.at, latency: None });
@@ -340,7 +340,7 @@ fn hex(digits: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_clock_that_jumps_costs_one_more_round_trip() {
+fn a_clock_jump_costs_one_more_round_trip() {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let cookie = bench.cookie(from);
@@ -351,7 +351,7 @@ fn a_clock_that_jumps_costs_one_more_round_trip() {
 }
 
 #[test]
-fn keys_are_replaced_while_clients_come() {
+fn keys_rotate_while_clients_connect() {
     let mut bench = Bench::raknet();
     let cookie = bench.cookie(client_address(1));
     bench

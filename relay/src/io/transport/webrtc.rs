@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inbox_is_bounded_and_tells_of_checks_when_it_is_empty() {
+    fn an_inbox_is_bounded_and_reports_checks_last() {
         let inbox = Inbox::default();
         let context = Context::from_waker(Waker::noop());
         let from = SocketAddr::from(([192, 0, 2, 1], 1));

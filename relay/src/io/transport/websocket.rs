@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_outlives_the_close_codes_of_proxies_but_not_those_of_clients() {
+    fn only_close_codes_of_clients_end_a_flow() {
         for is_through_proxy in [false, true] {
             for code in [None, Some(1000), Some(1005), Some(3000), Some(4000), Some(4999)] {
                 assert!(is_by_the_client(code, is_through_proxy), "{code:?}");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn datagrams_that_wait_for_a_client_leave_in_one_write() {
+    async fn queued_datagrams_are_written_at_once() {
         let writes = Arc::<AtomicUsize>::default();
         let (stream, client) = duplex(2 * WRITE_BUFFER);
         let stream = Counted { stream, writes: Arc::clone(&writes) };

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_quic_drops_is_counted() {
+    async fn datagrams_dropped_by_quic_are_counted() {
         let (client, server) = endpoints();
         let (sender, _streams, mut transport) = session(&client, &server).await;
         let arrived = |transport: &WebTransportTransport| transport.connection.stats().frame_rx.datagram;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_that_its_client_has_ended_is_not_lost_whatever_becomes_of_its_connection() {
+    async fn a_closed_session_is_not_reported_as_lost() {
         for (has_ended, code, expected) in [
             (false, H3_NO_ERROR, "Closed"),
             (false, 7, "Vanished"),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_client_sent_before_it_closed_the_session_is_read_before_the_close() {
+    async fn datagrams_before_a_close_are_read_before_it() {
         let (client, server) = endpoints();
         let (sender, [mut request, _settings], mut transport) = session(&client, &server).await;
         let received = |transport: &WebTransportTransport| transport.connection.stats().frame_rx;
