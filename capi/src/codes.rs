@@ -1,0 +1,201 @@
+//! Result codes, names of numbers, and the text of the last error.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char};
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The call succeeded.
+pub const RAKWIRE_OK: i32 = 0;
+/// A pointer that is needed is null.
+pub const RAKWIRE_ERROR_NULL: i32 = -1;
+/// A pointer to a struct is not aligned.
+pub const RAKWIRE_ERROR_MISALIGNED: i32 = -2;
+/// The `size` of a struct is not the size of a version of that struct.
+pub const RAKWIRE_ERROR_SIZE: i32 = -3;
+/// The endpoint, message or request is null, closed, released already or was never created.
+pub const RAKWIRE_ERROR_HANDLE: i32 = -4;
+/// The endpoint belongs to another thread.
+pub const RAKWIRE_ERROR_THREAD: i32 = -5;
+/// An argument is outside its range.
+pub const RAKWIRE_ERROR_ARGUMENT: i32 = -6;
+/// A string is not UTF-8, or has no end within 1,024 bytes.
+pub const RAKWIRE_ERROR_STRING: i32 = -7;
+/// The endpoint has no such connection.
+pub const RAKWIRE_ERROR_NO_CONNECTION: i32 = -8;
+/// The connection is not open.
+pub const RAKWIRE_ERROR_NOT_CONNECTED: i32 = -9;
+/// The address cannot be parsed or resolved, or is not one to connect to.
+pub const RAKWIRE_ERROR_ADDRESS: i32 = -10;
+/// An IPv4 socket cannot reach an IPv6 address.
+pub const RAKWIRE_ERROR_ADDRESS_FAMILY: i32 = -11;
+/// The system could not bind the socket, for example because the port is in use.
+pub const RAKWIRE_ERROR_BIND: i32 = -12;
+/// A connection with this address exists already.
+pub const RAKWIRE_ERROR_ALREADY_CONNECTED: i32 = -13;
+/// The endpoint holds as many connections, pings or bans as it can.
+pub const RAKWIRE_ERROR_FULL: i32 = -14;
+/// A message needs at least one byte.
+pub const RAKWIRE_ERROR_EMPTY: i32 = -15;
+/// The first byte of a message is below 0x1B, which RakNet reserves.
+pub const RAKWIRE_ERROR_RESERVED_ID: i32 = -16;
+/// The message, password or other data is longer than allowed.
+pub const RAKWIRE_ERROR_TOO_LONG: i32 = -17;
+/// The connection or endpoint has no room for the message now: try again after an update.
+pub const RAKWIRE_ERROR_NO_ROOM: i32 = -18;
+/// This build of the library lacks the feature.
+pub const RAKWIRE_ERROR_UNSUPPORTED: i32 = -19;
+/// The operating system refused, for example random bytes or a file.
+pub const RAKWIRE_ERROR_SYSTEM: i32 = -20;
+/// The buffer of the caller is too small. The needed length is stored where the length is returned.
+pub const RAKWIRE_ERROR_BUFFER: i32 = -21;
+/// Keys, trust, identities and tokens do not fit together.
+pub const RAKWIRE_ERROR_SECURITY: i32 = -22;
+/// The library has a bug. Nothing is undefined, but the endpoint should be closed.
+pub const RAKWIRE_ERROR_BUG: i32 = -23;
+
+/// Returns a sentence about a result code.
+const fn describe(code: i32) -> &'static CStr {
+    match code {
+        RAKWIRE_OK => c"success",
+        RAKWIRE_ERROR_NULL => c"a pointer that is needed is null",
+        RAKWIRE_ERROR_MISALIGNED => c"a pointer to a struct is not aligned",
+        RAKWIRE_ERROR_SIZE => c"the size of a struct is wrong: initialise it, or set size to sizeof",
+        RAKWIRE_ERROR_HANDLE => c"the handle is null, closed, released already or was never created",
+        RAKWIRE_ERROR_THREAD => {
+            c"the endpoint belongs to another thread: only the thread that opened it may use it"
+        }
+        RAKWIRE_ERROR_ARGUMENT => c"an argument is outside its range",
+        RAKWIRE_ERROR_STRING => c"a string is not UTF-8, or has no end within 1024 bytes",
+        RAKWIRE_ERROR_NO_CONNECTION => c"the endpoint has no such connection",
+        RAKWIRE_ERROR_NOT_CONNECTED => c"the connection is not open",
+        RAKWIRE_ERROR_ADDRESS => c"the address cannot be parsed or resolved",
+        RAKWIRE_ERROR_ADDRESS_FAMILY => c"an IPv4 socket cannot reach an IPv6 address",
+        RAKWIRE_ERROR_BIND => c"the system could not bind the socket",
+        RAKWIRE_ERROR_ALREADY_CONNECTED => c"a connection with this address exists already",
+        RAKWIRE_ERROR_FULL => c"the endpoint holds as many connections, pings or bans as it can",
+        RAKWIRE_ERROR_EMPTY => c"a message needs at least one byte",
+        RAKWIRE_ERROR_RESERVED_ID => c"the first byte of a message is below 0x1B, which RakNet reserves",
+        RAKWIRE_ERROR_TOO_LONG => c"the message, password or other data is longer than allowed",
+        RAKWIRE_ERROR_NO_ROOM => c"there is no room for the message now: try again after an update",
+        RAKWIRE_ERROR_UNSUPPORTED => c"this build of the library lacks the feature",
+        RAKWIRE_ERROR_SYSTEM => c"the operating system refused",
+        RAKWIRE_ERROR_BUFFER => c"the buffer is too small",
+        RAKWIRE_ERROR_SECURITY => c"keys, trust, identities and tokens do not fit together",
+        RAKWIRE_ERROR_BUG => c"the library has a bug",
+        _ => c"unknown result",
+    }
+}
+
+/// Why a call failed: a code and a sentence.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: i32,
+    text: Option<String>,
+}
+
+impl Failure {
+    /// A failure with the general sentence of its code.
+    pub(crate) const fn new(code: i32) -> Self {
+        Self { code, text: None }
+    }
+
+    /// A failure with a sentence of its own.
+    pub(crate) fn with(code: i32, text: impl Display) -> Self {
+        Self { code, text: Some(text.to_string()) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.as_ref().map_or_else(|| describe(self.code).to_bytes(), String::as_bytes)
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+thread_local! {
+    /// The text of the last error with its zero byte. The memory is reused, so that errors do not allocate.
+    static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn set_last_error(text: &[u8]) {
+    // A thread that ends has no text any more.
+    let _ = LAST_ERROR.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            last.clear();
+            last.extend(text.iter().copied().filter(|byte| *byte != 0));
+            last.push(0);
+        }
+    });
+}
+
+/// Runs the body of an exported function: no panic passes, and a failure becomes its code and the last error.
+pub(crate) fn guard(body: impl FnOnce() -> Outcome<i32>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => {
+            set_last_error(failure.bytes());
+            failure.code
+        }
+        Err(payload) => {
+            let mut text = [0; 256];
+            let rest = &mut text[..];
+            let message = payload.downcast_ref::<&str>().copied();
+            let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            // A long message is cut off.
+            let _ = { rest }
+                .write_all(format!("the library has a bug: {}", message.unwrap_or("no message")).as_bytes());
+            set_last_error(&text);
+            // Dropping a foreign payload may panic again.
+            std::mem::forget(payload);
+            RAKWIRE_ERROR_BUG
+        }
+    }
+}
+
+/// Returns the sentence about the last call on this thread that failed, or an empty string. It is valid until another call
+/// on this thread fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_last_error() -> *const c_char {
+    let text = LAST_ERROR.try_with(|last| {
+        let last = last.try_borrow().ok()?;
+        (!last.is_empty()).then(|| last.as_ptr().cast::<c_char>())
+    });
+    text.ok().flatten().unwrap_or_else(|| c"".as_ptr())
+}
+
+/// Returns a general sentence about a result code. It is valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_result_text(result: i32) -> *const c_char {
+    describe(result.min(0)).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last_error() -> String {
+        // SAFETY: the library returns a string with an end.
+        unsafe { CStr::from_ptr(rakwire_last_error()) }.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_panic_becomes_a_code_with_its_text() {
+        let code = guard(|| panic!("number {}", 7));
+        assert_eq!((code, last_error().as_str()), (RAKWIRE_ERROR_BUG, "the library has a bug: number 7"));
+    }
+
+    #[test]
+    fn a_long_panic_message_is_cut_off() {
+        guard(|| panic!("{}", "x".repeat(10_000)));
+        assert_eq!(last_error().len(), 256);
+    }
+
+    #[test]
+    fn a_failure_keeps_its_own_text_and_zero_bytes_are_left_out() {
+        assert_eq!(guard(|| Err(Failure::with(RAKWIRE_ERROR_ADDRESS, "a\0b"))), RAKWIRE_ERROR_ADDRESS);
+        assert_eq!(last_error(), "ab");
+        assert_eq!(guard(|| Err(Failure::new(RAKWIRE_ERROR_EMPTY))), RAKWIRE_ERROR_EMPTY);
+        assert_eq!(last_error(), "a message needs at least one byte");
+    }
+}

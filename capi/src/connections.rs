@@ -1,0 +1,234 @@
+//! Connecting, accepting, disconnecting.
+
+use rakwire_native::rakwire::endpoint::Decision;
+use rakwire_native::{ConnectOptions, Guid};
+
+use crate::codes::{
+    Failure, Outcome, RAKWIRE_ERROR_BUFFER, RAKWIRE_ERROR_NO_CONNECTION, RAKWIRE_ERROR_NULL, RAKWIRE_OK,
+    guard,
+};
+use crate::convert::{address_of, connect_error, delivery, duration, send_error, set_error, side, state};
+use crate::lifecycle::resolve;
+use crate::memory::{
+    Versioned, bytes, check_out, count, init_struct, read_struct, store, text, write_struct,
+};
+use crate::registry;
+use crate::security::Credentials;
+use crate::types::{
+    RakwireConnectOptions, RakwireConnection, RakwireConnectionInfo, RakwireEndpoint, RakwireRequest,
+    RakwireResult,
+};
+
+/// Sets the options of an attempt to their defaults. Pass sizeof(rakwire_connect_options_t) as `size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_connect_options_init(
+    options: *mut RakwireConnectOptions,
+    size: usize,
+) -> RakwireResult {
+    guard(|| {
+        // SAFETY: the caller passes a pointer to `size` bytes.
+        unsafe { init_struct(options, &RakwireConnectOptions::zeroed(), size) }?;
+        Ok(RAKWIRE_OK)
+    })
+}
+
+/// Starts to open a connection to "host:port". An event says when it is open, or why it is not. A name blocks the thread until
+/// it is resolved. Options null: the defaults. Address null: that of the server in the connect token of the options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_connect(
+    endpoint: RakwireEndpoint,
+    address: *const std::ffi::c_char,
+    options: *const RakwireConnectOptions,
+    connection: *mut RakwireConnection,
+) -> RakwireResult {
+    guard(|| {
+        check_out(connection)?;
+        let from = if options.is_null() {
+            RakwireConnectOptions::zeroed()
+        } else {
+            // SAFETY: the caller passes options of the size that they name.
+            unsafe { read_struct(options) }?
+        };
+        // SAFETY: the caller passes a string or null.
+        let address = unsafe { text(address) }?;
+        // SAFETY: the options name as many bytes as they say.
+        let password = unsafe { bytes(from.password, from.password_length) }?;
+        // SAFETY: as above, for keys, data and the token.
+        let credentials = unsafe { Credentials::read(&from) }?;
+        #[cfg_attr(
+            not(feature = "secure"),
+            expect(clippy::needless_update, reason = "with security there are more fields")
+        )]
+        let with = ConnectOptions {
+            password,
+            protocol_version: (from.protocol_version > 0).then_some(from.protocol_version),
+            connect_timeout: (from.connect_timeout_ms > 0).then(|| duration(from.connect_timeout_ms)),
+            attempts: (from.attempts > 0).then_some(from.attempts),
+            interval: (from.interval_ms > 0).then(|| duration(from.interval_ms)),
+            timeout: (from.timeout_ms > 0).then(|| duration(from.timeout_ms)),
+            ..ConnectOptions::default()
+        };
+        let number = credentials.use_for(with, |with, name| {
+            let address = address.or(name).ok_or(Failure::new(RAKWIRE_ERROR_NULL))?;
+            connect(endpoint, address, with)
+        })?;
+        // SAFETY: the caller passes a writable number, which was checked above.
+        unsafe { store(connection, number) }?;
+        Ok(RAKWIRE_OK)
+    })
+}
+
+/// Starts an attempt at the first address of a name that the endpoint can try.
+fn connect(endpoint: u64, address: &str, with: &ConnectOptions<'_>) -> Outcome<u64> {
+    // An endpoint that does not exist is found out before a name is looked up.
+    registry::with(endpoint, |_| Ok(()))?;
+    let addresses = resolve(address)?;
+    registry::with(endpoint, |endpoint| {
+        let mut refused = None;
+        for address in addresses {
+            match endpoint.polled.connect_with(address, with) {
+                Ok(id) => return Ok(endpoint.number_of(id)),
+                Err(error) => refused = refused.or_else(|| Some(connect_error(&error))),
+            }
+        }
+        Err(refused.unwrap_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION)))
+    })
+}
+
+fn decide(endpoint: u64, request: u64, decision: Decision) -> RakwireResult {
+    guard(|| {
+        registry::with(endpoint, |endpoint| endpoint.decide(request, decision))?;
+        Ok(RAKWIRE_OK)
+    })
+}
+
+/// Lets a client in. RAKWIRE_EVENT_CONNECTED follows when its handshake is finished.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_accept(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
+    decide(endpoint, request, Decision::Accept)
+}
+
+/// Answers a client that the server is full. It may ask again.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_refuse(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
+    decide(endpoint, request, Decision::Refuse)
+}
+
+/// Does not answer a client. It may ask again, and is another request then.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_ignore(endpoint: RakwireEndpoint, request: RakwireRequest) -> RakwireResult {
+    decide(endpoint, request, Decision::Ignore)
+}
+
+/// Starts to end a connection or an attempt. Reliable messages that were sent before arrive first. An event says when it is over.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_disconnect(
+    endpoint: RakwireEndpoint,
+    connection: RakwireConnection,
+) -> RakwireResult {
+    guard(|| {
+        registry::with(endpoint, |endpoint| {
+            let id = endpoint.connection(connection)?;
+            endpoint.polled.disconnect(id);
+            Ok(RAKWIRE_OK)
+        })
+    })
+}
+
+/// Sends a last message and starts to end the connection. The connection ends also if the message is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_disconnect_with(
+    endpoint: RakwireEndpoint,
+    connection: RakwireConnection,
+    data: *const u8,
+    length: usize,
+    reliability: u8,
+    channel: u8,
+    priority: u8,
+) -> RakwireResult {
+    guard(|| {
+        let delivery = delivery(reliability, channel, priority)?;
+        // SAFETY: the caller passes `length` bytes.
+        let message = unsafe { bytes(data, length) }?;
+        registry::with(endpoint, |endpoint| {
+            let id = endpoint.connection(connection)?;
+            endpoint.polled.disconnect_with(id, message, delivery).map_err(send_error)?;
+            Ok(RAKWIRE_OK)
+        })
+    })
+}
+
+/// Changes the silence after which a connection is lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn rakwire_set_timeout(
+    endpoint: RakwireEndpoint,
+    connection: RakwireConnection,
+    timeout_ms: u32,
+) -> RakwireResult {
+    guard(|| {
+        registry::with(endpoint, |endpoint| {
+            let id = endpoint.connection(connection)?;
+            endpoint.polled.peer_mut().set_timeout(id, duration(timeout_ms)).map_err(set_error)?;
+            Ok(RAKWIRE_OK)
+        })
+    })
+}
+
+/// Returns the number of connections, including those that are being opened or closed. Stores their numbers in an array with
+/// room for `capacity`, which may be null with 0. With less room than connections, RAKWIRE_ERROR_BUFFER, unless `capacity` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_connections(
+    endpoint: RakwireEndpoint,
+    connections: *mut RakwireConnection,
+    capacity: usize,
+) -> RakwireResult {
+    guard(|| {
+        if capacity > 0 {
+            check_out(connections)?;
+        }
+        registry::with(endpoint, |endpoint| {
+            if capacity == 0 {
+                return Ok(count(endpoint.polled.connections()));
+            }
+            let all: Vec<_> = endpoint.polled.peer().connections().collect();
+            if all.len() > capacity {
+                return Err(Failure::new(RAKWIRE_ERROR_BUFFER));
+            }
+            for (at, id) in all.iter().enumerate() {
+                // SAFETY: the caller passes room for `capacity` numbers, and `at` is below it.
+                unsafe { store(connections.add(at), endpoint.number_of(*id)) }?;
+            }
+            Ok(count(all.len()))
+        })
+    })
+}
+
+/// Stores the address, GUID and state of a connection, the MTU of its path and the longest message that it takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_connection_info(
+    endpoint: RakwireEndpoint,
+    connection: RakwireConnection,
+    info: *mut RakwireConnectionInfo,
+) -> RakwireResult {
+    guard(|| {
+        let found = registry::with(endpoint, |endpoint| {
+            let id = endpoint.connection(connection)?;
+            let missing = || Failure::new(RAKWIRE_ERROR_NO_CONNECTION);
+            let known = endpoint.polled.peer().connection(id).ok_or_else(missing)?;
+            let stats = endpoint.polled.peer().connection_stats(id).ok_or_else(missing)?;
+            let Guid(guid) = known.identity;
+            Ok(RakwireConnectionInfo {
+                size: 0,
+                mtu: stats.mtu,
+                side: side(known.side),
+                state: state(known.state),
+                address: address_of(known.remote),
+                guid,
+                max_message_len: endpoint.polled.max_message_len(id).unwrap_or_default() as u64,
+            })
+        })?;
+        // SAFETY: the caller passes a struct of the size that it names.
+        unsafe { write_struct(info, &found) }?;
+        Ok(RAKWIRE_OK)
+    })
+}

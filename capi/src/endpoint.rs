@@ -1,0 +1,328 @@
+//! An endpoint with what C needs around it: numbers for its connections, and the memory of borrowed messages.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rakwire_native::RakNet;
+use rakwire_native::polled;
+use rakwire_native::rakwire::endpoint::{ConnectionId, Decision, Event, Message, Progress};
+
+use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_HANDLE, RAKWIRE_ERROR_NO_CONNECTION};
+use crate::convert::{self, address_of};
+use crate::incoming::Incoming;
+use crate::memory::Versioned;
+use crate::types::{
+    RAKWIRE_EVENT_ADVERTISEMENT, RAKWIRE_EVENT_CONNECT_FAILED, RAKWIRE_EVENT_CONNECTED,
+    RAKWIRE_EVENT_DISCONNECTED, RAKWIRE_EVENT_INCOMING, RAKWIRE_EVENT_MESSAGE, RAKWIRE_EVENT_MTU_CHANGED,
+    RAKWIRE_EVENT_OUT_OF_BAND, RAKWIRE_EVENT_PONG, RAKWIRE_EVENT_PROGRESS, RAKWIRE_EVENT_RECEIPT,
+    RAKWIRE_EVENT_REFUSED, RakwireEvent,
+};
+
+/// An endpoint of the library.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) polled: polled::Endpoint<RakNet>,
+    pub(crate) messages: Messages,
+    connections: Connections,
+    incoming: Option<Incoming>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(polled: polled::Endpoint<RakNet>, incoming: Option<Incoming>) -> Self {
+        Self { polled, messages: Messages::default(), connections: Connections::default(), incoming }
+    }
+
+    /// Returns the connection with this number.
+    pub(crate) fn connection(&self, number: u64) -> Outcome<ConnectionId> {
+        self.connections.find(number).ok_or(Failure::new(RAKWIRE_ERROR_NO_CONNECTION))
+    }
+
+    /// Returns the number of a connection.
+    pub(crate) fn number_of(&mut self, id: ConnectionId) -> u64 {
+        self.connections.number_of(id)
+    }
+
+    /// How many clients found no place to wait for a decision.
+    pub(crate) fn incoming_overflows(&self) -> u64 {
+        self.incoming.as_ref().map_or(0, Incoming::overflows)
+    }
+
+    /// Applies the decision about a client. The request is handled again, as it was when it arrived.
+    pub(crate) fn decide(&mut self, request: u64, decision: Decision) -> Outcome<()> {
+        let missing = Failure::new(RAKWIRE_ERROR_HANDLE);
+        let Some(incoming) = &self.incoming else { return Err(missing) };
+        let Some((remote, datagram)) = incoming.take(request, decision) else { return Err(missing) };
+        if decision != Decision::Ignore {
+            incoming.note(remote, &datagram);
+            let now = self.polled.now();
+            self.polled.peer_mut().handle_datagram(now, remote, &datagram);
+        }
+        incoming.end_decision();
+        Ok(())
+    }
+
+    /// Takes the next event.
+    pub(crate) fn poll(&mut self) -> Option<RakwireEvent> {
+        if let Some(client) = self.incoming.as_ref().and_then(Incoming::pop) {
+            return Some(RakwireEvent {
+                kind: RAKWIRE_EVENT_INCOMING,
+                request: client.request,
+                guid: client.guid,
+                address: address_of(client.remote),
+                ..RakwireEvent::zeroed()
+            });
+        }
+        let Self { polled, messages, connections, .. } = self;
+        let mut event = RakwireEvent::zeroed();
+        let lends = describe(polled.poll_event()?, &mut event, messages, connections);
+        if lends == Lends::Large {
+            messages.lend_vec(polled.take_lent(), &mut event);
+        }
+        Some(event)
+    }
+}
+
+/// What an event lends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lends {
+    /// Nothing, or bytes that were copied to the memory of this endpoint already.
+    Done,
+    /// A message in parts, which the endpoint hands over as a whole.
+    Large,
+}
+
+/// Writes down an event.
+#[expect(clippy::too_many_lines, reason = "one arm for each event")]
+fn describe(
+    from: Event<'_, RakNet>,
+    event: &mut RakwireEvent,
+    messages: &mut Messages,
+    connections: &mut Connections,
+) -> Lends {
+    match from {
+        Event::Message { id, delivery, message } => {
+            event.kind = RAKWIRE_EVENT_MESSAGE;
+            event.connection = connections.number_of(id);
+            event.reliability = delivery.reliability as u8;
+            event.channel = delivery.channel.number();
+            let Some(bytes) = message.as_slice() else { return Lends::Large };
+            messages.lend(|buffer| buffer.extend_from_slice(bytes), event);
+        }
+        Event::Connected { id, remote, identity, side } => {
+            event.kind = RAKWIRE_EVENT_CONNECTED;
+            event.connection = connections.number_of(id);
+            event.address = address_of(remote);
+            event.guid = identity.0;
+            event.side = convert::side(side);
+        }
+        Event::ConnectFailed { id, remote, reason } => {
+            event.kind = RAKWIRE_EVENT_CONNECT_FAILED;
+            event.connection = connections.number_of(id);
+            event.address = address_of(remote);
+            (event.reason, event.server_version) = convert::failure(reason);
+        }
+        Event::Disconnected { id, remote, reason } => {
+            event.kind = RAKWIRE_EVENT_DISCONNECTED;
+            event.connection = connections.number_of(id);
+            event.address = address_of(remote);
+            event.reason = convert::disconnect(reason);
+        }
+        Event::Refused { id, remote, identity, reason, is_validated } => {
+            event.kind = RAKWIRE_EVENT_REFUSED;
+            event.connection = connections.number_of(id);
+            event.address = address_of(remote);
+            event.guid = identity.0;
+            event.reason = convert::refusal(reason);
+            event.validated = is_validated.into();
+        }
+        Event::Pong { from, identity, latency, data } => {
+            event.kind = RAKWIRE_EVENT_PONG;
+            event.latency_us = convert::micros(latency);
+            unconnected(event, messages, (from, identity.0), data);
+        }
+        Event::OutOfBand { from, identity, data } => {
+            event.kind = RAKWIRE_EVENT_OUT_OF_BAND;
+            unconnected(event, messages, (from, identity.0), data);
+        }
+        Event::Advertisement { from, identity, data } => {
+            event.kind = RAKWIRE_EVENT_ADVERTISEMENT;
+            unconnected(event, messages, (from, identity.0), data);
+        }
+        Event::Receipt { id, receipt, outcome } => {
+            event.kind = RAKWIRE_EVENT_RECEIPT;
+            event.connection = connections.number_of(id);
+            event.receipt = receipt.0;
+            event.outcome = convert::outcome(outcome);
+        }
+        Event::Progress { id, progress } => {
+            event.kind = RAKWIRE_EVENT_PROGRESS;
+            event.connection = connections.number_of(id);
+            describe_progress(progress, event);
+        }
+        Event::MtuChanged { id, mtu } => {
+            event.kind = RAKWIRE_EVENT_MTU_CHANGED;
+            event.connection = connections.number_of(id);
+            event.mtu = mtu;
+        }
+        // An event that this library does not know has the kind 0.
+        _ => {}
+    }
+    Lends::Done
+}
+
+/// Writes down how far a large message is.
+const fn describe_progress(progress: Progress, event: &mut RakwireEvent) {
+    event.progress_done = progress.done;
+    event.progress_parts = progress.parts;
+    event.progress_message = progress.message;
+    event.outgoing = convert::is_outgoing(progress.direction) as u8;
+}
+
+/// Writes down what a peer without a connection sent.
+fn unconnected(
+    event: &mut RakwireEvent,
+    messages: &mut Messages,
+    (from, guid): (std::net::SocketAddr, u64),
+    data: Message<'_, RakNet>,
+) {
+    event.address = address_of(from);
+    event.guid = guid;
+    messages.lend(|buffer| data.chunks().for_each(|chunk| buffer.extend_from_slice(chunk)), event);
+}
+
+/// Numbers of connections. A number is never used again in the whole program, so that one of another endpoint is found out.
+#[derive(Debug, Default)]
+struct Connections(Vec<Option<(ConnectionId, u64)>>);
+
+impl Connections {
+    fn find(&self, number: u64) -> Option<ConnectionId> {
+        let slot = usize::from(number as u16);
+        (*self.0.get(slot)?).filter(|(_, known)| *known == number).map(|(id, _)| id)
+    }
+
+    fn number_of(&mut self, id: ConnectionId) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let slot = usize::from(id.slot());
+        if self.0.len() <= slot {
+            self.0.resize(slot + 1, None);
+        }
+        match &mut self.0[slot] {
+            Some((known, number)) if *known == id => *number,
+            entry => {
+                let number = NEXT.fetch_add(1, Ordering::Relaxed) << 16 | u64::from(id.slot());
+                *entry = Some((id, number));
+                number
+            }
+        }
+    }
+}
+
+/// Memory that grew beyond this is not kept for the next message.
+const KEPT: usize = 64 << 10;
+
+/// The messages that the program has borrowed. Their memory is used again once they are released.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Grows whenever the message is released.
+    generation: u32,
+    is_borrowed: bool,
+    bytes: Vec<u8>,
+}
+
+impl Messages {
+    /// How many messages the program has.
+    pub(crate) const fn borrowed(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Lends what `write` puts into an empty buffer.
+    fn lend(&mut self, write: impl FnOnce(&mut Vec<u8>), event: &mut RakwireEvent) {
+        let (number, slot) = self.take_slot();
+        write(&mut slot.bytes);
+        slot.lend(number, event);
+    }
+
+    /// Lends a whole vector.
+    fn lend_vec(&mut self, bytes: Vec<u8>, event: &mut RakwireEvent) {
+        let (number, slot) = self.take_slot();
+        slot.bytes = bytes;
+        slot.lend(number, event);
+    }
+
+    fn take_slot(&mut self) -> (u32, &mut Slot) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        (number, &mut self.slots[number as usize])
+    }
+
+    /// Takes a message back.
+    pub(crate) fn release(&mut self, message: u64) -> Outcome<()> {
+        let (generation, number) = ((message >> 32) as u32, (message as u32).wrapping_sub(1));
+        let slot = self.slots.get_mut(number as usize);
+        let slot = slot.filter(|slot| slot.is_borrowed && slot.generation == generation);
+        let slot = slot.ok_or(Failure::new(RAKWIRE_ERROR_HANDLE))?;
+        slot.is_borrowed = false;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.bytes.clear();
+        slot.bytes.shrink_to(KEPT);
+        self.free.push(number);
+        Ok(())
+    }
+}
+
+impl Slot {
+    fn lend(&mut self, number: u32, event: &mut RakwireEvent) {
+        self.is_borrowed = true;
+        event.message = u64::from(self.generation) << 32 | (u64::from(number) + 1);
+        // The program may overwrite the bytes: they are its own until it releases them.
+        event.data = self.bytes.as_mut_ptr();
+        event.length = self.bytes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_released_once_and_its_memory_is_used_again() {
+        let mut messages = Messages::default();
+        let mut event = RakwireEvent::zeroed();
+        messages.lend(|buffer| buffer.extend_from_slice(b"hello"), &mut event);
+        let (first, place) = (event.message, event.data);
+        assert_eq!((event.length, messages.borrowed()), (5, 1));
+        messages.release(first).expect("a borrowed message");
+        assert_eq!(messages.release(first).err().map(|failure| failure.code), Some(RAKWIRE_ERROR_HANDLE));
+        messages.lend(|buffer| buffer.extend_from_slice(b"again"), &mut event);
+        assert_eq!(event.data, place);
+        assert_ne!(event.message, first);
+        assert_eq!(messages.release(0).err().map(|failure| failure.code), Some(RAKWIRE_ERROR_HANDLE));
+        assert_eq!(messages.borrowed(), 1);
+    }
+
+    #[test]
+    fn large_memory_is_given_back() {
+        let mut messages = Messages::default();
+        let mut event = RakwireEvent::zeroed();
+        messages.lend_vec(vec![0; 1 << 20], &mut event);
+        messages.release(event.message).expect("a borrowed message");
+        assert!(messages.slots[0].bytes.capacity() <= KEPT);
+    }
+
+    #[test]
+    fn numbers_of_connections_name_one_connection_of_one_endpoint() {
+        let (mut one, mut other) = (Connections::default(), Connections::default());
+        let id = ConnectionId::without_peer(3);
+        let number = one.number_of(id);
+        assert_eq!((one.number_of(id), one.find(number)), (number, Some(id)));
+        assert_ne!(other.number_of(id), number);
+        assert_eq!((other.find(number), one.find(0), one.find(u64::MAX)), (None, None, None));
+    }
+}

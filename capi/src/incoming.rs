@@ -1,0 +1,167 @@
+//! Clients that wait until the program decides about them.
+//!
+//! The protocol asks for a decision while it handles the request of a client. The request is kept, and handled once more
+//! when the decision is known.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rakwire_native::rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
+
+/// Clients that may wait at once.
+const MOST: usize = 1_024;
+
+/// The id of the datagram in which a client asks for a connection.
+const OPEN_CONNECTION_REQUEST_2: u8 = 0x07;
+
+/// A client that the program has not been notified of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewClient {
+    pub(crate) request: u64,
+    pub(crate) remote: SocketAddr,
+    pub(crate) guid: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    remote: SocketAddr,
+    datagram: Box<[u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    admission: Admission,
+    waiting: BTreeMap<u64, Waiting>,
+    new: VecDeque<NewClient>,
+    last_request: u64,
+    /// The request that the protocol handles now.
+    current: Option<(SocketAddr, Box<[u8]>)>,
+    /// The decision about it.
+    decision: Option<Decision>,
+    overflows: u64,
+}
+
+/// The clients that wait, shared by the endpoint, its protocol and its hook.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Incoming(Arc<Mutex<Inner>>);
+
+impl Incoming {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a datagram that the protocol is about to handle, if it asks for a connection.
+    pub(crate) fn note(&self, from: SocketAddr, datagram: &[u8]) {
+        if datagram.first() == Some(&OPEN_CONNECTION_REQUEST_2) {
+            self.lock().current = Some((from, datagram.into()));
+        }
+    }
+
+    /// Returns the next client that the program has not been notified of.
+    pub(crate) fn pop(&self) -> Option<NewClient> {
+        self.lock().new.pop_front()
+    }
+
+    /// Takes the request of a client. The next answer to the protocol is `decision`.
+    pub(crate) fn take(&self, request: u64, decision: Decision) -> Option<(SocketAddr, Box<[u8]>)> {
+        let mut inner = self.lock();
+        let Waiting { remote, datagram } = inner.waiting.remove(&request)?;
+        inner.new.retain(|client| client.request != request);
+        inner.decision = Some(decision);
+        Some((remote, datagram))
+    }
+
+    /// Forgets a decision for which the protocol did not ask, because the request has become invalid.
+    pub(crate) fn end_decision(&self) {
+        let mut inner = self.lock();
+        inner.decision = None;
+        inner.current = None;
+    }
+
+    /// How many clients found no place to wait.
+    pub(crate) fn overflows(&self) -> u64 {
+        self.lock().overflows
+    }
+}
+
+impl Inner {
+    /// Keeps the request of a client. A client that asks again replaces its request.
+    fn keep(&mut self, client: &Client) {
+        let Some((remote, datagram)) = self.current.take().filter(|(from, _)| *from == client.remote) else {
+            return;
+        };
+        if let Some(waiting) = self.waiting.values_mut().find(|waiting| waiting.remote == remote) {
+            waiting.datagram = datagram;
+        } else if self.waiting.len() >= MOST {
+            self.overflows += 1;
+        } else {
+            self.last_request += 1;
+            let (request, guid) = (self.last_request, client.guid.unwrap_or_default());
+            self.waiting.insert(request, Waiting { remote, datagram });
+            self.new.push_back(NewClient { request, remote, guid });
+        }
+    }
+}
+
+impl SharedAdmission for Incoming {
+    fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+        decide(&mut self.lock().admission);
+    }
+
+    fn decide(&self, client: &Client) -> Decision {
+        let mut inner = self.lock();
+        if let Some(decision) = inner.decision.take() {
+            return decision;
+        }
+        inner.keep(client);
+        Decision::Ignore
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(port: u16) -> Client {
+        Client::new(([127, 0, 0, 1], port).into(), Some(port.into()))
+    }
+
+    fn request(incoming: &Incoming, port: u16) {
+        let client = client(port);
+        incoming.note(client.remote, &[OPEN_CONNECTION_REQUEST_2, port as u8]);
+        assert_eq!(incoming.decide(&client), Decision::Ignore);
+    }
+
+    #[test]
+    fn a_client_that_asks_again_is_one_request_with_its_last_datagram() {
+        let incoming = Incoming::default();
+        request(&incoming, 1);
+        request(&incoming, 1);
+        let new = incoming.pop().expect("a client");
+        assert!(incoming.pop().is_none());
+        let (remote, datagram) = incoming.take(new.request, Decision::Accept).expect("a request");
+        assert_eq!((remote, &*datagram), (client(1).remote, &[OPEN_CONNECTION_REQUEST_2, 1][..]));
+        assert_eq!(incoming.decide(&client(1)), Decision::Accept);
+        assert!(incoming.take(new.request, Decision::Accept).is_none(), "decided already");
+    }
+
+    #[test]
+    fn clients_without_a_place_are_counted() {
+        let incoming = Incoming::default();
+        (0..MOST as u16 + 3).for_each(|port| request(&incoming, port));
+        assert_eq!(incoming.overflows(), 3);
+    }
+
+    #[test]
+    fn a_decision_is_used_once_or_forgotten() {
+        let incoming = Incoming::default();
+        request(&incoming, 1);
+        request(&incoming, 2);
+        let first = incoming.pop().expect("a client");
+        incoming.take(first.request, Decision::Refuse).expect("a request");
+        incoming.end_decision();
+        incoming.note(client(2).remote, &[OPEN_CONNECTION_REQUEST_2]);
+        assert_eq!(incoming.decide(&client(2)), Decision::Ignore);
+    }
+}

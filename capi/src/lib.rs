@@ -1,0 +1,45 @@
+//! The C interface of rakwire: `include/rakwire.h` and the libraries behind it.
+//!
+//! Every exported function has the same shape: [`codes::guard`] keeps panics in, [`memory`] checks the pointers, and
+//! [`registry`] finds the endpoint. Only this crate has `unsafe` code besides the system calls of `rakwire-native`.
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the head of the header states the rule of all pointers, and `memory` repeats it at each kind"
+)]
+
+pub mod codes;
+mod connections;
+mod convert;
+mod endpoint;
+mod incoming;
+mod lifecycle;
+mod memory;
+mod messages;
+mod network;
+mod registry;
+mod security;
+mod statistics;
+pub mod types;
+mod unconnected;
+
+pub use connections::{
+    rakwire_accept, rakwire_connect, rakwire_connect_options_init, rakwire_connection_info,
+    rakwire_connections, rakwire_disconnect, rakwire_disconnect_with, rakwire_ignore, rakwire_refuse,
+    rakwire_set_timeout,
+};
+pub use lifecycle::{
+    rakwire_address_format, rakwire_address_parse, rakwire_endpoint_close, rakwire_endpoint_open,
+    rakwire_features, rakwire_flush, rakwire_guid, rakwire_local_address, rakwire_options_init, rakwire_poll,
+    rakwire_update, rakwire_version,
+};
+pub use messages::{rakwire_broadcast, rakwire_message_release, rakwire_send};
+pub use security::{
+    rakwire_key_file_create, rakwire_key_file_public, rakwire_key_generate, rakwire_public_key,
+    rakwire_secure_peer, rakwire_token_create,
+};
+pub use statistics::{rakwire_connection_stats, rakwire_reason_text, rakwire_stats};
+pub use unconnected::{
+    rakwire_advertise, rakwire_ban, rakwire_is_banned, rakwire_ping, rakwire_send_out_of_band,
+    rakwire_set_advertisement, rakwire_set_password, rakwire_unban,
+};

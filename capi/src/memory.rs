@@ -1,0 +1,335 @@
+//! The checks of pointers from C. Every pointer of a caller passes one of these functions.
+//!
+//! They catch null pointers, misaligned structs, wrong sizes and strings without an end. A pointer to memory that is not
+//! mapped cannot be recognised; the safety sections name what remains with the caller.
+
+use std::ffi::{c_char, c_int};
+use std::mem::size_of;
+use std::ptr;
+
+use crate::codes::{
+    Failure, Outcome, RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_BUFFER, RAKWIRE_ERROR_MISALIGNED,
+    RAKWIRE_ERROR_NULL, RAKWIRE_ERROR_SIZE, RAKWIRE_ERROR_STRING, RAKWIRE_ERROR_TOO_LONG,
+};
+
+/// The longest string in bytes.
+const LONGEST_STRING: usize = 1_024;
+
+/// No struct of any version is larger; a larger `size` was never initialised.
+const LARGEST_STRUCT: u32 = 4_096;
+
+/// A struct of the interface that begins with its `size`.
+///
+/// # Safety
+/// The struct is `repr(C)`, begins with a `u32`, and is valid for every pattern of bits, such as integers, raw pointers and
+/// arrays of them.
+pub(crate) unsafe trait Versioned: Copy {
+    /// The size of the first version of the struct.
+    const FIRST_SIZE: usize;
+
+    /// The struct with all bits zero.
+    fn zeroed() -> Self {
+        // SAFETY: by the contract of the trait every pattern of bits is valid.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+fn check_aligned<T>(pointer: *const T) -> Outcome<()> {
+    if pointer.is_null() {
+        Err(Failure::new(RAKWIRE_ERROR_NULL))
+    } else if !pointer.is_aligned() {
+        Err(Failure::new(RAKWIRE_ERROR_MISALIGNED))
+    } else {
+        Ok(())
+    }
+}
+
+/// Reads the `size` of a struct of the caller.
+///
+/// # Safety
+/// `from` is null, or points to at least a `u32`.
+unsafe fn caller_size<T: Versioned>(from: *const T) -> Outcome<usize> {
+    check_aligned(from)?;
+    // SAFETY: the pointer is not null and aligned, and by the contract of the trait the struct begins with a `u32`.
+    let size = unsafe { from.cast::<u32>().read() };
+    check_size::<T>(size)
+}
+
+fn check_size<T: Versioned>(size: u32) -> Outcome<usize> {
+    let is_known = size as usize >= T::FIRST_SIZE && size <= LARGEST_STRUCT;
+    if is_known { Ok(size as usize) } else { Err(Failure::new(RAKWIRE_ERROR_SIZE)) }
+}
+
+/// Reads a struct of the caller, which may be older or newer than this library. Fields that an older caller does not know
+/// are zero. A newer caller may set none of the fields that this library does not know.
+///
+/// # Safety
+/// `from` is null, or points to as many bytes as its `size` says.
+pub(crate) unsafe fn read_struct<T: Versioned>(from: *const T) -> Outcome<T> {
+    // SAFETY: that of this function.
+    let size = unsafe { caller_size(from) }?;
+    let mut value = T::zeroed();
+    let known = size.min(size_of::<T>());
+    // SAFETY: the caller has `size` bytes there, and `value` has at least `known`; the two do not overlap.
+    unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
+    for at in known..size {
+        // SAFETY: `at` is within the `size` bytes of the caller.
+        if unsafe { from.cast::<u8>().add(at).read() } != 0 {
+            return Err(Failure::with(
+                RAKWIRE_ERROR_SIZE,
+                "the struct has fields that this version of the library does not know",
+            ));
+        }
+    }
+    Ok(value)
+}
+
+/// Writes a struct to the caller, as far as its `size` goes. The `size` of the caller stays.
+///
+/// # Safety
+/// `to` is null, or points to as many writable bytes as its `size` says.
+pub(crate) unsafe fn write_struct<T: Versioned>(to: *mut T, value: &T) -> Outcome<()> {
+    // SAFETY: that of this function.
+    let size = unsafe { caller_size(to) }?;
+    // SAFETY: as above.
+    unsafe { write_fields(to, value, size) };
+    Ok(())
+}
+
+/// Writes a struct to the caller for the first time: `size` is what the caller says.
+///
+/// # Safety
+/// `to` is null, or points to `size` writable bytes.
+pub(crate) unsafe fn init_struct<T: Versioned>(to: *mut T, value: &T, size: usize) -> Outcome<()> {
+    check_aligned(to)?;
+    let size = u32::try_from(size).map_err(|_| Failure::new(RAKWIRE_ERROR_SIZE))?;
+    check_size::<T>(size)?;
+    // SAFETY: the pointer is aligned and the caller has `size` bytes there, of which the first four are the `u32`.
+    unsafe {
+        to.cast::<u32>().write(size);
+        write_fields(to, value, size as usize);
+    }
+    Ok(())
+}
+
+/// Writes what follows the `size` of a struct, and zeros behind what this library knows.
+///
+/// # Safety
+/// `to` points to `size` writable bytes, at least four.
+unsafe fn write_fields<T: Versioned>(to: *mut T, value: &T, size: usize) {
+    let first = size_of::<u32>();
+    let known = size.min(size_of::<T>());
+    let (from, to) = (ptr::from_ref(value).cast::<u8>(), to.cast::<u8>());
+    // SAFETY: both have at least `known` bytes and do not overlap; `first` is not beyond, as every struct has a `u32`.
+    unsafe {
+        ptr::copy_nonoverlapping(from.add(first), to.add(first), known - first);
+        ptr::write_bytes(to.add(known), 0, size - known);
+    }
+}
+
+/// Lends the bytes of a caller. A null pointer is allowed where the length is zero.
+///
+/// # Safety
+/// `data` is null, or points to `length` readable bytes that do not change during the call.
+pub(crate) unsafe fn bytes<'a>(data: *const u8, length: usize) -> Outcome<&'a [u8]> {
+    if length == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        return Err(Failure::new(RAKWIRE_ERROR_NULL));
+    }
+    if isize::try_from(length).is_err() {
+        return Err(Failure::with(
+            RAKWIRE_ERROR_TOO_LONG,
+            "no object has so many bytes; is the length negative?",
+        ));
+    }
+    // SAFETY: not null, and `length` readable bytes by the contract of this function.
+    Ok(unsafe { std::slice::from_raw_parts(data, length) })
+}
+
+/// Lends a string of a caller; nothing for a null pointer.
+///
+/// # Safety
+/// `text` is null, or points to readable bytes up to the first zero byte, or 1,025 of them.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    let start = text.cast::<u8>();
+    // SAFETY: bytes are read one after the other, none behind the first zero byte.
+    let is_end = |at: &usize| unsafe { start.add(*at).read() } == 0;
+    let length = (0..=LONGEST_STRING).find(is_end).ok_or(Failure::new(RAKWIRE_ERROR_STRING))?;
+    // SAFETY: so many bytes were just read.
+    let bytes = unsafe { std::slice::from_raw_parts(start, length) };
+    std::str::from_utf8(bytes).map(Some).map_err(|_| Failure::new(RAKWIRE_ERROR_STRING))
+}
+
+/// As [`text`], for a string that is needed.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn needed_text<'a>(pointer: *const c_char) -> Outcome<&'a str> {
+    // SAFETY: that of this function.
+    unsafe { text(pointer) }?.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
+}
+
+/// Checks a pointer to a result before the work is done, so that nothing is lost for want of a place.
+pub(crate) fn check_out<T>(to: *mut T) -> Outcome<()> {
+    check_aligned(to)
+}
+
+/// Stores a result where the caller wants it; a null pointer does not want it.
+///
+/// # Safety
+/// `to` is null, or points to a writable `T`.
+pub(crate) unsafe fn store<T>(to: *mut T, value: T) -> Outcome<()> {
+    if to.is_null() {
+        return Ok(());
+    }
+    check_aligned(to)?;
+    // SAFETY: not null, aligned, and writable by the contract of this function.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Copies bytes to a buffer of the caller and stores their number. A buffer that is too small gets nothing.
+///
+/// # Safety
+/// `buffer` is null or has `capacity` writable bytes, and `length` is null or writable.
+pub(crate) unsafe fn fill(
+    bytes: &[u8],
+    buffer: *mut u8,
+    capacity: usize,
+    length: *mut usize,
+) -> Outcome<i32> {
+    // SAFETY: that of this function.
+    unsafe { store(length, bytes.len()) }?;
+    if bytes.len() > capacity {
+        return Err(Failure::new(RAKWIRE_ERROR_BUFFER));
+    }
+    if buffer.is_null() && !bytes.is_empty() {
+        return Err(Failure::new(RAKWIRE_ERROR_NULL));
+    }
+    if !bytes.is_empty() {
+        // SAFETY: the buffer is not null and has `capacity` bytes, at least as many as are copied.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, bytes.len()) };
+    }
+    Ok(0)
+}
+
+/// Reads a truth value: 0 or 1.
+pub(crate) fn flag(value: u8, name: &str) -> Outcome<bool> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, format_args!("{name} must be 0 or 1"))),
+    }
+}
+
+/// Counts as a non-negative result.
+pub(crate) fn count(value: usize) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
+}
+
+/// Asserts at compile time that the first field is the size.
+pub(crate) const fn begins_with_size(offset: usize) -> bool {
+    offset == 0
+}
+
+macro_rules! versioned {
+    ($($name:ty, $first:expr;)*) => {
+        $(
+            const _: () = assert!($crate::memory::begins_with_size(std::mem::offset_of!($name, size)));
+            // SAFETY: the struct is repr(C), begins with `size: u32`, and has only integers, raw pointers and arrays of these.
+            unsafe impl $crate::memory::Versioned for $name {
+                const FIRST_SIZE: usize = $first;
+            }
+        )*
+    };
+}
+pub(crate) use versioned;
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Old {
+        size: u32,
+        first: u32,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct New {
+        size: u32,
+        first: u32,
+        second: u64,
+    }
+
+    versioned! {
+        Old, 8;
+        New, 8;
+    }
+
+    const _: () = assert!(offset_of!(New, second) == 8);
+
+    #[test]
+    fn an_older_caller_gets_and_gives_what_it_knows() {
+        let mut old = [Old { size: 8, first: 3 }, Old { size: 77, first: 78 }];
+        let place = old.as_mut_ptr().cast::<New>();
+        // SAFETY: the size says how much is there. The array of eight bytes each is aligned as one u64 or refused.
+        let read = unsafe { read_struct(place) };
+        if !place.is_aligned() {
+            assert_eq!(read.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_MISALIGNED));
+            return;
+        }
+        assert_eq!(read.ok(), Some(New { size: 8, first: 3, second: 0 }));
+        // SAFETY: as above.
+        unsafe { write_struct(place, &New { size: 0, first: 5, second: 6 }) }.expect("a size that is known");
+        assert_eq!(old, [Old { size: 8, first: 5 }, Old { size: 77, first: 78 }]);
+    }
+
+    #[test]
+    fn a_newer_caller_may_set_nothing_that_is_unknown() {
+        let mut new = New { size: 16, first: 1, second: 0 };
+        let place = (&raw mut new).cast::<Old>();
+        // SAFETY: the size says how much is there.
+        let read = unsafe { read_struct(place) };
+        assert_eq!(read.ok(), Some(Old { size: 16, first: 1 }));
+        new.second = 1 << 40;
+        let place = (&raw mut new).cast::<Old>();
+        // SAFETY: as above.
+        let refused = unsafe { read_struct(place) };
+        assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE));
+        // SAFETY: as above.
+        unsafe { write_struct(place, &Old { size: 0, first: 9 }) }.expect("a known size");
+        assert_eq!(
+            new,
+            New { size: 16, first: 9, second: 0 },
+            "fields that this library does not know become zero"
+        );
+    }
+
+    #[test]
+    fn a_string_without_end_is_refused() {
+        let endless = [b'x'; LONGEST_STRING + 1];
+        // SAFETY: exactly as many bytes are there as may be read.
+        let refused = unsafe { text(endless.as_ptr().cast()) };
+        assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_STRING));
+    }
+
+    #[test]
+    fn sizes_of_no_version_are_refused() {
+        for size in [0, 4, 7, LARGEST_STRUCT + 1, u32::MAX] {
+            let new = New { size, first: 0, second: 0 };
+            // SAFETY: the size is refused before anything is read.
+            let refused = unsafe { read_struct(&raw const new) };
+            assert_eq!(refused.err().map(|failure| failure.code), Some(RAKWIRE_ERROR_SIZE), "{size}");
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! Secure connections, keys and connect tokens.
+//!
+//! The functions exist in every build, so that the interface of the library does not depend on its features.
+
+use std::ffi::c_char;
+
+use crate::types::{
+    RakwireConnection, RakwireEndpoint, RakwireResult, RakwireSecurePeer, RakwireTokenClaims,
+};
+
+pub(crate) use self::kind::{Credentials, apply};
+
+/// Makes a new private key of 32 bytes and stores its public key, which may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_key_generate(private_key: *mut u8, public_key: *mut u8) -> RakwireResult {
+    // SAFETY: the caller passes room for 32 bytes each, or null.
+    crate::codes::guard(|| unsafe { kind::generate(private_key, public_key) })
+}
+
+/// Stores the public key of a private key, both 32 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_public_key(private_key: *const u8, public_key: *mut u8) -> RakwireResult {
+    // SAFETY: the caller passes 32 bytes each, or null.
+    crate::codes::guard(|| unsafe { kind::public(private_key, public_key) })
+}
+
+/// Makes a key and writes it to a file that does not exist yet, which only its owner may read. Stores the public key, which may
+/// be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_key_file_create(path: *const c_char, public_key: *mut u8) -> RakwireResult {
+    // SAFETY: the caller passes a string, and room for 32 bytes or null.
+    crate::codes::guard(|| unsafe { kind::create_file(path, public_key) })
+}
+
+/// Stores the public key of a file that rakwire_key_file_create() wrote.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_key_file_public(path: *const c_char, public_key: *mut u8) -> RakwireResult {
+    // SAFETY: the caller passes a string, and room for 32 bytes.
+    crate::codes::guard(|| unsafe { kind::file_public(path, public_key) })
+}
+
+/// Makes a connect token with a token key of 32 bytes, as a backend does, and writes it as a string with its end. Stores the
+/// length with the end; 4,096 bytes are always enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_token_create(
+    token_key: *const u8,
+    claims: *const RakwireTokenClaims,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> RakwireResult {
+    // SAFETY: the caller passes a key, claims of the size that they name, and a buffer with its capacity.
+    crate::codes::guard(|| unsafe { kind::create_token(token_key, claims, (buffer, capacity), length) })
+}
+
+/// Stores what is known of the peer of a connection: its key, identity and connect token.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rakwire_secure_peer(
+    endpoint: RakwireEndpoint,
+    connection: RakwireConnection,
+    peer: *mut RakwireSecurePeer,
+) -> RakwireResult {
+    // SAFETY: the caller passes a struct of the size that it names.
+    crate::codes::guard(|| unsafe { kind::peer(endpoint, connection, peer) })
+}
+
+#[cfg(feature = "secure")]
+mod kind {
+    use std::ffi::c_char;
+    use std::sync::Arc;
+
+    use rakwire_native::secure::{
+        ConnectToken, KeyHash, KnownServer, MAX_CONNECT_TOKEN, PublicKey, ServerIdentity, ServerTrust,
+        StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
+    };
+    use rakwire_native::{
+        ConnectOptions, Options, SecurePeer, UsedTokenTable, create_key_file, read_key_file, system_random,
+    };
+
+    use crate::codes::{
+        Failure, Outcome, RAKWIRE_ERROR_ARGUMENT, RAKWIRE_ERROR_NULL, RAKWIRE_ERROR_SECURITY,
+        RAKWIRE_ERROR_SYSTEM, RAKWIRE_OK,
+    };
+    use crate::memory::{
+        Versioned, bytes, check_out, fill, flag, needed_text, read_struct, store, text, write_struct,
+    };
+    use crate::registry;
+    use crate::types::{
+        RAKWIRE_TRUST_ANY, RAKWIRE_TRUST_KEY, RAKWIRE_TRUST_KNOWN, RAKWIRE_TRUST_NONE, RakwireConnectOptions,
+        RakwireOptions, RakwireSecurePeer, RakwireTokenClaims,
+    };
+
+    fn refused(text: impl std::fmt::Display) -> Failure {
+        Failure::with(RAKWIRE_ERROR_SECURITY, text)
+    }
+
+    /// # Safety
+    /// `to` is null or has room for 32 bytes.
+    unsafe fn store_key(to: *mut u8, key: [u8; 32]) -> Outcome<()> {
+        // SAFETY: that of this function; bytes need no alignment.
+        unsafe { store(to.cast(), key) }
+    }
+
+    /// Lends an array of 32 bytes of a caller; nothing for a null pointer.
+    ///
+    /// # Safety
+    /// `data` is null, or points to 32 readable bytes.
+    unsafe fn key<'a>(data: *const u8) -> Option<&'a [u8; 32]> {
+        // SAFETY: null, or 32 bytes by the contract of this function; bytes need no alignment.
+        unsafe { data.cast::<[u8; 32]>().as_ref() }
+    }
+
+    /// # Safety
+    /// `data` is null or has 32 bytes.
+    unsafe fn needed_key<'a>(data: *const u8) -> Outcome<&'a [u8; 32]> {
+        // SAFETY: that of this function.
+        unsafe { key(data) }.ok_or(Failure::new(RAKWIRE_ERROR_NULL))
+    }
+
+    /// Applies the security of the options of an endpoint.
+    ///
+    /// # Safety
+    /// The keys of the options are null or have their bytes.
+    pub(crate) unsafe fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
+        let requires_security = flag(from.requires_security, "requires_security")?;
+        let requires_identity = flag(from.requires_identity, "requires_identity")?;
+        // SAFETY: that of this function.
+        let (server, identity) = unsafe {
+            let server = key_or_file(from.server_key, from.server_key_file)?;
+            (server, key_or_file(from.identity_key, from.identity_key_file)?)
+        };
+        let token_length = (from.token_key_count as usize).saturating_mul(32);
+        // SAFETY: as above.
+        let (token_keys, _) = unsafe { bytes(from.token_keys, token_length) }?.as_chunks::<32>();
+        let needs_server = requires_security || requires_identity || !token_keys.is_empty();
+        if needs_server && server.is_none() {
+            return Err(refused("what a server requires of clients needs its server_key"));
+        }
+        if !flag(from.secure, "secure")? && server.is_none() && identity.is_none() {
+            return Ok(());
+        }
+        let security = options.secure().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
+        security.identity = identity;
+        let Some(server) = server else { return Ok(()) };
+        let mut server = ServerIdentity::new(server);
+        server.requires_security = requires_security;
+        server.requires_identity = requires_identity;
+        if !token_keys.is_empty() {
+            if token_keys.len() > rakwire_native::secure::MAX_TOKEN_KEYS {
+                return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a server has at most 4 token keys"));
+            }
+            let keys = token_keys.iter().map(|key| TokenKey::from_bytes(*key)).collect();
+            server.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
+        }
+        security.server = Some(server);
+        Ok(())
+    }
+
+    /// The security of one attempt to connect.
+    #[derive(Debug)]
+    pub(crate) struct Credentials<'a> {
+        trust: Option<ServerTrust>,
+        identity: Option<StaticKey>,
+        data: &'a [u8],
+        token: Option<&'a str>,
+        token_server: usize,
+    }
+
+    impl<'a> Credentials<'a> {
+        /// # Safety
+        /// The keys, data and token of the options are null or there.
+        pub(crate) unsafe fn read(from: &RakwireConnectOptions) -> Outcome<Self> {
+            let server = PublicKey(from.server_key);
+            let trust = match from.trust {
+                RAKWIRE_TRUST_NONE => None,
+                RAKWIRE_TRUST_ANY => Some(ServerTrust::Any),
+                RAKWIRE_TRUST_KEY => Some(ServerTrust::Key(server)),
+                RAKWIRE_TRUST_KNOWN => {
+                    let next = Some(KeyHash(from.next_key_hash));
+                    Some(ServerTrust::Known(KnownServer { key: server, next }))
+                }
+                _ => return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a trust is 0 to 3")),
+            };
+            // SAFETY: that of this function.
+            let (identity, data, token) = unsafe {
+                let data = bytes(from.identity_data, from.identity_data_length)?;
+                (key(from.identity_key), data, text(from.token)?)
+            };
+            let identity = identity.map(|key| StaticKey::from_bytes(*key));
+            Ok(Self { trust, identity, data, token, token_server: from.token_server.into() })
+        }
+
+        /// Calls `connect` with the options and the server that a token names.
+        pub(crate) fn use_for(
+            &self,
+            with: ConnectOptions<'_>,
+            connect: impl FnOnce(&ConnectOptions<'_>, Option<&str>) -> Outcome<u64>,
+        ) -> Outcome<u64> {
+            let Some(token) = self.token else {
+                let (identity, identity_data) = (self.identity.as_ref(), self.data);
+                return connect(&ConnectOptions { trust: self.trust, identity, identity_data, ..with }, None);
+            };
+            let mut buffer = [0; MAX_CONNECT_TOKEN];
+            let token = ConnectToken::from_text(token, &mut buffer).map_err(refused)?;
+            let server = token.servers.get(self.token_server);
+            let server = server.ok_or_else(|| refused("the token has no such server"))?;
+            let identity = self.identity.as_ref();
+            let identity =
+                identity.ok_or_else(|| refused("a connect token needs the identity_key of its client"))?;
+            let options = ConnectOptions {
+                identity_data: self.data,
+                protocol_version: with.protocol_version,
+                connect_timeout: with.connect_timeout,
+                attempts: with.attempts,
+                interval: with.interval,
+                timeout: with.timeout,
+                ..ConnectOptions::connect_token(&token, server, identity)
+            };
+            connect(&options, Some(server.name))
+        }
+    }
+
+    /// # Safety
+    /// Both are null or have room for 32 bytes.
+    pub(super) unsafe fn generate(private: *mut u8, public: *mut u8) -> Outcome<i32> {
+        check_out(private)?;
+        let mut bytes = [0; 32];
+        let mut random = system_random().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
+        rakwire_native::secure::SecureRandom::fill(&mut random, &mut bytes);
+        // SAFETY: that of this function.
+        unsafe {
+            store_key(private, bytes)?;
+            store_key(public, StaticKey::from_bytes(bytes).public().0)?;
+        }
+        Ok(RAKWIRE_OK)
+    }
+
+    /// # Safety
+    /// Both are null or have 32 bytes.
+    pub(super) unsafe fn public(private: *const u8, public: *mut u8) -> Outcome<i32> {
+        check_out(public)?;
+        // SAFETY: that of this function.
+        unsafe { store_key(public, StaticKey::from_bytes(*needed_key(private)?).public().0) }?;
+        Ok(RAKWIRE_OK)
+    }
+
+    /// # Safety
+    /// `path` is null or a string, and `public` is null or has room for 32 bytes.
+    pub(super) unsafe fn create_file(path: *const c_char, public: *mut u8) -> Outcome<i32> {
+        // SAFETY: that of this function.
+        let path = unsafe { needed_text(path) }?;
+        let key = create_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
+        // SAFETY: as above.
+        unsafe { store_key(public, key.public().0) }?;
+        Ok(RAKWIRE_OK)
+    }
+
+    /// # Safety
+    /// `path` is null or a string, and `public` is null or has room for 32 bytes.
+    pub(super) unsafe fn file_public(path: *const c_char, public: *mut u8) -> Outcome<i32> {
+        check_out(public)?;
+        // SAFETY: that of this function.
+        let key = from_file(unsafe { needed_text(path) }?)?;
+        // SAFETY: as above.
+        unsafe { store_key(public, key.public().0) }?;
+        Ok(RAKWIRE_OK)
+    }
+
+    fn from_file(path: &str) -> Outcome<StaticKey> {
+        read_key_file(path).map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))
+    }
+
+    /// Reads a key from the options: its bytes, or the file that has it.
+    ///
+    /// # Safety
+    /// `data` is null or has 32 bytes, and `file` is null or a string.
+    unsafe fn key_or_file(data: *const u8, file: *const c_char) -> Outcome<Option<StaticKey>> {
+        // SAFETY: that of this function.
+        match unsafe { (key(data), text(file)?) } {
+            (Some(_), Some(_)) => Err(refused("give a key or the file of a key, not both")),
+            (Some(key), None) => Ok(Some(StaticKey::from_bytes(*key))),
+            (None, Some(file)) => from_file(file).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// # Safety
+    /// The claims have the size that they name, and name what is there.
+    pub(super) unsafe fn create_token(
+        token_key: *const u8,
+        claims: *const RakwireTokenClaims,
+        (buffer, capacity): (*mut c_char, usize),
+        length: *mut usize,
+    ) -> Outcome<i32> {
+        // SAFETY: that of this function.
+        let (token_key, from) = unsafe { (needed_key(token_key)?, read_struct(claims)?) };
+        let count = from.server_count as usize;
+        if !(1..=4).contains(&count) {
+            return Err(Failure::with(RAKWIRE_ERROR_ARGUMENT, "a token is for 1 to 4 servers"));
+        }
+        check_out(from.server_names.cast_mut())?;
+        // SAFETY: as above: the claims name that many keys and names.
+        let (client, (keys, _), names, user_data) = unsafe {
+            let names = std::slice::from_raw_parts(from.server_names, count);
+            let user_data = bytes(from.user_data, from.user_data_length)?;
+            (
+                needed_key(from.client_key)?,
+                bytes(from.server_keys, count * 32)?.as_chunks::<32>(),
+                names,
+                user_data,
+            )
+        };
+        let mut servers = Vec::new();
+        for (key, name) in keys.iter().zip(names) {
+            // SAFETY: as above.
+            servers.push(TokenServer { key: PublicKey(*key), name: unsafe { needed_text(*name) }? });
+        }
+        let hashes: Vec<KeyHash> = servers.iter().map(|server| server.key.hash()).collect();
+        let mut random = system_random().map_err(|error| Failure::with(RAKWIRE_ERROR_SYSTEM, error))?;
+        let claims = TokenClaims {
+            user_id: from.user_id,
+            expires: from.expires,
+            client: PublicKey(*client),
+            servers: &hashes,
+            user_data,
+        };
+        let sealed = claims.seal(&TokenKey::from_bytes(*token_key), &mut random).map_err(refused)?;
+        let token =
+            ConnectToken { expires: from.expires, servers: servers.into_iter().collect(), sealed: &sealed };
+        let mut place = [0; MAX_CONNECT_TOKEN];
+        token.write(&mut place).map_err(refused)?;
+        let text = format!("{token}\0");
+        // SAFETY: as above.
+        unsafe { fill(text.as_bytes(), buffer.cast(), capacity, length) }
+    }
+
+    /// # Safety
+    /// `peer` is null or a struct of the size that it names.
+    pub(super) unsafe fn peer(endpoint: u64, connection: u64, peer: *mut RakwireSecurePeer) -> Outcome<i32> {
+        let mut found = RakwireSecurePeer::zeroed();
+        registry::with(endpoint, |endpoint| {
+            let id = endpoint.connection(connection)?;
+            let known = endpoint.polled.peer();
+            match known.secure_peer(id) {
+                Some(SecurePeer::Server(server)) => {
+                    (found.is_secure, found.has_key, found.key) = (1, 1, server.key.0);
+                    if let Some(KeyHash(next)) = server.next {
+                        (found.has_next_key, found.next_key_hash) = (1, next);
+                    }
+                }
+                Some(SecurePeer::Client(Some(client))) => {
+                    (found.is_secure, found.has_key, found.key) = (1, 1, client.key.0);
+                    found.identity_data_length = copy(client.data(), &mut found.identity_data) as u8;
+                }
+                Some(SecurePeer::Client(None)) => found.is_secure = 1,
+                None => {}
+            }
+            if let Some(token) = known.accepted_token(id) {
+                found.has_token = 1;
+                (found.token_user_id, found.token_expires) = (token.user_id, token.expires);
+                found.token_data_length = copy(token.user_data(), &mut found.token_data) as u32;
+            }
+            Ok(())
+        })?;
+        // SAFETY: that of this function.
+        unsafe { write_struct(peer, &found) }?;
+        Ok(RAKWIRE_OK)
+    }
+
+    /// Copies as much as fits, and returns the length.
+    fn copy(from: &[u8], to: &mut [u8]) -> usize {
+        let length = from.len().min(to.len());
+        to[..length].copy_from_slice(&from[..length]);
+        length
+    }
+}
+
+#[cfg(not(feature = "secure"))]
+mod kind {
+    use std::ffi::c_char;
+
+    use rakwire_native::{ConnectOptions, Options};
+
+    use crate::codes::{Failure, Outcome, RAKWIRE_ERROR_UNSUPPORTED};
+    use crate::memory::{Versioned, write_struct};
+    use crate::registry;
+    use crate::types::{RakwireConnectOptions, RakwireOptions, RakwireSecurePeer, RakwireTokenClaims};
+
+    const fn unsupported<T>() -> Outcome<T> {
+        Err(Failure::new(RAKWIRE_ERROR_UNSUPPORTED))
+    }
+
+    pub(crate) unsafe fn apply(from: &RakwireOptions, _: &mut Options) -> Outcome<()> {
+        let has_keys = [from.server_key, from.identity_key, from.token_keys].iter().any(|key| !key.is_null());
+        let has_files = !from.server_key_file.is_null() || !from.identity_key_file.is_null();
+        if has_keys || has_files || from.secure + from.requires_security + from.requires_identity > 0 {
+            return unsupported();
+        }
+        Ok(())
+    }
+
+    /// No security.
+    #[derive(Debug)]
+    pub(crate) struct Credentials;
+
+    impl Credentials {
+        pub(crate) unsafe fn read(from: &RakwireConnectOptions) -> Outcome<Self> {
+            let is_plain = from.trust == 0 && from.identity_key.is_null() && from.token.is_null();
+            if is_plain { Ok(Self) } else { unsupported() }
+        }
+
+        pub(crate) fn use_for(
+            &self,
+            with: ConnectOptions<'_>,
+            connect: impl FnOnce(&ConnectOptions<'_>, Option<&str>) -> Outcome<u64>,
+        ) -> Outcome<u64> {
+            connect(&with, None)
+        }
+    }
+
+    pub(super) const unsafe fn generate(_: *mut u8, _: *mut u8) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) const unsafe fn public(_: *const u8, _: *mut u8) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) const unsafe fn create_file(_: *const c_char, _: *mut u8) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) const unsafe fn file_public(_: *const c_char, _: *mut u8) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) const unsafe fn create_token(
+        _: *const u8,
+        _: *const RakwireTokenClaims,
+        _: (*mut c_char, usize),
+        _: *mut usize,
+    ) -> Outcome<i32> {
+        unsupported()
+    }
+
+    pub(super) unsafe fn peer(endpoint: u64, connection: u64, peer: *mut RakwireSecurePeer) -> Outcome<i32> {
+        registry::with(endpoint, |endpoint| endpoint.connection(connection))?;
+        // SAFETY: the caller passes a struct of the size that it names.
+        unsafe { write_struct(peer, &RakwireSecurePeer::zeroed()) }?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,222 @@
+/* Calls with null, freed and foreign handles, wrong sizes, wrong pointers, strings without an end, wrong numbers, and from another
+ * thread: each gives an error code with a text, under the sanitizers. */
+#define _POSIX_C_SOURCE 199309L
+
+#include <rakwire.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int checks = 0;
+
+static void expect(int line, int result, int expected)
+{
+    checks++;
+    if (result != expected || (expected < 0 && strlen(rakwire_last_error()) == 0)) {
+        fprintf(stderr, "line %d: %d in place of %d: %s\n", line, result, expected, rakwire_last_error());
+        exit(EXIT_FAILURE);
+    }
+}
+
+#define EXPECT(expected, call) expect(__LINE__, (call), (expected))
+
+static const uint8_t data[] = "\x86 data";
+
+/* All functions that take an endpoint give the same code for a wrong one. */
+static void wrong_endpoint(rakwire_endpoint_t endpoint, int code)
+{
+    rakwire_event_t event;
+    event.size = sizeof event;
+    rakwire_address_t address = {4, 0, 9, 0, {127, 0, 0, 1}};
+    rakwire_connection_info_t info;
+    info.size = sizeof info;
+    rakwire_connection_stats_t connection_stats;
+    connection_stats.size = sizeof connection_stats;
+    rakwire_stats_t stats;
+    stats.size = sizeof stats;
+    rakwire_secure_peer_t peer;
+    peer.size = sizeof peer;
+    rakwire_connection_t connection = 0;
+    uint64_t guid;
+    EXPECT(code, rakwire_update(endpoint));
+    EXPECT(code, rakwire_flush(endpoint));
+    EXPECT(code, rakwire_poll(endpoint, &event));
+    EXPECT(code, rakwire_local_address(endpoint, &address));
+    address.port = 9;
+    EXPECT(code, rakwire_guid(endpoint, &guid));
+    EXPECT(code, rakwire_connect(endpoint, "127.0.0.1:9", NULL, &connection));
+    EXPECT(code, rakwire_accept(endpoint, 1));
+    EXPECT(code, rakwire_refuse(endpoint, 1));
+    EXPECT(code, rakwire_ignore(endpoint, 1));
+    EXPECT(code, rakwire_disconnect(endpoint, 1));
+    EXPECT(code, rakwire_disconnect_with(endpoint, 1, data, sizeof data, RAKWIRE_RELIABLE, 0, 2));
+    EXPECT(code, rakwire_set_timeout(endpoint, 1, 1000));
+    EXPECT(code, rakwire_connections(endpoint, NULL, 0));
+    EXPECT(code, rakwire_connection_info(endpoint, 1, &info));
+    EXPECT(code, rakwire_connection_stats(endpoint, 1, &connection_stats));
+    EXPECT(code, rakwire_stats(endpoint, &stats));
+    EXPECT(code, rakwire_secure_peer(endpoint, 1, &peer));
+    EXPECT(code, rakwire_send(endpoint, 1, data, sizeof data, RAKWIRE_RELIABLE, 0, 2, NULL));
+    EXPECT(code, rakwire_broadcast(endpoint, 0, data, sizeof data, RAKWIRE_RELIABLE, 0, 2, NULL));
+    EXPECT(code, rakwire_message_release(endpoint, 1));
+    EXPECT(code, rakwire_ping(endpoint, &address, 0, 0));
+    EXPECT(code, rakwire_set_advertisement(endpoint, data, sizeof data));
+    EXPECT(code, rakwire_advertise(endpoint, &address, data, sizeof data));
+    EXPECT(code, rakwire_send_out_of_band(endpoint, &address, data, sizeof data));
+    EXPECT(code, rakwire_set_password(endpoint, data, sizeof data));
+    EXPECT(code, rakwire_ban(endpoint, "192.0.2.*", 0));
+    EXPECT(code, rakwire_unban(endpoint, "192.0.2.*"));
+    EXPECT(code, rakwire_is_banned(endpoint, &address));
+    EXPECT(code, rakwire_endpoint_close(endpoint));
+}
+
+static void *elsewhere(void *endpoint)
+{
+    wrong_endpoint(*(const rakwire_endpoint_t *)endpoint, RAKWIRE_ERROR_THREAD);
+    return NULL;
+}
+
+static void *ends_with_an_open_endpoint(void *place)
+{
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, (rakwire_endpoint_t *)place));
+    return NULL;
+}
+
+static void wrong_sizes(rakwire_endpoint_t endpoint)
+{
+    rakwire_options_t options;
+    rakwire_endpoint_t other;
+    rakwire_event_t event;
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_options_init(&options, 0));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_options_init(&options, 8));
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_options_init(&options, SIZE_MAX));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_options_init(NULL, sizeof options));
+    memset(&options, 0xFF, sizeof options);
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&options, &other));
+    memset(&options, 0, sizeof options);
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&options, &other));
+    options.size = sizeof options;
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_endpoint_open(&options, &other));
+    memset(&event, 0, sizeof event);
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
+    event.size = 100000;
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_poll(endpoint, &event));
+
+    /* Room for a later version, whose fields this library sets to zero and accepts as zero alone. */
+    struct { rakwire_options_t known; uint8_t unknown[64]; } newer;
+    memset(&newer, 0xFF, sizeof newer);
+    EXPECT(RAKWIRE_OK, rakwire_options_init(&newer.known, sizeof newer));
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(&newer.known, &other));
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
+    newer.unknown[63] = 1;
+    EXPECT(RAKWIRE_ERROR_SIZE, rakwire_endpoint_open(&newer.known, &other));
+}
+
+static void wrong_pointers(rakwire_endpoint_t endpoint)
+{
+    rakwire_event_t event[2];
+    event[0].size = sizeof event[0];
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_poll(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_MISALIGNED, rakwire_poll(endpoint, (rakwire_event_t *)(uintptr_t)((uintptr_t)event + 1)));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_endpoint_open(NULL, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_connect(endpoint, "127.0.0.1:9", NULL, NULL));
+    rakwire_connection_t connection;
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_connect(endpoint, NULL, NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_local_address(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_guid(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_ping(endpoint, NULL, 0, 0));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_ban(endpoint, NULL, 0));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_stats(endpoint, NULL));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_set_advertisement(endpoint, NULL, 5));
+    EXPECT(RAKWIRE_OK, rakwire_set_advertisement(endpoint, NULL, 0));
+    EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_advertisement(endpoint, data, SIZE_MAX));
+    EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_password(endpoint, data, (size_t)-5));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_connections(endpoint, NULL, 3));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_address_format(NULL, NULL, 0));
+    EXPECT(RAKWIRE_ERROR_NULL, rakwire_key_generate(NULL, NULL));
+}
+
+static void wrong_strings(rakwire_endpoint_t endpoint)
+{
+    static char endless[1100];
+    rakwire_address_t address;
+    rakwire_connection_t connection;
+    memset(endless, 'x', sizeof endless);
+    EXPECT(RAKWIRE_ERROR_STRING, rakwire_address_parse(endless, &address));
+    EXPECT(RAKWIRE_ERROR_STRING, rakwire_connect(endpoint, endless, NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_STRING, rakwire_connect(endpoint, "\xFF\xFE", NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_address_parse("", &address));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_address_parse("127.0.0.1", &address));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_address_parse("127.0.0.1:99999", &address));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_connect(endpoint, "127.0.0.1:0", NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_ADDRESS_FAMILY, rakwire_connect(endpoint, "[::1]:9", NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_ban(endpoint, "192.0.*.1", 0));
+}
+
+static void wrong_numbers(rakwire_endpoint_t endpoint)
+{
+    rakwire_address_t address = {5, 0, 9, 0, {0}};
+    char text[64];
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_send(endpoint, 1, data, 5, 8, 0, 0, NULL));
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_send(endpoint, 1, data, 5, 0, 32, 0, NULL));
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_send(endpoint, 1, data, 5, 0, 0, 4, NULL));
+    EXPECT(RAKWIRE_ERROR_NO_CONNECTION, rakwire_send(endpoint, 0, data, 5, 3, 0, 2, NULL));
+    EXPECT(RAKWIRE_ERROR_NO_CONNECTION, rakwire_send(endpoint, UINT64_MAX, data, 5, 3, 0, 2, NULL));
+    EXPECT(RAKWIRE_ERROR_NO_CONNECTION, rakwire_broadcast(endpoint, 77, data, 5, 3, 0, 2, NULL));
+    EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, 1));
+    EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_message_release(endpoint, UINT64_MAX));
+    EXPECT(RAKWIRE_OK, rakwire_message_release(endpoint, 0));
+    EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_accept(endpoint, 0));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_ping(endpoint, &address, 0, 0));
+    EXPECT(RAKWIRE_ERROR_ADDRESS, rakwire_address_format(&address, text, sizeof text));
+    address.family = 4;
+    EXPECT(RAKWIRE_ERROR_BUFFER, rakwire_address_format(&address, text, 9));
+    EXPECT(9, rakwire_address_format(&address, text, 10));
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_ping(endpoint, &address, 2, 0));
+    EXPECT(RAKWIRE_ERROR_ARGUMENT, rakwire_ping(endpoint, &address, 0, 1));
+    EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_send_out_of_band(endpoint, &address, data, 0));
+    uint8_t long_data[400] = {0};
+    EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_password(endpoint, long_data, 256));
+    EXPECT(RAKWIRE_ERROR_TOO_LONG, rakwire_set_advertisement(endpoint, long_data, 400));
+}
+
+int main(void)
+{
+    rakwire_endpoint_t endpoint, other;
+    wrong_endpoint(0, RAKWIRE_ERROR_HANDLE);
+    wrong_endpoint(1, RAKWIRE_ERROR_HANDLE);
+    wrong_endpoint(UINT64_MAX, RAKWIRE_ERROR_HANDLE);
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, &endpoint));
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_open(NULL, &other));
+    wrong_endpoint(endpoint + 2, RAKWIRE_ERROR_HANDLE);
+
+    pthread_t thread;
+    pthread_create(&thread, NULL, elsewhere, &endpoint);
+    pthread_join(thread, NULL);
+    rakwire_endpoint_t lost;
+    pthread_create(&thread, NULL, ends_with_an_open_endpoint, &lost);
+    pthread_join(thread, NULL);
+    wrong_endpoint(lost, RAKWIRE_ERROR_HANDLE);
+
+    wrong_sizes(endpoint);
+    wrong_pointers(endpoint);
+    wrong_strings(endpoint);
+    wrong_numbers(endpoint);
+
+    /* A connection of one endpoint is none of another. */
+    rakwire_connection_t connection;
+    EXPECT(RAKWIRE_OK, rakwire_connect(endpoint, "127.0.0.1:9", NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_ALREADY_CONNECTED, rakwire_connect(endpoint, "127.0.0.1:9", NULL, &connection));
+    EXPECT(RAKWIRE_ERROR_NOT_CONNECTED, rakwire_send(endpoint, connection, data, 5, 3, 0, 2, NULL));
+    EXPECT(RAKWIRE_ERROR_NO_CONNECTION, rakwire_disconnect(other, connection));
+    EXPECT(RAKWIRE_OK, rakwire_disconnect(endpoint, connection));
+
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_close(other));
+    wrong_endpoint(other, RAKWIRE_ERROR_HANDLE);
+    EXPECT(RAKWIRE_OK, rakwire_endpoint_close(endpoint));
+    EXPECT(RAKWIRE_ERROR_HANDLE, rakwire_endpoint_close(endpoint));
+    printf("%d checks\n", checks);
+    return EXIT_SUCCESS;
+}

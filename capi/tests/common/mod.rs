@@ -1,0 +1,140 @@
+//! The libraries, compilers and programs of the tests.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The folder of this package.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder in which cargo has put the libraries, beside this test.
+fn libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of the test");
+    test.parent().expect("a folder").to_owned()
+}
+
+/// The newest file of the libraries with this beginning and end.
+fn newest(start: &str, end: &str) -> PathBuf {
+    let files = fs::read_dir(libraries()).expect("the folder of the test").flatten();
+    let fits = |name: &str| name.starts_with(start) && name.ends_with(end);
+    let found = files.filter(|file| file.file_name().to_str().is_some_and(fits));
+    let found = found.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok());
+    found.unwrap_or_else(|| panic!("no {start}*{end} beside the test: cargo build")).path()
+}
+
+/// The shared library.
+pub(crate) fn shared_library() -> PathBuf {
+    newest("librakwire_c", ".so")
+}
+
+/// The static library.
+pub(crate) fn static_library() -> PathBuf {
+    newest("librakwire_c", ".a")
+}
+
+/// What a program needs besides the static library.
+pub(crate) const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+/// A folder for the programs of one test.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder for programs");
+    folder
+}
+
+/// Runs a command to its end, which must succeed, and returns its output.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?} ended with {}:\n{text}", output.status);
+    text
+}
+
+/// How a program is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// As most programs, with the shared library.
+    Shared,
+    /// With the static library and the sanitizers of addresses and undefined behaviour.
+    Sanitized,
+    /// With the static library, for valgrind.
+    Static,
+}
+
+/// Compiles a program of this package with all warnings as errors.
+pub(crate) fn compile(compiler: &str, standard: &str, source: &str, build: Build, to: &Path) -> PathBuf {
+    let program = to.join(format!("{}-{standard}-{build:?}", source.replace(['/', '.'], "-")));
+    let mut command = Command::new(compiler);
+    command.args(["-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wconversion", "-g", "-O1"]);
+    command.arg(format!("-std={standard}")).arg("-I").arg(folder().join("include"));
+    command.arg("-o").arg(&program).arg(folder().join(source));
+    match build {
+        Build::Shared => {
+            let library = to.join(format!("librakwire_c.so.{}", env!("CARGO_PKG_VERSION_MAJOR")));
+            fs::copy(shared_library(), &library).expect("a copy of the library");
+            command.arg(&library).arg(format!("-Wl,-rpath,{}", to.display()));
+        }
+        Build::Sanitized => {
+            command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+            command.arg(static_library()).args(SYSTEM_LIBRARIES);
+        }
+        Build::Static => {
+            command.arg(static_library()).args(SYSTEM_LIBRARIES);
+        }
+    }
+    run(&mut command);
+    program
+}
+
+/// A program in the background, which ends with the test.
+pub(crate) struct Background(Child);
+
+impl Background {
+    /// Starts a server that prints `ready PORT`, and returns it with its port.
+    pub(crate) fn server(command: &mut Command) -> (Self, u16) {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+        let mut output = child.stdout.take().expect("standard output");
+        let mut line = String::new();
+        let mut byte = [0];
+        while output.read(&mut byte).expect("output of the server") == 1 && byte[0] != b'\n' {
+            line.push(byte[0].into());
+        }
+        let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
+        let port = port.unwrap_or_else(|| panic!("{command:?} said {line:?}"));
+        child.stdout = Some(output);
+        (Self(child), port)
+    }
+
+    /// Closes the input of a program, by which it ends, and returns the rest of its output.
+    pub(crate) fn finish(mut self) -> String {
+        drop(self.0.stdin.take());
+        let start = Instant::now();
+        while self.0.try_wait().expect("a state of the program").is_none() {
+            assert!(start.elapsed() < Duration::from_secs(30), "the program does not end with its input");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut rest = String::new();
+        if let Some(mut output) = self.0.stdout.take() {
+            output.read_to_string(&mut rest).expect("output of the program");
+        }
+        let status = self.0.wait().expect("a status");
+        assert!(status.success(), "the program ended with {status}: {rest}");
+        rest
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It has ended already after `finish`.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,125 @@
+//! Programs in C and C++: compiled with all warnings as errors, run under the sanitizers and valgrind, with each other and with
+//! the original C++ peer.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Background, Build, compile, run};
+
+fn address(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+/// A server of `examples/server.c` with a client of `examples/echo.c`.
+fn echo(server: &mut Command, client: &mut Command, arguments: &[&str]) {
+    let (server, port) = Background::server(server.args(["127.0.0.1:0", "1"]));
+    let output = run(client.arg(address(port)).args(arguments));
+    assert!(output.contains("wrong 0"), "{output}");
+    let log = server.finish();
+    assert!(log.contains("has come") && log.contains("has gone: the peer disconnected"), "{log}");
+}
+
+/// Compiles the examples.
+fn examples(compiler: &str, standard: &str, build: Build, to: &Path) -> [PathBuf; 2] {
+    ["examples/server.c", "examples/echo.c"].map(|source| compile(compiler, standard, source, build, to))
+}
+
+#[test]
+fn examples_run_with_the_shared_library() {
+    let to = common::scratch("shared");
+    let [server, client] = examples("gcc", "c11", Build::Shared, &to);
+    echo(&mut Command::new(server), &mut Command::new(client), &["1000", "100"]);
+}
+
+#[test]
+fn examples_run_under_the_sanitizers() {
+    let to = common::scratch("sanitized");
+    let [server, client] = examples("gcc", "c11", Build::Sanitized, &to);
+    for arguments in [["1000", "100"], ["3", "300000"]] {
+        echo(&mut Command::new(&server), &mut Command::new(&client), &arguments);
+    }
+}
+
+#[test]
+fn examples_run_under_valgrind() {
+    let to = common::scratch("valgrind");
+    let [server, client] = examples("gcc", "c11", Build::Static, &to);
+    let valgrind = |program: PathBuf| {
+        let mut command = Command::new("valgrind");
+        command.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"]);
+        command.args(["--errors-for-leak-kinds=definite"]).arg(program);
+        command
+    };
+    echo(&mut valgrind(server), &mut valgrind(client), &["20", "2000"]);
+}
+
+#[test]
+fn a_wrong_password_is_an_error_of_the_client() {
+    let to = common::scratch("password");
+    let [server, client] = examples("gcc", "c11", Build::Sanitized, &to);
+    let (_server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1", "friends"]));
+    let refused = Command::new(&client).args([&address(port), "1", "10", "enemies"]).output();
+    let refused = refused.expect("a client that runs");
+    assert!(!refused.status.success());
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("password"), "{text}");
+    run(Command::new(&client).args([&address(port), "1", "10", "friends"]));
+}
+
+/// Calls every function with bad input.
+#[test]
+fn bad_input_gives_error_codes_in_c_and_in_cpp() {
+    let to = common::scratch("bad");
+    for (compiler, standard, source) in
+        [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
+    {
+        run(&mut Command::new(compile(compiler, standard, source, Build::Sanitized, &to)));
+    }
+}
+
+/// Accepts and refuses clients, pings, bans, tokens, receipts and statistics.
+#[test]
+fn every_function_works_from_c() {
+    let to = common::scratch("functions");
+    run(&mut Command::new(compile("gcc", "c11", "tests/functions.c", Build::Sanitized, &to)));
+}
+
+/// The folder of the programs that `interop/setup.sh` builds.
+fn interop() -> PathBuf {
+    let folder = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
+    folder.unwrap_or_else(|| common::folder().join("../target/interop/bin"))
+}
+
+fn original() -> PathBuf {
+    let peer = interop().join("cpp-peer");
+    assert!(
+        peer.exists(),
+        "{} is missing: run interop/setup.sh cpp, or set INTEROP_BIN_DIR to the folder of its programs",
+        peer.display()
+    );
+    peer
+}
+
+#[test]
+fn a_client_in_c_hears_the_echo_of_the_original() {
+    let to = common::scratch("original-server");
+    let [_, client] = examples("gcc", "c11", Build::Sanitized, &to);
+    let (server, port) = Background::server(Command::new(original()).args(["server", "--port", "0"]));
+    for arguments in [["1000", "100"], ["1", "150000"]] {
+        let output = run(Command::new(&client).arg(address(port)).args(arguments));
+        assert!(output.contains("wrong 0"), "{output}");
+    }
+    drop(server);
+}
+
+#[test]
+fn the_original_hears_the_echo_of_a_server_in_c() {
+    let to = common::scratch("original-client");
+    let [server, _] = examples("gcc", "c11", Build::Sanitized, &to);
+    let (server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1"]));
+    let output = run(Command::new(original()).args(["client", &address(port), "--count", "100"]));
+    assert!(output.contains("\"echoed\":100"), "{output}");
+    drop(server);
+}
