@@ -1,0 +1,83 @@
+//! One program for RakNet 4, compiled against RakNet's own headers and against `rakwire/raknet_compat.h`: both speak with each
+//! other and with themselves, and their bit streams have the same bytes.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{Background, Build, compile, run};
+
+/// The folder `target/interop/cpp`, in which `interop/setup.sh` has fetched and built RakNet.
+fn raknet() -> PathBuf {
+    let programs = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
+    let programs = programs.unwrap_or_else(|| common::folder().join("../target/interop/bin"));
+    let folder = programs.join("../cpp");
+    assert!(
+        folder.join("fetched/package/raknet/Source/RakPeerInterface.h").exists(),
+        "RakNet's sources are missing at {}: run interop/setup.sh cpp, or set INTEROP_BIN_DIR to the folder of its programs",
+        folder.display()
+    );
+    folder
+}
+
+/// Compiles the program with RakNet's headers, and links it with the objects of RakNet.
+fn original() -> PathBuf {
+    let folder = raknet();
+    let program = common::scratch("compat-original").join("compat-original");
+    let ours = [
+        "peer.o",
+        "tcp.o",
+        "plugins.o",
+        "PacketizedTCP.o",
+        "ConnectionGraph2.o",
+        "ReadyEvent.o",
+        "RPC4Plugin.o",
+    ];
+    let objects = fs::read_dir(folder.join("build")).expect("the objects of RakNet").flatten();
+    let is_library =
+        |name: &str| name.ends_with(".o") && !name.starts_with("secure-") && !ours.contains(&name);
+    let objects = objects.filter(|file| file.file_name().to_str().is_some_and(is_library));
+    let mut command = Command::new("g++");
+    command.args(["-O1", "-w", "-pthread", "-std=c++17", "-DORIGINAL", "-I"]);
+    command.arg(folder.join("fetched/package/raknet/Source")).arg("-o").arg(&program);
+    command.arg(common::folder().join("tests/compat.cpp")).args(objects.map(|file| file.path()));
+    run(&mut command);
+    program
+}
+
+fn with_rakwire() -> PathBuf {
+    let to = common::scratch("compat");
+    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &to)
+}
+
+#[test]
+fn programs_of_both_libraries_speak_with_each_other() {
+    let programs = [original(), with_rakwire()];
+    for server in &programs {
+        for client in &programs {
+            let (running, port) = Background::server(Command::new(server).args(["server", "0"]));
+            let output = run(Command::new(client).args(["client", &port.to_string()]));
+            let expected = "pong a game\ninvalid password\naccepted by 127.0.0.1, 1\nreceipt 1, connected 1, ping 1\n\
+                            echoed 200, wrong 0\n";
+            let pairing = format!("{} with {}", client.display(), server.display());
+            assert_eq!(without_noise(&output), expected, "{pairing}");
+            assert_eq!(without_noise(&running.finish()), "incoming 1\nleft\n", "{pairing}");
+        }
+    }
+}
+
+/// The lines of the program: RakNet prints some of its own.
+fn without_noise(output: &str) -> String {
+    const OURS: [&str; 8] =
+        ["pong", "invalid", "accepted", "receipt", "echoed", "incoming", "left", "the end"];
+    let ours = output.lines().filter(|line| OURS.iter().any(|start| line.starts_with(start)));
+    ours.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn bit_streams_have_the_bytes_of_raknet() {
+    let [original, ours] = [original(), with_rakwire()].map(|program| run(Command::new(program).arg("bits")));
+    assert_eq!(ours, original);
+}
