@@ -435,7 +435,7 @@ typedef struct {
     uint64_t latency_us;
     // The address of the peer, except for messages, receipts, progress and MTU, which name the connection.
     rakwire_address_t address;
-    // Why it happened.
+    // The reason: a value of the group that `kind` names.
     int32_t reason;
     // The number that rakwire_send() returned.
     uint32_t receipt;
@@ -447,7 +447,7 @@ typedef struct {
     uint16_t progress_message;
     // The new MTU.
     uint16_t mtu;
-    // How a message was sent: a RAKWIRE_ reliability. Receipts are not visible at the receiver.
+    // The reliability of a message. Receipts are not visible at the receiver.
     uint8_t reliability;
     // The ordering channel, 0 to 31.
     uint8_t channel;
@@ -609,7 +609,7 @@ typedef struct {
     uint32_t server_count;
     // The user, for the backend.
     uint64_t user_id;
-    // When the token expires, in seconds since 1970.
+    // The expiry of the token, in seconds since 1970.
     uint64_t expires;
     // The public key of the client, 32 bytes.
     const uint8_t *client_key;
@@ -643,9 +643,9 @@ typedef struct {
     uint8_t identity_data[95];
     // 1: the client showed a connect token, to which the following fields belong.
     uint8_t has_token;
-    // The user whom the backend named.
+    // The user that the backend named.
     uint64_t token_user_id;
-    // When the token expires, in seconds since 1970.
+    // The expiry of the token, in seconds since 1970.
     uint64_t token_expires;
     // The data of the backend.
     uint8_t token_data[128];
@@ -754,7 +754,7 @@ rakwire_result_t rakwire_connection_info(rakwire_endpoint_t endpoint,
                                          rakwire_connection_t connection,
                                          rakwire_connection_info_t *info);
 
-// Sends a message, whose first byte is at least 0x1B; bytes from 0x86 are free for applications. The bytes are copied.
+// Sends a copy of a message. Its first byte is at least 0x1B; bytes from 0x86 are free for applications.
 // `receipt` may be null; a message without a receipt stores 0. It leaves with rakwire_flush() or rakwire_update().
 rakwire_result_t rakwire_send(rakwire_endpoint_t endpoint,
                               rakwire_connection_t connection,
@@ -776,7 +776,7 @@ rakwire_result_t rakwire_broadcast(rakwire_endpoint_t endpoint,
                                    uint8_t priority,
                                    uint32_t *refused);
 
-// Gives the message of an event back, whose bytes become invalid. 0 is allowed, and nothing.
+// Gives the message of an event back. Its bytes become invalid. 0 is allowed and ignored.
 rakwire_result_t rakwire_message_release(rakwire_endpoint_t endpoint, rakwire_message_t message);
 
 // Pings a server without a connection. RAKWIRE_EVENT_PONG follows if it answers. `is_broadcast` 1: the address is a broadcast

@@ -52,7 +52,7 @@ inline int check(int result)
     return result;
 }
 
-// Bytes of somebody else: a pointer and a length, made from any container of bytes.
+// Borrowed bytes: a pointer and a length, made from any container of bytes.
 class Bytes {
 public:
     constexpr Bytes() noexcept = default;
@@ -98,7 +98,7 @@ enum class Priority : std::uint8_t {
     Low = RAKWIRE_PRIORITY_LOW,
 };
 
-// How a message is sent.
+// The reliability, channel and priority of a message.
 struct Delivery {
     Reliability reliability = Reliability::ReliableOrdered;
     std::uint8_t channel = 0;
@@ -205,7 +205,7 @@ public:
             rakwire_message_release(endpoint_, raw_.message);
     }
 
-    // Whether there is an event.
+    // True if there is an event.
     explicit operator bool() const noexcept { return raw_.kind != 0; }
     Kind kind() const noexcept { return static_cast<Kind>(raw_.kind); }
     Connection connection() const noexcept { return static_cast<Connection>(raw_.connection); }

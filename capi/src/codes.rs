@@ -88,7 +88,7 @@ const fn describe(code: i32) -> &'static CStr {
     }
 }
 
-/// Why a call failed: a code and a sentence.
+/// A failed call: a code and a sentence.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: i32,

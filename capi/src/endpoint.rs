@@ -41,7 +41,7 @@ impl Endpoint {
         self.connections.number_of(id)
     }
 
-    /// How many clients found no place to wait for a decision.
+    /// Returns the number of clients that found no place to wait for a decision.
     pub(crate) fn incoming_overflows(&self) -> u64 {
         self.incoming.as_ref().map_or(0, Incoming::overflows)
     }
@@ -81,7 +81,7 @@ impl Endpoint {
     }
 }
 
-/// What an event lends.
+/// The bytes that an event lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lends {
     /// Nothing, or bytes that were copied to the memory of this endpoint already.
@@ -235,7 +235,7 @@ struct Slot {
 }
 
 impl Messages {
-    /// How many messages the program has.
+    /// Returns the number of messages that the program has.
     pub(crate) const fn borrowed(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -79,7 +79,7 @@ impl Incoming {
         inner.current = None;
     }
 
-    /// How many clients found no place to wait.
+    /// Returns the number of clients that found no place to wait.
     pub(crate) fn overflows(&self) -> u64 {
         self.lock().overflows
     }

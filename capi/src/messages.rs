@@ -6,7 +6,7 @@ use crate::memory::{bytes, store};
 use crate::registry;
 use crate::types::{RakwireConnection, RakwireEndpoint, RakwireMessage, RakwireResult};
 
-/// Sends a message, whose first byte is at least 0x1B; bytes from 0x86 are free for applications. The bytes are copied.
+/// Sends a copy of a message. Its first byte is at least 0x1B; bytes from 0x86 are free for applications.
 /// `receipt` may be null; a message without a receipt stores 0. It leaves with rakwire_flush() or rakwire_update().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rakwire_send(
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rakwire_broadcast(
     })
 }
 
-/// Gives the message of an event back, whose bytes become invalid. 0 is allowed, and nothing.
+/// Gives the message of an event back. Its bytes become invalid. 0 is allowed and ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn rakwire_message_release(
     endpoint: RakwireEndpoint,

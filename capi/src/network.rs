@@ -8,7 +8,7 @@ use rakwire_native::rakwire::endpoint::{Hook, Peer, Verdict};
 
 use crate::incoming::Incoming;
 
-/// What happens to datagrams on their way to the protocol.
+/// The path of datagrams from the socket to the protocol.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     incoming: Option<Incoming>,
@@ -26,7 +26,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether nothing happens to them.
+    /// Returns true if datagrams arrive unchanged and nothing is kept.
     pub(crate) const fn is_empty(&self) -> bool {
         #[cfg(feature = "sim")]
         let is_simulated = self.network.is_some();

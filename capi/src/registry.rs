@@ -1,7 +1,7 @@
 //! The endpoints of a program, by handle.
 //!
 //! Each lives in the storage of the thread that opened it, so no call needs a lock and two threads never use the same one. A
-//! table of all handles tells a wrong thread from a wrong handle.
+//! table of all handles distinguishes a wrong thread from a wrong handle.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ pub(crate) fn insert(endpoint: Endpoint) -> Outcome<u64> {
     })
 }
 
-/// Why this thread has no endpoint with this handle.
+/// The failure for a handle that this thread does not have.
 fn missing(handle: u64) -> Failure {
     let is_elsewhere = owners().as_ref().is_some_and(|owners| owners.contains_key(&handle));
     Failure::new(if is_elsewhere { RAKWIRE_ERROR_THREAD } else { RAKWIRE_ERROR_HANDLE })

@@ -328,7 +328,7 @@ pub struct RakwireEvent {
     pub latency_us: u64,
     /// The address of the peer, except for messages, receipts, progress and MTU, which name the connection.
     pub address: RakwireAddress,
-    /// Why it happened.
+    /// The reason: a value of the group that `kind` names.
     pub reason: i32,
     /// The number that rakwire_send() returned.
     pub receipt: u32,
@@ -340,7 +340,7 @@ pub struct RakwireEvent {
     pub progress_message: u16,
     /// The new MTU.
     pub mtu: u16,
-    /// How a message was sent: a RAKWIRE_ reliability. Receipts are not visible at the receiver.
+    /// The reliability of a message. Receipts are not visible at the receiver.
     pub reliability: u8,
     /// The ordering channel, 0 to 31.
     pub channel: u8,
@@ -484,9 +484,9 @@ pub struct RakwireSecurePeer {
     pub identity_data: [u8; 95],
     /// 1: the client showed a connect token, to which the following fields belong.
     pub has_token: u8,
-    /// The user whom the backend named.
+    /// The user that the backend named.
     pub token_user_id: u64,
-    /// When the token expires, in seconds since 1970.
+    /// The expiry of the token, in seconds since 1970.
     pub token_expires: u64,
     /// The data of the backend.
     pub token_data: [u8; 128],
@@ -506,7 +506,7 @@ pub struct RakwireTokenClaims {
     pub server_count: u32,
     /// The user, for the backend.
     pub user_id: u64,
-    /// When the token expires, in seconds since 1970.
+    /// The expiry of the token, in seconds since 1970.
     pub expires: u64,
     /// The public key of the client, 32 bytes.
     pub client_key: *const u8,

@@ -1,4 +1,4 @@
-//! What needs no connection: pings, advertisements, out-of-band messages, the password and bans.
+//! Functions that need no connection: pings, advertisements, out-of-band messages, the password and bans.
 
 use std::ffi::{c_char, c_int};
 use std::net::{IpAddr, SocketAddr};

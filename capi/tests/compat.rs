@@ -23,9 +23,9 @@ fn raknet() -> PathBuf {
 }
 
 /// Compiles the program with RakNet's headers, and links it with the objects of RakNet.
-fn original() -> PathBuf {
+fn original(test: &str) -> PathBuf {
     let folder = raknet();
-    let program = common::scratch("compat-original").join("compat-original");
+    let program = common::scratch(test).join("compat-original");
     let ours = [
         "peer.o",
         "tcp.o",
@@ -47,14 +47,13 @@ fn original() -> PathBuf {
     program
 }
 
-fn with_rakwire() -> PathBuf {
-    let to = common::scratch("compat");
-    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &to)
+fn with_rakwire(test: &str) -> PathBuf {
+    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &common::scratch(test))
 }
 
 #[test]
 fn programs_of_both_libraries_speak_with_each_other() {
-    let programs = [original(), with_rakwire()];
+    let programs = [original("compat"), with_rakwire("compat")];
     for server in &programs {
         for client in &programs {
             let (running, port) = Background::server(Command::new(server).args(["server", "0"]));
@@ -78,6 +77,7 @@ fn without_noise(output: &str) -> String {
 
 #[test]
 fn bit_streams_have_the_bytes_of_raknet() {
-    let [original, ours] = [original(), with_rakwire()].map(|program| run(Command::new(program).arg("bits")));
+    let [original, ours] =
+        [original("bits"), with_rakwire("bits")].map(|program| run(Command::new(program).arg("bits")));
     assert_eq!(ours, original);
 }

@@ -38,7 +38,7 @@ pub(crate) fn static_library() -> PathBuf {
     newest("librakwire_c", ".a")
 }
 
-/// What a program needs besides the static library.
+/// The libraries that a program needs besides the static one.
 pub(crate) const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
 /// A folder for the programs of one test.
@@ -57,7 +57,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     text
 }
 
-/// How a program is compiled.
+/// A way to compile a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     /// As most programs, with the shared library.
