@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,6 +77,27 @@ fn bad_input_gives_error_codes_in_c_and_in_cpp() {
         [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
     {
         run(&mut Command::new(compile(compiler, standard, source, Build::Sanitized, &to)));
+    }
+}
+
+/// The lines of code in the README.
+#[test]
+fn examples_of_the_readme_compile() {
+    let readme = fs::read_to_string(common::folder().join("README.md")).expect("a README");
+    let to = common::scratch("readme");
+    for (fence, header, name, compiler) in
+        [("```c\n", "rakwire.h", "readme.c", "gcc"), ("```cpp\n", "rakwire.hpp", "readme.cpp", "g++")]
+    {
+        let code = readme.split_once(fence).and_then(|(_, rest)| rest.split_once("```"));
+        let (code, _) = code.unwrap_or_else(|| panic!("no {fence} in the README"));
+        let source = to.join(name);
+        let text = format!("#include <{header}>\nvoid game(void);\nvoid game(void) {{\n{code}}}\n");
+        fs::write(&source, text).expect("a program");
+        let mut command = Command::new(compiler);
+        command
+            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+            .arg(common::folder().join("include"));
+        run(command.arg(&source));
     }
 }
 
