@@ -1,0 +1,467 @@
+//! Group 11: messages of an application, end to end, at a server that sends each of them back.
+//!
+//! Servers may send back under a reliability and a channel of their own, so only bytes, numbers and order are judged.
+
+use super::{MUST, SHOULD};
+use crate::case::{Case, Check, Context, Needs, ensure, fail};
+use crate::model::Fault;
+use crate::session::{Arrival, Session};
+use crate::wire::{self, Capsule, Split, U24, id};
+use std::collections::BTreeMap;
+
+const SENDING: &str = "sending";
+const CAPSULES: &str = "capsules";
+const SIZES: &str = "sizes";
+const SPLITS: &str = "splits";
+const ORDER: &str = "ordering";
+const APPLICATION: &str = "which-messages-are-the-applications";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    echo(1101, "echo-unreliable", MUST, APPLICATION, "An unreliable message reaches the application.", e0, Fault::DropsReliability(0)),
+    echo(1102, "echo-sequenced", MUST, APPLICATION, "An unreliable sequenced message reaches the application.", e1, Fault::DropsReliability(1)),
+    echo(1103, "echo-reliable", MUST, APPLICATION, "A reliable message reaches the application.", e2, Fault::DropsReliability(2)),
+    echo(1104, "echo-ordered", MUST, APPLICATION, "A reliable ordered message reaches the application.", e3, Fault::DropsReliability(3)),
+    echo(1105, "echo-reliable-sequenced", MUST, APPLICATION, "A reliable sequenced message reaches the application.", e4, Fault::DropsReliability(4)),
+    echo(1106, "echo-one-byte", MUST, APPLICATION, "A message of its id alone reaches the application.", one_byte, Fault::DropsOneByte),
+    echo(1107, "echo-1200-bytes", MUST, SIZES, "A message of 1,200 bytes comes back in whole.", bytes_1200, Fault::EchoLimit(1000)),
+    echo(1108, "echo-5000-bytes", MUST, SPLITS, "A message of 5,000 bytes in parts comes back in whole.", bytes_5000, Fault::EchoLimit(4000)),
+    echo(1109, "echo-100000-bytes", MUST, SPLITS, "A message of 100,000 bytes in parts comes back in whole.", bytes_100000, Fault::EchoLimit(60_000)),
+    echo(1110, "echo-in-order", MUST, ORDER, "Thirty ordered messages come back in order.", in_order, Fault::EchoesPairsSwapped),
+    echo(1111, "echo-reversed", MUST, ORDER, "Thirty ordered messages that arrive in reverse come back in order.", reversed, Fault::OrderedAtOnce),
+    echo(1112, "echo-once", MUST, "duplicates", "A reliable message that arrives four times comes back once.", once, Fault::DeliversDuplicates),
+    echo(1113, "echo-parts-shuffled", SHOULD, SPLITS, "Parts that arrive in another order give the same message.", shuffled, Fault::PartsInArrivalOrder),
+    echo(1114, "echo-resent", MUST, "gaps", "A message that is not acknowledged is sent again under its reliable message number.", resent, Fault::ResendsRenumbered),
+    echo(1115, "echo-fits-mtu", MUST, SIZES, "No datagram is longer than the MTU less 28.", fits_mtu, Fault::IgnoresMtu),
+    echo(1116, "echo-fits-small-mtu", MUST, SIZES, "Nor is it in a connection of the MTU 576.", fits_small_mtu, Fault::IgnoresMtu),
+    echo(1117, "echo-parts-share", MUST, SPLITS, "All parts of a message share split id, count, reliability, channel and indices.", parts_share, Fault::PartsDiffer),
+    echo(1118, "echo-parts-numbers", MUST, SPLITS, "Each part has its own reliable message number.", parts_numbers, Fault::PartsShareNumber),
+    echo(1119, "echo-parts-reliable", MUST, SENDING, "A message that is split travels reliable.", parts_reliable, Fault::PartsUnreliable),
+    echo(1120, "echo-numbers-rise", MUST, SENDING, "Reliable message numbers are given without gaps.", numbers_rise, Fault::SkipsReliableNumbers),
+    echo(1121, "echo-order-rises", MUST, SENDING, "Ordering indices of a channel are given without gaps, from 0 on.", order_rises, Fault::SkipsOrder),
+    echo(1122, "echo-reserved-id", SHOULD, APPLICATION, "An id below 1B is not the application's: it does not come back.", reserved_id, Fault::EchoesReserved),
+    echo(1123, "echo-sequenced-old", MUST, ORDER, "A sequenced message that is older than the last does not come back.", sequenced_old, Fault::SequencedOldDelivered),
+    echo(1124, "echo-channels", MUST, ORDER, "A message that waits on one channel does not keep those of another back.", channels, Fault::OneChannelForAll),
+    echo(1125, "echo-before-disconnection", SHOULD, "keeping-and-closing-it", "Messages before a 15 in the same datagram reach the application: they are acknowledged with it.", before_15, Fault::NoAckOfDisconnection),
+    echo(1126, "echo-after-loss", MUST, "gaps", "Messages that are lost on the first way arrive when they are sent again.", after_loss, Fault::DropsLate),
+    echo(1127, "echo-every-ack-lost", MUST, "duplicates", "When acknowledgements are lost, and all is sent again, nothing comes back twice.", acks_lost, Fault::DeliversDuplicates),
+    echo(1128, "echo-nested", MUST, CAPSULES, "A message whose bytes look like capsules comes back unchanged.", nested, Fault::EchoFlipsLast),
+];
+
+const fn echo(
+    number: u16,
+    name: &'static str,
+    level: crate::case::Level,
+    section: &'static str,
+    requirement: &'static str,
+    run: fn(&mut Context) -> Check,
+    fault: Fault,
+) -> Case {
+    Case::new(number, name, level, section, requirement, run, fault).needs(Needs::Echo)
+}
+
+/// Bytes of a message that no other message has.
+fn message(seed: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![id::USER + 0x10];
+    bytes.extend(seed.to_be_bytes());
+    bytes.extend((bytes.len()..len.max(5)).map(|at| (at as u32).wrapping_mul(seed | 1).rotate_left(7) as u8));
+    bytes.truncate(len.max(1));
+    bytes
+}
+
+/// The messages that came whole, in the order in which they become deliverable.
+fn messages(session: &Session) -> Vec<Vec<u8>> {
+    let mut seen = Vec::new();
+    let mut parts: BTreeMap<u16, BTreeMap<u32, &Arrival>> = BTreeMap::new();
+    let mut whole: Vec<(&Capsule, Vec<u8>)> = Vec::new();
+    for arrival in &session.arrivals {
+        let capsule = &arrival.capsule;
+        if capsule.is_reliable() && seen.contains(&capsule.number) {
+            continue;
+        }
+        seen.push(if capsule.is_reliable() { capsule.number } else { U24 });
+        let Some(split) = capsule.split else {
+            whole.push((capsule, capsule.payload.clone()));
+            continue;
+        };
+        let together = parts.entry(split.id).or_default();
+        together.insert(split.index, arrival);
+        if together.len() == split.count as usize {
+            let bytes = together.values().flat_map(|part| part.capsule.payload.clone()).collect();
+            whole.push((capsule, bytes));
+            parts.remove(&split.id);
+        }
+    }
+    // Ordered messages count by their index: a resend may come late.
+    let mut ordered: Vec<usize> = (0..whole.len()).filter(|&at| whole[at].0.reliability == 3).collect();
+    let places = ordered.clone();
+    ordered.sort_by_key(|&at| (whole[at].0.channel, whole[at].0.order));
+    let mut out: Vec<Vec<u8>> = whole.iter().map(|message| message.1.clone()).collect();
+    for (place, from) in places.into_iter().zip(ordered) {
+        out[place].clone_from(&whole[from].1);
+    }
+    out.retain(|bytes| bytes.first().is_some_and(|&first| first >= id::USER));
+    out
+}
+
+fn came(session: &Session, bytes: &[u8]) -> usize {
+    messages(session).iter().filter(|message| message[..] == *bytes).count()
+}
+
+fn expect(session: &mut Session, bytes: &[u8], what: &str) -> Check {
+    let time = session.link.timing.answer * 4;
+    let back = session.wait(time, |session| came(session, bytes) > 0)?;
+    ensure(back, || format!("{what} did not come back"))
+}
+
+fn of_reliability(context: &mut Context, reliability: u8) -> Check {
+    let mut session = context.open()?;
+    let bytes = message(1100 + u32::from(reliability), 40);
+    let number = if reliability >= 2 { session.next_reliable() } else { 0 };
+    let channel = if matches!(reliability, 1 | 3 | 4) { 4 } else { 0 };
+    session.send(&[Capsule { reliability, number, channel, ..Capsule::unreliable(bytes.clone()) }])?;
+    expect(&mut session, &bytes, &format!("a message of reliability {reliability}"))
+}
+
+fn e0(context: &mut Context) -> Check {
+    of_reliability(context, 0)
+}
+
+fn e1(context: &mut Context) -> Check {
+    of_reliability(context, 1)
+}
+
+fn e2(context: &mut Context) -> Check {
+    of_reliability(context, 2)
+}
+
+fn e3(context: &mut Context) -> Check {
+    of_reliability(context, 3)
+}
+
+fn e4(context: &mut Context) -> Check {
+    of_reliability(context, 4)
+}
+
+fn one_byte(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.send_reliable(vec![0xfe])?;
+    expect(&mut session, &[0xfe], "a message of one byte")
+}
+
+/// Sends a message, in parts if it has to be, until all of it is acknowledged.
+fn send_long(session: &mut Session, bytes: &[u8], split_id: u16) -> Check {
+    let longest = usize::from(session.reply_2.mtu) - 28 - 9 - 23;
+    let pieces: Vec<_> = bytes.chunks(longest).collect();
+    let mut open = Vec::new();
+    for (index, piece) in (0..).zip(&pieces) {
+        let mut capsule = Capsule::reliable(session.next_reliable(), piece.to_vec());
+        if pieces.len() > 1 {
+            capsule.split = Some(Split { count: pieces.len() as u32, id: split_id, index });
+        }
+        open.push(capsule);
+    }
+    for _ in 0..20 {
+        let mut left = Vec::new();
+        for capsules in open.chunks(16) {
+            let mut sent = Vec::new();
+            for capsule in capsules {
+                sent.push((session.send(std::slice::from_ref(capsule))?, capsule.clone()));
+            }
+            let numbers: Vec<_> = sent.iter().map(|part| part.0).collect();
+            let answer = session.link.timing.answer;
+            session.wait(answer, |session| numbers.iter().all(|&number| session.is_acked(number)))?;
+            left.extend(sent.into_iter().filter(|part| !session.is_acked(part.0)).map(|part| part.1));
+        }
+        open = left;
+        if open.is_empty() {
+            return Ok(());
+        }
+    }
+    fail(format!("{} parts were never acknowledged", open.len()))
+}
+
+fn long_echo(context: &mut Context, len: usize) -> Check<Session> {
+    long_echo_with(context, len, wire::LARGEST_MTU)
+}
+
+fn long_echo_with(context: &mut Context, len: usize, mtu: u16) -> Check<Session> {
+    let mut session = context.dial_with(mtu, crate::session::new_guid())?;
+    session.open(&context.password())?;
+    let bytes = message(len as u32, len);
+    send_long(&mut session, &bytes, 1)?;
+    expect(&mut session, &bytes, &format!("a message of {len} bytes"))?;
+    Ok(session)
+}
+
+fn bytes_1200(context: &mut Context) -> Check {
+    long_echo(context, 1200).map(|_| ())
+}
+
+fn bytes_5000(context: &mut Context) -> Check {
+    long_echo(context, 5000).map(|_| ())
+}
+
+fn bytes_100000(context: &mut Context) -> Check {
+    long_echo(context, 100_000).map(|_| ())
+}
+
+fn thirty(context: &mut Context, reverse: bool) -> Check {
+    let mut session = context.open_and_settle()?;
+    let mut capsules: Vec<_> = (0..30)
+        .map(|order| Capsule::ordered(session.next_reliable(), order, 2, message(order + 1, 30)))
+        .collect();
+    if reverse {
+        capsules.reverse();
+    }
+    for capsule in capsules {
+        session.send(&[capsule])?;
+    }
+    let answer = session.link.timing.answer * 4;
+    session.wait(answer, |session| messages(session).len() >= 30)?;
+    let back = messages(&session);
+    ensure(back.len() == 30, || format!("{} messages came back", back.len()))?;
+    let in_order = back.iter().zip(1..).all(|(bytes, seed)| *bytes == message(seed, 30));
+    ensure(in_order, || "they came back in another order".into())
+}
+
+fn in_order(context: &mut Context) -> Check {
+    thirty(context, false)
+}
+
+fn reversed(context: &mut Context) -> Check {
+    thirty(context, true)
+}
+
+fn once(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let bytes = message(1112, 20);
+    let capsule = [Capsule::reliable(session.next_reliable(), bytes.clone())];
+    for _ in 0..4 {
+        session.send(&capsule)?;
+    }
+    expect(&mut session, &bytes, "a message")?;
+    session.quiet()?;
+    let count = came(&session, &bytes);
+    ensure(count == 1, || format!("it came back {count} times"))
+}
+
+fn shuffled(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let bytes = message(1113, 300);
+    let mut parts: Vec<_> = (0..3)
+        .map(|index| {
+            let split = Some(Split { count: 3, id: 2, index });
+            let at = index as usize * 100;
+            Capsule { split, ..Capsule::reliable(session.next_reliable(), bytes[at..at + 100].to_vec()) }
+        })
+        .collect();
+    parts.rotate_left(1);
+    for part in parts {
+        session.send(&[part])?;
+    }
+    expect(&mut session, &bytes, "a message in shuffled parts")
+}
+
+fn resent(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    session.acknowledges = false;
+    let bytes = message(1114, 20);
+    session.send_reliable(bytes.clone())?;
+    let time = session.link.timing.answer * 4;
+    let again =
+        |session: &Session| session.arrivals.iter().filter(|a| a.capsule.payload == bytes).count() > 1;
+    session.wait(time, again)?;
+    let copies: Vec<_> = session.arrivals.iter().filter(|a| a.capsule.payload == bytes).collect();
+    let Some((first, rest)) = copies.split_first() else {
+        return fail("it did not come back");
+    };
+    if !first.capsule.is_reliable() {
+        return crate::case::skip("the server sends back unreliably");
+    }
+    ensure(!rest.is_empty(), || "it was not sent again".into())?;
+    let same = rest.iter().all(|copy| copy.capsule.number == first.capsule.number);
+    ensure(same, || "the resend has another reliable message number".into())
+}
+
+fn fits(context: &mut Context, mtu: u16) -> Check {
+    let session = long_echo_with(context, 5000, mtu)?;
+    let longest = session.datagrams.iter().map(|datagram| datagram.2).max().unwrap_or_default();
+    let limit = usize::from(session.reply_2.mtu) - wire::UDP_OVERHEAD;
+    ensure(longest <= limit, || format!("one has {longest} bytes, the limit is {limit}"))
+}
+
+fn fits_mtu(context: &mut Context) -> Check {
+    fits(context, wire::LARGEST_MTU)
+}
+
+fn fits_small_mtu(context: &mut Context) -> Check {
+    fits(context, wire::SMALLEST_MTU)
+}
+
+/// The parts of the one long message that came back, without resends.
+fn parts_of_echo(context: &mut Context) -> Check<Vec<Capsule>> {
+    let session = long_echo(context, 5000)?;
+    let mut parts = BTreeMap::new();
+    for arrival in &session.arrivals {
+        if let Some(split) = arrival.capsule.split {
+            parts.entry(split.index).or_insert_with(|| arrival.capsule.clone());
+        }
+    }
+    ensure(parts.len() > 1, || "it came back in one part".into())?;
+    Ok(parts.into_values().collect())
+}
+
+fn parts_share(context: &mut Context) -> Check {
+    let parts = parts_of_echo(context)?;
+    let of = |part: &Capsule| {
+        let split = part.split.map(|split| (split.id, split.count));
+        (split, part.reliability, part.channel, part.order, part.sequence)
+    };
+    let same = parts.iter().all(|part| of(part) == of(&parts[0]));
+    ensure(same, || "they do not".into())
+}
+
+fn parts_numbers(context: &mut Context) -> Check {
+    let parts = parts_of_echo(context)?;
+    let mut numbers: Vec<_> = parts.iter().map(|part| part.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    ensure(numbers.len() == parts.len(), || format!("{} parts have the numbers {numbers:?}", parts.len()))
+}
+
+fn parts_reliable(context: &mut Context) -> Check {
+    let parts = parts_of_echo(context)?;
+    let reliable = parts.iter().all(Capsule::is_reliable);
+    ensure(reliable, || format!("they have the reliability {}", parts[0].reliability))
+}
+
+fn ten_echoes(context: &mut Context) -> Check<Session> {
+    let mut session = context.open_and_settle()?;
+    for order in 0..10 {
+        let number = session.next_reliable();
+        session.send(&[Capsule::ordered(number, order, 1, message(order + 1, 20))])?;
+    }
+    let answer = session.link.timing.answer * 4;
+    session.wait(answer, |session| messages(session).len() >= 10)?;
+    session.quiet()?;
+    Ok(session)
+}
+
+fn numbers_rise(context: &mut Context) -> Check {
+    let session = ten_echoes(context)?;
+    let reliable = session.arrivals.iter().filter(|arrival| arrival.capsule.is_reliable());
+    let mut numbers: Vec<_> = reliable.map(|arrival| arrival.capsule.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let first = numbers.first().copied().unwrap_or_default();
+    let whole = numbers.iter().copied().eq(first..first + numbers.len() as u32);
+    ensure(whole, || format!("they are {numbers:?}"))
+}
+
+fn order_rises(context: &mut Context) -> Check {
+    let session = ten_echoes(context)?;
+    for channel in 0..32 {
+        let here =
+            session.arrivals.iter().filter(|a| a.capsule.reliability == 3 && a.capsule.channel == channel);
+        let mut orders: Vec<_> = here.map(|arrival| arrival.capsule.order).collect();
+        orders.sort_unstable();
+        orders.dedup();
+        let whole = orders.iter().copied().eq(0..orders.len() as u32);
+        ensure(whole, || format!("those of channel {channel} are {orders:?}"))?;
+    }
+    Ok(())
+}
+
+fn reserved_id(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let bytes = vec![0x0e, 1, 2, 3, 4];
+    session.send_reliable(bytes.clone())?;
+    session.quiet()?;
+    let back = session.arrivals.iter().any(|arrival| arrival.capsule.payload == bytes);
+    ensure(!back, || "it came back".into())
+}
+
+fn sequenced_old(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let send = |session: &mut Session, sequence, seed| {
+        let bytes = message(seed, 20);
+        session.send(&[Capsule { reliability: 1, sequence, channel: 3, ..Capsule::unreliable(bytes) }])
+    };
+    send(&mut session, 5, 1)?;
+    expect(&mut session, &message(1, 20), "the first")?;
+    send(&mut session, 4, 2)?;
+    send(&mut session, 6, 3)?;
+    expect(&mut session, &message(3, 20), "the newer one")?;
+    session.quiet()?;
+    ensure(came(&session, &message(2, 20)) == 0, || "the older one came back".into())
+}
+
+fn channels(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for (channel, order) in [(3, 1), (4, 0)] {
+        let number = session.next_reliable();
+        session.send(&[Capsule::ordered(number, order, channel, message(u32::from(channel), 20))])?;
+    }
+    expect(&mut session, &message(4, 20), "the message on another channel")?;
+    session.quiet()?;
+    ensure(came(&session, &message(3, 20)) == 0, || "the message that waits came back".into())
+}
+
+fn before_15(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let first = Capsule::reliable(session.next_reliable(), message(1125, 20));
+    let last = Capsule::reliable(session.next_reliable(), vec![id::DISCONNECTION]);
+    let number = session.send(&[first, last])?;
+    ensure(session.wait_ack(number)?, || "the datagram was not acknowledged".into())
+}
+
+fn after_loss(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut lost = Vec::new();
+    for order in 0..12 {
+        let number = session.next_reliable();
+        let capsule = Capsule::ordered(number, order, 2, message(order + 1, 20));
+        if order % 3 == 0 {
+            // The number of a datagram that is lost.
+            lost.push((session.number, capsule));
+            session.number += 1;
+        } else {
+            session.send(&[capsule])?;
+        }
+    }
+    session.quiet()?;
+    for (number, capsule) in lost {
+        session.send_as(number, &[capsule])?;
+    }
+    for seed in 1..=12 {
+        expect(&mut session, &message(seed, 20), &format!("message {seed}"))?;
+    }
+    Ok(())
+}
+
+fn acks_lost(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let capsules: Vec<_> =
+        (0..10).map(|seed| Capsule::reliable(session.next_reliable(), message(seed, 20))).collect();
+    for _ in 0..2 {
+        for capsule in &capsules {
+            session.send(std::slice::from_ref(capsule))?;
+        }
+        session.quiet()?;
+    }
+    for seed in 0..10 {
+        let count = came(&session, &message(seed, 20));
+        ensure(count == 1, || format!("message {seed} came back {count} times"))?;
+    }
+    Ok(())
+}
+
+fn nested(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let inner = wire::data(0x84, 0, &[Capsule::unreliable(wire::connected_ping(9))]);
+    let bytes = [vec![0xfe], inner, vec![0xff]].concat();
+    session.send_reliable(bytes.clone())?;
+    expect(&mut session, &bytes, "a message that holds a datagram")
+}

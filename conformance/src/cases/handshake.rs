@@ -1,0 +1,285 @@
+//! Group 4: the part of the handshake inside the connection.
+
+use super::{MUST, SHOULD};
+use crate::case::{Case, Check, Context, Needs, Stop, ensure, fail, skip};
+use crate::model::Fault;
+use crate::session::{Session, now};
+use crate::wire::{self, Capsule, id};
+use std::net::SocketAddr;
+
+const OPENING: &str = "opening-a-connection";
+const CONTROL: &str = "control-messages";
+const LISTS: &str = "internal-addresses";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    Case::new(401, "request-acknowledged", MUST, "acknowledgements", "The datagram of a connection request (09) is acknowledged.", request_acked, Fault::NoAckOfFirst),
+    Case::new(402, "accepted", MUST, OPENING, "A connection request is answered by 10.", accepted, Fault::MuteControl(id::ACCEPTED)),
+    Case::new(403, "accepted-time", MUST, CONTROL, "10 has the time of the connection request.", accepted_time, Fault::AcceptedTimeWrong),
+    Case::new(404, "accepted-address", SHOULD, CONTROL, "10 has the address of the client.", accepted_address, Fault::WrongClientAddress),
+    Case::new(405, "accepted-layout", MUST, CONTROL, "10 is exactly an address, an index, addresses and two times.", accepted_layout, Fault::AcceptedTail),
+    Case::new(406, "accepted-addresses", MUST, LISTS, "10 lists ten addresses with versions up to 8, and twenty from 9 on.", accepted_list, Fault::AddressCount(9)),
+    Case::new(407, "accepted-ordered", SHOULD, CONTROL, "10 travels reliable ordered on channel 0.", accepted_ordered, Fault::AcceptedUnreliable),
+    Case::new(408, "accepted-resent", MUST, "gaps", "10 is sent again until it is acknowledged.", accepted_resent, Fault::NeverResends),
+    Case::new(409, "first-datagram-zero", MUST, "address-validation", "The datagrams of a server are numbered from 0 on.", numbered_from_zero, Fault::FirstDatagram(1)),
+    Case::new(410, "accepted-first-order", MUST, "sending", "The first message of the server on channel 0 has the ordering index 0.", first_order, Fault::FirstOrder(1)),
+    Case::new(411, "opened", MUST, OPENING, "After 13 the connection is open: pings in it are answered.", opened, Fault::MuteControl(id::CONNECTED_PONG)),
+    Case::new(412, "new-incoming-acknowledged", MUST, "acknowledgements", "13 is acknowledged.", new_incoming_acked, Fault::NoAckOfNewIncoming),
+    Case::new(413, "new-incoming-one-address", MUST, CONTROL, "13 may list one address: as many are read as come before the last 16 bytes.", one_address, Fault::NewIncomingCount),
+    Case::new(414, "new-incoming-twenty", MUST, CONTROL, "13 may list twenty addresses.", twenty_addresses, Fault::NewIncomingCount),
+    Case::new(415, "new-incoming-ten", MUST, CONTROL, "13 may list ten addresses.", ten_addresses, Fault::NewIncomingTen),
+    Case::new(416, "new-incoming-other-port", MUST, "where-the-documents-disagree", "The server address in 13 is not checked.", other_port, Fault::ChecksNewIncoming),
+    Case::new(417, "server-pings", SHOULD, "pings", "A server sends a ping when a connection opens, or at the next interval.", server_pings, Fault::MuteControl(id::CONNECTED_PING)),
+    Case::new(418, "password-unexpected", MUST, CONTROL, "A password is refused by 18 where the server has none or another.", password_wrong, Fault::IgnoresPassword),
+    Case::new(419, "password-no-acceptance", MUST, CONTROL, "No 10 follows a wrong password.", password_no_acceptance, Fault::RefusesAndAccepts),
+    Case::new(420, "password-reliable", SHOULD, CONTROL, "18 travels reliable.", password_reliable, Fault::RefusesUnreliably),
+    Case::new(421, "password-no-connection", MUST, CONTROL, "After a wrong password there is no connection: no ping in it is answered.", password_no_connection, Fault::OpensAfterRefusal),
+    Case::new(422, "password-right", MUST, CONTROL, "The right password opens a connection.", password_right, Fault::RefusesEveryPassword).needs(Needs::Password),
+    Case::new(423, "password-prefix", MUST, CONTROL, "A password that lacks its last byte is refused.", password_prefix, Fault::PasswordPrefix).needs(Needs::Password),
+    Case::new(424, "password-longer", MUST, CONTROL, "A password with one byte more is refused.", password_longer, Fault::PasswordLonger).needs(Needs::Password),
+    Case::new(425, "password-missing", MUST, CONTROL, "No password is refused where there is one.", password_missing, Fault::PasswordOptional).needs(Needs::Password),
+    Case::new(426, "no-connection-no-answer", MUST, "datagrams", "A data datagram from an address without a connection is not answered.", stranger, Fault::AcksStrangers),
+    Case::new(427, "nothing-before-request", MUST, OPENING, "A connection that was not asked for by 09 answers no ping.", ping_before_request, Fault::AnswersBeforeRequest),
+    Case::new(428, "own-clock", SHOULD, "values", "The time of a server does not run backwards from one connection to the next.", clock, Fault::ClockBackwards),
+    Case::new(429, "two-connections", MUST, OPENING, "Two connections of one host are open at once, and both answer.", two_connections, Fault::OneConnectionOnly),
+    Case::new(430, "request-in-small-mtu", MUST, "sizes", "A connection of the MTU 576 opens, and no datagram of it has more than 548 bytes.", small_mtu, Fault::IgnoresMtu),
+];
+
+/// Sends a connection request with a password of the case's choice.
+fn request(context: &mut Context, password: &[u8]) -> Check<(Session, u32)> {
+    let mut session = context.dial()?;
+    let request = wire::connection_request(session.guid, 0x0102_0304_0506, password);
+    let number = session.send_reliable(request)?;
+    Ok((session, number))
+}
+
+fn received(context: &mut Context, acknowledges: bool) -> Check<(Session, Capsule)> {
+    let password = context.password();
+    let mut session = context.dial()?;
+    session.acknowledges = acknowledges;
+    let request = wire::connection_request(session.guid, 0x0102_0304_0506, &password);
+    session.send_reliable(request)?;
+    let answer = session.link.timing.answer;
+    session.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
+    match session.first(id::ACCEPTED).map(|arrival| arrival.capsule.clone()) {
+        Some(capsule) => Ok((session, capsule)),
+        None => fail("no connection request accepted (10)"),
+    }
+}
+
+fn request_acked(context: &mut Context) -> Check {
+    let password = context.password();
+    let (mut session, number) = request(context, &password)?;
+    ensure(session.wait_ack(number)?, || "09 was not acknowledged".into())
+}
+
+fn accepted(context: &mut Context) -> Check {
+    received(context, true).map(|_| ())
+}
+
+fn read(capsule: &Capsule) -> Check<wire::Accepted> {
+    match wire::read_accepted(&capsule.payload) {
+        Some(accepted) => Ok(accepted),
+        None => fail("10 cannot be read: addresses do not end before the last 16 bytes"),
+    }
+}
+
+fn accepted_time(context: &mut Context) -> Check {
+    let (_, capsule) = received(context, true)?;
+    let time = read(&capsule)?.request_time;
+    ensure(time == 0x0102_0304_0506, || format!("it has {time:#x}"))
+}
+
+fn accepted_address(context: &mut Context) -> Check {
+    let (session, capsule) = received(context, true)?;
+    let (said, port) = (read(&capsule)?.client, session.link.local()?.port());
+    ensure(said.port() == port, || format!("{said}, and the port of the client is {port}"))
+}
+
+fn accepted_layout(context: &mut Context) -> Check {
+    let (_, capsule) = received(context, true)?;
+    read(&capsule).map(|_| ())
+}
+
+fn accepted_list(context: &mut Context) -> Check {
+    let due = if context.options.version > 8 { 20 } else { 10 };
+    let (_, capsule) = received(context, true)?;
+    let count = read(&capsule)?.addresses;
+    ensure(count == due, || format!("{count} addresses, {due} are due"))
+}
+
+fn accepted_ordered(context: &mut Context) -> Check {
+    let (_, capsule) = received(context, true)?;
+    ensure(capsule.reliability == 3 && capsule.channel == 0, || {
+        format!("reliability {}, channel {}", capsule.reliability, capsule.channel)
+    })
+}
+
+fn accepted_resent(context: &mut Context) -> Check {
+    let (mut session, _) = received(context, false)?;
+    let patience = session.link.timing.answer * 4;
+    let resent = session.wait(patience, |session| session.with_id(id::ACCEPTED).count() > 2)?;
+    ensure(resent, || "10 was not sent twice again, although nothing was acknowledged".into())
+}
+
+fn numbered_from_zero(context: &mut Context) -> Check {
+    let (session, _) = received(context, true)?;
+    let first = session.datagrams.first().map_or(0, |datagram| datagram.0);
+    ensure(first == 0, || format!("the first one is {first}"))
+}
+
+fn first_order(context: &mut Context) -> Check {
+    let (_, capsule) = received(context, true)?;
+    if !capsule.has_order() {
+        return skip("10 has no ordering index");
+    }
+    ensure(capsule.order == 0, || format!("it is {}", capsule.order))
+}
+
+fn opened(context: &mut Context) -> Check {
+    context.open()?.still_answers("13")
+}
+
+fn new_incoming_acked(context: &mut Context) -> Check {
+    context.open().map(|_| ())
+}
+
+fn with_addresses(context: &mut Context, count: usize, server: Option<SocketAddr>) -> Check {
+    let mut session = context.dial()?;
+    let accepted = session.request(&context.password())?;
+    let server = server.unwrap_or(context.target);
+    session.send_13(server, count, accepted.time)?;
+    session.still_answers(&format!("a 13 with {count} addresses"))
+}
+
+fn one_address(context: &mut Context) -> Check {
+    with_addresses(context, 1, None)
+}
+
+fn ten_addresses(context: &mut Context) -> Check {
+    with_addresses(context, 10, None)
+}
+
+fn twenty_addresses(context: &mut Context) -> Check {
+    with_addresses(context, 20, None)
+}
+
+fn other_port(context: &mut Context) -> Check {
+    let other = SocketAddr::from(([192, 0, 2, 1], 9));
+    with_addresses(context, 10, Some(other))
+}
+
+fn server_pings(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let lifetime = session.link.timing.lifetime;
+    let pinged = session.wait(lifetime, |session| session.first(id::CONNECTED_PING).is_some())?;
+    ensure(pinged, || "no ping came".into())
+}
+
+fn wrong_password(context: &Context) -> Vec<u8> {
+    let mut password = context.password();
+    password.extend(b"wrong");
+    password
+}
+
+fn refused(context: &mut Context, password: &[u8]) -> Check<Session> {
+    let (mut session, _) = request(context, password)?;
+    let answer = session.link.timing.answer;
+    let came = session.wait(answer, |session| session.first(id::INVALID_PASSWORD).is_some())?;
+    ensure(session.first(id::ACCEPTED).is_none(), || "the connection was accepted".into())?;
+    ensure(came, || "no 18 came".into())?;
+    Ok(session)
+}
+
+fn password_wrong(context: &mut Context) -> Check {
+    let password = wrong_password(context);
+    refused(context, &password).map(|_| ())
+}
+
+fn password_no_acceptance(context: &mut Context) -> Check {
+    let password = wrong_password(context);
+    let (mut session, _) = request(context, &password)?;
+    session.pass(context.timing.answer)?;
+    ensure(session.first(id::ACCEPTED).is_none(), || "10 came".into())
+}
+
+fn password_reliable(context: &mut Context) -> Check {
+    let password = wrong_password(context);
+    let session = refused(context, &password)?;
+    let reliable = session.first(id::INVALID_PASSWORD).is_some_and(|arrival| arrival.capsule.is_reliable());
+    ensure(reliable, || "it is unreliable".into())
+}
+
+fn password_no_connection(context: &mut Context) -> Check {
+    let password = wrong_password(context);
+    let mut session = refused(context, &password)?;
+    let number = session.next_reliable();
+    let payload = wire::new_incoming(context.target, 10, 0, now());
+    session.send(&[Capsule::ordered(number, 0, 0, payload)])?;
+    session.send(&[Capsule::unreliable(wire::connected_ping(0x421))])?;
+    session.expect_no_pong(0x421, "a connection that was refused for its password")
+}
+
+fn password_right(context: &mut Context) -> Check {
+    context.open()?.still_answers("the right password")
+}
+
+fn password_prefix(context: &mut Context) -> Check {
+    let mut password = context.password();
+    password.pop();
+    refused(context, &password).map(|_| ())
+}
+
+fn password_longer(context: &mut Context) -> Check {
+    let mut password = context.password();
+    password.push(b'x');
+    refused(context, &password).map(|_| ())
+}
+
+fn password_missing(context: &mut Context) -> Check {
+    refused(context, b"").map(|_| ())
+}
+
+fn stranger(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for number in 0..3 {
+        link.send(&wire::data(0x84, number, &[Capsule::reliable(number, wire::connected_ping(1))]))?;
+    }
+    link.silence("data from an address without a connection")
+}
+
+fn ping_before_request(context: &mut Context) -> Check {
+    let mut session = context.dial()?;
+    session.send(&[Capsule::unreliable(wire::connected_ping(0x427))])?;
+    session.expect_no_pong(0x427, "a connection without a request")
+}
+
+fn clock(context: &mut Context) -> Check {
+    let mut before = 0;
+    for _ in 0..2 {
+        let (_, capsule) = received(context, true)?;
+        let time = read(&capsule)?.time;
+        ensure(time >= before, || format!("{time} after {before}"))?;
+        before = time;
+    }
+    Ok(())
+}
+
+fn two_connections(context: &mut Context) -> Check {
+    let mut one = context.open()?;
+    let mut two = context.open()?;
+    one.still_answers("a second connection opened")?;
+    two.still_answers("it opened beside another one")
+}
+
+fn small_mtu(context: &mut Context) -> Check {
+    let mut session = context.dial_with(wire::SMALLEST_MTU, crate::session::new_guid())?;
+    session.open(&context.password())?;
+    session.quiet()?;
+    let longest = session.datagrams.iter().map(|datagram| datagram.2).max().unwrap_or_default();
+    if longest == 0 {
+        return Err(Stop::Failed("no datagram came".into()));
+    }
+    ensure(longest <= 548, || format!("one has {longest} bytes"))
+}

@@ -1,0 +1,244 @@
+//! Group 8: keep-alive and timeouts; group 9: the end of a connection.
+
+use super::{MUST, SHOULD};
+use crate::case::{Case, Check, Context, ensure, fail};
+use crate::model::Fault;
+use crate::session::{Session, answer_to_request_2, new_guid, now, reply_1};
+use crate::wire::{self, Capsule, id};
+use std::time::{Duration, Instant};
+
+const KEEPING: &str = "keeping-and-closing-it";
+const TIMEOUTS: &str = "timeouts";
+const CONTROL: &str = "control-messages";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    Case::new(801, "idle-pinged", MUST, KEEPING, "A peer sends connected pings on an idle connection.", idle_pinged, Fault::MuteControl(id::CONNECTED_PING)),
+    Case::new(802, "idle-pinged-again", MUST, KEEPING, "It goes on to do so.", pinged_again, Fault::PingsOnce),
+    Case::new(803, "ping-layout", MUST, CONTROL, "A connected ping has 9 bytes.", ping_layout, Fault::LongPingOfServer),
+    Case::new(804, "idle-kept", MUST, KEEPING, "A client that acknowledges and answers pings stays connected for longer than the timeout.", idle_kept, Fault::DropsIdle),
+    Case::new(805, "silent-given-up", MUST, TIMEOUTS, "A client that has fallen silent loses its place: its address may connect anew.", given_up, Fault::NeverGivesUp),
+    Case::new(806, "silent-guid-free", MUST, TIMEOUTS, "Its GUID is free as well, and may connect from another address.", guid_free, Fault::NeverGivesUp),
+    Case::new(807, "silent-left-alone", MUST, TIMEOUTS, "Nothing more is sent to a client that was given up.", left_alone, Fault::SendsForever),
+    Case::new(808, "half-open-given-up", MUST, TIMEOUTS, "A client that got reply 2 and went no further loses its place.", half_open, Fault::KeepsHalfOpen),
+    Case::new(809, "resends-bounded", SHOULD, "round-trip", "What is not acknowledged is sent again no more than 40 times a second.", resends_bounded, Fault::ResendsWildly),
+    Case::new(810, "resends-spaced", SHOULD, "round-trip", "The first resend comes no sooner than 10 ms after the message.", resends_spaced, Fault::ResendsWildly),
+    Case::new(901, "disconnection-acknowledged", MUST, KEEPING, "A disconnection notification (15) is acknowledged.", acknowledged, Fault::NoAckOfDisconnection),
+    Case::new(902, "disconnection-ends-pings", MUST, KEEPING, "After 15 no ping of the connection is answered.", ends_pings, Fault::GoesOnAfterDisconnection),
+    Case::new(903, "disconnection-ends-sending", MUST, KEEPING, "After 15 the server sends no data any more.", ends_sending, Fault::IgnoresDisconnection),
+    Case::new(904, "disconnection-frees-address", MUST, TIMEOUTS, "After 15 the address may connect anew.", frees_address, Fault::KeepsClosed),
+    Case::new(905, "disconnection-frees-guid", MUST, TIMEOUTS, "After 15 the GUID may connect from another address.", frees_guid, Fault::KeepsClosed),
+    Case::new(906, "disconnection-with-reason", SHOULD, "closing-for-size", "A 15 with a byte 01 behind it ends a connection as well.", with_reason, Fault::DisconnectionExact),
+    Case::new(907, "disconnection-repeated", SHOULD, KEEPING, "A 15 that is sent again is acknowledged again.", repeated, Fault::ForgetsClosedAtOnce),
+    Case::new(908, "disconnection-of-one", MUST, KEEPING, "A 15 ends its own connection and no other.", of_one, Fault::DisconnectsAll),
+    Case::new(909, "disconnection-half-open", MUST, KEEPING, "A 15 before 13 frees the address too.", before_open, Fault::KeepsClosedHalfOpen),
+    Case::new(910, "disconnection-reconnect-works", MUST, KEEPING, "The next connection of the address begins with datagram, message and order 0.", reconnects, Fault::ReusesState),
+];
+
+fn pings(session: &Session) -> usize {
+    session.with_id(id::CONNECTED_PING).count()
+}
+
+fn wait_pings(context: &mut Context, count: usize) -> Check<Session> {
+    let mut session = context.open_and_settle()?;
+    session.arrivals.clear();
+    let came = session.wait(context.timing.lifetime * count as u32, |session| pings(session) >= count)?;
+    ensure(came, || format!("{} pings came", pings(&session)))?;
+    Ok(session)
+}
+
+fn idle_pinged(context: &mut Context) -> Check {
+    wait_pings(context, 1).map(|_| ())
+}
+
+fn pinged_again(context: &mut Context) -> Check {
+    wait_pings(context, 2).map(|_| ())
+}
+
+fn ping_layout(context: &mut Context) -> Check {
+    let session = wait_pings(context, 1)?;
+    let len = session.first(id::CONNECTED_PING).map_or(0, |ping| ping.capsule.payload.len());
+    ensure(len == 9, || format!("it has {len}"))
+}
+
+fn idle_kept(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.pass(context.timing.lifetime)?;
+    session.still_answers("a long time with nothing but acknowledgements and pongs")
+}
+
+/// Asks for a connection again and again until it is granted.
+fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) -> Check {
+    let deadline = Instant::now() + context.timing.lifetime * 2;
+    let version = context.options.version;
+    while Instant::now() < deadline {
+        let answer = reply_1(&mut link, version, 1464)
+            .and_then(|(_, reply)| answer_to_request_2(&mut link, reply, reply.mtu, guid));
+        if matches!(&answer, Ok(bytes) if bytes[0] == id::REPLY_2) {
+            return Ok(());
+        }
+        let pause = Instant::now() + context.timing.lifetime / 30;
+        while link.receive(pause)?.is_some() {}
+    }
+    fail("request 2 was refused all the time")
+}
+
+fn given_up(context: &mut Context) -> Check {
+    let session = context.open()?;
+    granted_in_time(context, session.link, new_guid())
+}
+
+fn guid_free(context: &mut Context) -> Check {
+    let session = context.open()?;
+    let link = context.link()?;
+    granted_in_time(context, link, session.guid)
+}
+
+fn left_alone(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    // It owes an acknowledgement from now on, and gives none.
+    session.acknowledges = false;
+    session.answers_pings = false;
+    session.pass(context.timing.lifetime * 2)?;
+    let before = session.datagrams.len();
+    session.pass(context.timing.lifetime)?;
+    let after = session.datagrams.len() - before;
+    ensure(after == 0, || format!("{after} datagrams came"))
+}
+
+fn half_open(context: &mut Context) -> Check {
+    let session = context.dial()?;
+    granted_in_time(context, session.link, new_guid())
+}
+
+fn resends(context: &mut Context) -> Check<Vec<Instant>> {
+    let password = context.password();
+    let mut session = context.dial()?;
+    session.acknowledges = false;
+    let request = wire::connection_request(session.guid, now(), &password);
+    session.send_reliable(request)?;
+    session.pass(Duration::from_secs(1))?;
+    let times: Vec<_> = session.with_id(id::ACCEPTED).map(|arrival| arrival.at).collect();
+    ensure(!times.is_empty(), || "no connection request accepted (10)".into())?;
+    Ok(times)
+}
+
+fn resends_bounded(context: &mut Context) -> Check {
+    let count = resends(context)?.len();
+    ensure(count <= 41, || format!("10 came {count} times in a second"))
+}
+
+fn resends_spaced(context: &mut Context) -> Check {
+    let times = resends(context)?;
+    let shortest = times.windows(2).map(|pair| pair[1] - pair[0]).next();
+    let spaced = shortest.is_none_or(|time| time >= Duration::from_millis(10));
+    ensure(spaced, || format!("it came after {shortest:?}"))
+}
+
+/// A connection that said 15.
+fn closed(context: &mut Context, notice: &[u8]) -> Check<(Session, u32)> {
+    let mut session = context.open_and_settle()?;
+    let number = session.send_reliable(notice.to_vec())?;
+    Ok((session, number))
+}
+
+fn acknowledged(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    ensure(session.wait_ack(number)?, || "it was not".into())
+}
+
+fn no_pong_after(context: &mut Context, notice: &[u8]) -> Check {
+    let (mut session, number) = closed(context, notice)?;
+    session.wait(context.timing.quiet, |session| session.is_acked(number))?;
+    session.send(&[Capsule::unreliable(wire::connected_ping(902))])?;
+    session.expect_no_pong(902, "a connection that was closed")
+}
+
+fn ends_pings(context: &mut Context) -> Check {
+    no_pong_after(context, &[id::DISCONNECTION])
+}
+
+fn with_reason(context: &mut Context) -> Check {
+    no_pong_after(context, &[id::DISCONNECTION, 1])
+}
+
+fn ends_sending(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    session.quiet()?;
+    let before = session.datagrams.len();
+    session.pass(context.timing.lifetime)?;
+    let after = session.datagrams.len() - before;
+    ensure(after == 0, || format!("{after} datagrams came"))
+}
+
+fn grants_soon(context: &Context, link: &mut crate::link::Link, guid: u64) -> Check {
+    let deadline = Instant::now() + context.timing.lifetime / 3 + context.timing.answer;
+    let mut last = 0;
+    while Instant::now() < deadline {
+        let answer = reply_1(link, context.options.version, 1464)
+            .and_then(|(_, reply)| answer_to_request_2(link, reply, reply.mtu, guid));
+        last = answer.map_or(last, |bytes| bytes[0]);
+        if last == id::REPLY_2 {
+            return Ok(());
+        }
+        link.during_quiet()?;
+    }
+    fail(format!("request 2 was answered by {last:02x}"))
+}
+
+fn frees_address(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    grants_soon(context, &mut session.link, new_guid())
+}
+
+fn frees_guid(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    let mut link = context.link()?;
+    grants_soon(context, &mut link, session.guid)
+}
+
+fn repeated(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    ensure(session.wait_ack(number)?, || "the first was not acknowledged".into())?;
+    session.pass(Duration::from_millis(30))?;
+    session.acked.clear();
+    let again = session.number;
+    let capsule = Capsule::reliable(session.reliable - 1, vec![id::DISCONNECTION]);
+    session.send_as(again, &[capsule])?;
+    ensure(session.wait_ack(again)?, || "the second was not acknowledged".into())
+}
+
+fn of_one(context: &mut Context) -> Check {
+    let mut other = context.open_and_settle()?;
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    other.still_answers("another connection was closed")
+}
+
+fn before_open(context: &mut Context) -> Check {
+    let mut session = context.dial()?;
+    session.request(&context.password())?;
+    let number = session.send_reliable(vec![id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    grants_soon(context, &mut session.link, new_guid())
+}
+
+fn reconnects(context: &mut Context) -> Check {
+    let (mut session, number) = closed(context, &[id::DISCONNECTION])?;
+    session.wait_ack(number)?;
+    session.guid = new_guid();
+    grants_soon(context, &mut session.link, session.guid)?;
+    session.number = 0;
+    session.reliable = 0;
+    session.arrivals.clear();
+    session.datagrams.clear();
+    session.acked.clear();
+    session.open(&context.password())?;
+    let first = session.first(id::ACCEPTED).map_or((0, 0), |ten| (ten.datagram, ten.capsule.order));
+    ensure(first.1 == 0, || format!("10 has the ordering index {}", first.1))?;
+    session.still_answers("its address connected for the second time")
+}

@@ -1,0 +1,622 @@
+//! Group 6: reliabilities, order and capsules; group 7: messages in parts.
+//!
+//! A connected ping may travel under any reliability, and its pong shows that it was delivered. So these cases need
+//! nothing of the application behind the server. Of several pings that come together a peer may answer the last one alone.
+
+use super::{MUST, SHOULD};
+use crate::case::{Case, Check, Context, ensure};
+use crate::model::Fault;
+use crate::session::Session;
+use crate::wire::{self, Capsule, Split, id};
+
+const CAPSULES: &str = "capsules";
+const ORDER: &str = "ordering";
+const SPLITS: &str = "splits";
+const CONTROL: &str = "control-messages";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    Case::new(600, "reliability-0", MUST, CAPSULES, "An unreliable message has a header of 3 bytes and is delivered.", r0, Fault::DropsReliability(0)),
+    Case::new(601, "reliability-1", MUST, CAPSULES, "An unreliable sequenced message has a header of 10 bytes and is delivered.", r1, Fault::DropsReliability(1)),
+    Case::new(602, "reliability-2", MUST, CAPSULES, "A reliable message has a header of 6 bytes and is delivered.", r2, Fault::DropsReliability(2)),
+    Case::new(603, "reliability-3", MUST, CAPSULES, "A reliable ordered message has a header of 10 bytes and is delivered.", r3, Fault::DropsReliability(3)),
+    Case::new(604, "reliability-4", MUST, CAPSULES, "A reliable sequenced message has a header of 13 bytes and is delivered.", r4, Fault::DropsReliability(4)),
+    Case::new(605, "reliability-5", SHOULD, CAPSULES, "Kind 5, if it arrives, has no message number and is delivered.", r5, Fault::DropsReliability(5)),
+    Case::new(606, "reliability-6", SHOULD, CAPSULES, "Kind 6, if it arrives, has no message number and is delivered.", r6, Fault::DropsReliability(6)),
+    Case::new(607, "reliability-7", SHOULD, CAPSULES, "Kind 7, if it arrives, has an ordering index and a channel and is delivered.", r7, Fault::DropsReliability(7)),
+    Case::new(608, "flags-low-bits", SHOULD, CAPSULES, "Bits 3 to 0 of the flags of a capsule are ignored.", low_bits, Fault::CapsuleFlagsExact),
+    Case::new(609, "two-capsules", MUST, CAPSULES, "Each capsule of a datagram is delivered.", two_capsules, Fault::FirstCapsuleOnly),
+    Case::new(610, "many-capsules", MUST, CAPSULES, "A datagram of forty capsules is read to its end.", many_capsules, Fault::FirstCapsulesOnly(16)),
+    Case::new(611, "length-in-bits", SHOULD, CAPSULES, "A length of 65 bits is one of nine bytes.", length_in_bits, Fault::BitsRoundedDown),
+    Case::new(612, "zeros-at-the-end", MUST, CAPSULES, "Zeros behind the last capsule do no harm.", zeros, Fault::ZerosDropDatagram),
+    Case::new(613, "length-zero", MUST, CAPSULES, "A capsule of length 0 ends its datagram; those before it are delivered.", length_zero, Fault::SkipsEmptyCapsules),
+    Case::new(614, "cut-off", MUST, CAPSULES, "A capsule that is cut off is not delivered; those before it are.", cut_off, Fault::DeliversCutOff),
+    Case::new(615, "channel-31", MUST, CAPSULES, "Channel 31 is one.", channel_31, Fault::ChannelLimit(31)),
+    Case::new(616, "channel-32", MUST, CAPSULES, "Channel 32 ends the datagram: neither that capsule nor what follows is delivered.", channel_32, Fault::ChannelLimit(255)),
+    Case::new(617, "reliable-unordered", MUST, "where-the-documents-disagree", "A reliable message does not wait for those with lower numbers.", unordered, Fault::ReliableInOrder),
+    Case::new(618, "reliable-twice-in-datagram", MUST, "duplicates", "Two capsules of one message number in one datagram are delivered once.", twice_in_datagram, Fault::DeliversDuplicates),
+    Case::new(619, "ordered-waits", MUST, ORDER, "An ordered message waits for those before it.", ordered_waits, Fault::OrderedAtOnce),
+    Case::new(620, "ordered-released", MUST, ORDER, "Messages that waited are delivered, in order, when what lacked arrives.", ordered_released, Fault::ForgetsWaiting),
+    Case::new(621, "ordered-reversed", MUST, ORDER, "Ten ordered messages that come in reverse are delivered in order.", ordered_reversed, Fault::ReleasesReversed),
+    Case::new(622, "channels-independent", MUST, ORDER, "A message that waits on one channel holds no other channel up.", channels, Fault::OneChannelForAll),
+    Case::new(623, "ordered-on-every-channel", MUST, ORDER, "Each of the 32 channels begins with the ordering index 0.", every_channel, Fault::OneChannelForAll),
+    Case::new(624, "ordered-old-dropped", MUST, ORDER, "An ordering index that was delivered is not delivered again under another message number.", ordered_old, Fault::OrderedOldDelivered),
+    Case::new(625, "sequenced-old-dropped", MUST, ORDER, "A sequenced message (1) that is older than the last is dropped.", sequenced_old, Fault::SequencedOldDelivered),
+    Case::new(626, "reliable-sequenced-old-dropped", MUST, ORDER, "A reliable sequenced message (4) that is older than the last is dropped.", reliable_sequenced_old, Fault::SequencedOldDelivered),
+    Case::new(627, "sequenced-gap", MUST, ORDER, "A sequenced message does not wait for those before it.", sequenced_gap, Fault::SequencedWaits),
+    Case::new(628, "sequencing-wraps", MUST, "serial-numbers", "Sequencing indices are compared by the shorter way round 2^24.", sequencing_wraps, Fault::SequenceNoWrap),
+    Case::new(629, "sequencing-restarts", MUST, ORDER, "After an ordered message sequencing begins at 0 again.", sequencing_restarts, Fault::SequencingGoesOn),
+    Case::new(630, "sequenced-of-next-gap", MUST, ORDER, "A sequenced message that names a later ordered message waits for its gap.", sequenced_later, Fault::SequencedIgnoresOrder),
+    Case::new(631, "ping-of-8-bytes", MUST, CONTROL, "A connected ping of 8 bytes does not count.", short_ping, Fault::ShortConnectedPing),
+    Case::new(632, "ping-of-10-bytes", MUST, CONTROL, "A connected ping of 10 bytes does not count.", long_ping, Fault::LongConnectedPing),
+    Case::new(633, "pong-layout", MUST, CONTROL, "A connected pong has 17 bytes: the time of the ping, and its sender's.", pong_layout, Fault::LongConnectedPong),
+    Case::new(634, "pong-unreliable", SHOULD, CONTROL, "A connected pong travels unreliable.", pong_unreliable, Fault::PongReliable),
+    Case::new(635, "pong-clock", SHOULD, "values", "The second time of pongs is a clock in milliseconds.", pong_clock, Fault::PongClockStands),
+    Case::new(636, "pong-once", MUST, CONTROL, "A connected ping brings one pong.", pong_once, Fault::ConnectedPongTwice),
+    Case::new(637, "id-04-ignored", MUST, CONTROL, "Message 04 does no harm.", id_04, Fault::DiesOfId(4)),
+    Case::new(638, "unsolicited-pong", MUST, CONTROL, "A connected pong that was not asked for does no harm.", unsolicited, Fault::DiesOfId(3)),
+    Case::new(639, "local-ids-dropped", MUST, "local-events", "Ids below 1B that never travel (0B, 0C, 0E, 0F, 11, 16) are dropped without harm.", local_ids, Fault::DiesOfId(0x16)),
+    Case::new(640, "datagram-numbers-of-server", MUST, "datagrams", "The datagrams of a server are numbered without gaps.", server_numbers, Fault::SkipsDatagramNumbers),
+    Case::new(701, "two-parts", MUST, SPLITS, "A message in two parts is put together.", two_parts, Fault::NoSplits),
+    Case::new(702, "two-parts-reversed", SHOULD, SPLITS, "Parts are placed by their index, not by the order of arrival.", reversed, Fault::PartsInArrivalOrder),
+    Case::new(703, "nine-parts", MUST, SPLITS, "A message of nine bytes in nine parts is put together.", nine_parts, Fault::PartLimit(8)),
+    Case::new(704, "part-missing", MUST, SPLITS, "A message that lacks a part is not delivered.", part_missing, Fault::DeliversIncomplete),
+    Case::new(705, "parts-interleaved", MUST, SPLITS, "The parts of two messages may come between each other.", interleaved, Fault::OneSplitAtATime),
+    Case::new(706, "parts-in-one-datagram", MUST, SPLITS, "Two parts may share a datagram.", one_datagram, Fault::OnePartADatagram),
+    Case::new(707, "part-twice", MUST, SPLITS, "A part that comes twice costs nothing.", part_twice, Fault::CountsPartsTwice),
+    Case::new(708, "parts-ordered", MUST, SPLITS, "A message in ordered parts waits for its place in the order.", parts_ordered, Fault::PartsIgnoreOrder),
+    Case::new(709, "parts-once-delivered", MUST, SPLITS, "Parts that were delivered and come again are not put together again.", parts_again, Fault::DeliversDuplicates),
+    Case::new(710, "split-id-again", MUST, SPLITS, "A split id may be used again for the next message.", id_again, Fault::SplitIdOnce),
+    Case::new(711, "one-part", SHOULD, SPLITS, "A message in one part is delivered.", one_part, Fault::RefusesOnePart),
+    Case::new(712, "index-equals-count", MUST, CAPSULES, "A split index that is not below the count ends its datagram.", index_equals_count, Fault::SplitIndexUnchecked),
+    Case::new(713, "count-zero", MUST, CAPSULES, "A split count of 0 ends its datagram.", count_zero, Fault::SplitIndexUnchecked),
+    Case::new(714, "count-of-all-ones", MUST, SPLITS, "A split count of 2^32 - 1 costs nothing: server and suite's next connection go on.", count_huge, Fault::DiesOfSplitCount),
+    Case::new(715, "count-contradicts", MUST, SPLITS, "A part whose count contradicts the first one does not complete the message.", count_contradicts, Fault::TakesLastCount),
+    Case::new(716, "length-longer-than-datagram", MUST, CAPSULES, "A capsule that is longer than its datagram does no harm.", too_long, Fault::DeliversCutOff),
+    Case::new(717, "unfinished-messages", MUST, SPLITS, "Fifty messages that never become whole do not keep others from arriving.", unfinished, Fault::DiesOfUnfinished(40)),
+    Case::new(718, "parts-acknowledged", MUST, "acknowledgements", "The datagram of each part is acknowledged, also before the message is whole.", parts_acked, Fault::AcksWholeOnly),
+];
+
+fn ping(time: u64) -> Vec<u8> {
+    wire::connected_ping(time)
+}
+
+fn of_reliability(context: &mut Context, reliability: u8) -> Check {
+    let mut session = context.open()?;
+    let time = 0x6000 + u64::from(reliability);
+    let number = if matches!(reliability, 2..=4) { session.next_reliable() } else { 0 };
+    let capsule =
+        Capsule { reliability, number, channel: if reliability == 2 { 0 } else { 3 }, ..capsule(ping(time)) };
+    session.send(&[capsule])?;
+    session.expect_pong(time, &format!("reliability {reliability}"))
+}
+
+fn capsule(payload: Vec<u8>) -> Capsule {
+    Capsule::unreliable(payload)
+}
+
+fn r0(context: &mut Context) -> Check {
+    of_reliability(context, 0)
+}
+
+fn r1(context: &mut Context) -> Check {
+    of_reliability(context, 1)
+}
+
+fn r2(context: &mut Context) -> Check {
+    of_reliability(context, 2)
+}
+
+fn r3(context: &mut Context) -> Check {
+    of_reliability(context, 3)
+}
+
+fn r4(context: &mut Context) -> Check {
+    of_reliability(context, 4)
+}
+
+fn r5(context: &mut Context) -> Check {
+    of_reliability(context, 5)
+}
+
+fn r6(context: &mut Context) -> Check {
+    of_reliability(context, 6)
+}
+
+fn r7(context: &mut Context) -> Check {
+    of_reliability(context, 7)
+}
+
+/// Sends the bytes of capsules as the next datagram.
+fn send_raw(session: &mut Session, capsules: &[u8]) -> Check<u32> {
+    let number = session.number;
+    session.number += 1;
+    session.link.send(&[wire::data(0x84, number, &[]), capsules.to_vec()].concat())?;
+    Ok(number)
+}
+
+fn low_bits(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut bytes = Vec::new();
+    capsule(ping(608)).write_bits(72, 0x0f, &mut bytes);
+    send_raw(&mut session, &bytes)?;
+    session.expect_pong(608, "a capsule with all low flag bits")
+}
+
+fn two_capsules(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.send(&[capsule(ping(60_900)), capsule(vec![4])])?;
+    session.expect_pong(60_900, "the first capsule")?;
+    session.send(&[capsule(vec![4]), capsule(ping(60_901))])?;
+    session.expect_pong(60_901, "the second capsule")
+}
+
+fn many_capsules(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut capsules: Vec<_> = (0..39).map(|_| Capsule::reliable(session.next_reliable(), vec![4])).collect();
+    capsules.push(capsule(ping(610)));
+    session.send(&capsules)?;
+    session.expect_pong(610, "the fortieth capsule")
+}
+
+fn length_in_bits(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut bytes = Vec::new();
+    capsule(ping(611)).write_bits(65, 0, &mut bytes);
+    send_raw(&mut session, &bytes)?;
+    session.expect_pong(611, "a capsule of 65 bits")
+}
+
+fn zeros(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for len in [1, 3, 4, 40] {
+        let mut bytes = Vec::new();
+        capsule(ping(0x6120 + len)).write(&mut bytes);
+        bytes.resize(bytes.len() + len as usize, 0);
+        send_raw(&mut session, &bytes)?;
+        session.expect_pong(0x6120 + len, &format!("a capsule with {len} zeros behind it"))?;
+    }
+    Ok(())
+}
+
+/// Sends a good capsule, a bad one, and a good one; the first must be delivered, the last must not.
+fn ends_datagram(context: &mut Context, bad: &[u8], what: &str) -> Check {
+    let mut session = context.open()?;
+    let mut bytes = Vec::new();
+    capsule(ping(0x6130)).write(&mut bytes);
+    bytes.extend(bad);
+    capsule(ping(0x6131)).write(&mut bytes);
+    send_raw(&mut session, &bytes)?;
+    session.expect_pong(0x6130, &format!("the capsule before {what}"))?;
+    session.expect_no_pong(0x6131, &format!("the capsule behind {what}"))?;
+    session.still_answers(what)
+}
+
+fn length_zero(context: &mut Context) -> Check {
+    ends_datagram(context, &[0, 0, 0], "one of length 0")
+}
+
+fn cut_off(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut bytes = Vec::new();
+    capsule(ping(0x6140)).write(&mut bytes);
+    capsule(vec![0, 0, 0, 0, 0, 0, 0, 0x61, 0x41]).write_bits(80, 0, &mut bytes);
+    send_raw(&mut session, &bytes)?;
+    session.expect_pong(0x6140, "the capsule before one that is cut off")?;
+    session.expect_no_pong(0x6141, "a capsule that is cut off")
+}
+
+fn on_channel(session: &mut Session, channel: u8, order: u32, time: u64) -> Check {
+    let number = session.next_reliable();
+    session.send(&[Capsule::ordered(number, order, channel, ping(time))])?;
+    Ok(())
+}
+
+/// Sends an ordered message that is ignored: of several pings that come together a peer may answer the last one only.
+fn filler_on_channel(session: &mut Session, channel: u8, order: u32) -> Check {
+    let number = session.next_reliable();
+    session.send(&[Capsule::ordered(number, order, channel, vec![4])])?;
+    Ok(())
+}
+
+fn channel_31(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    on_channel(&mut session, 31, 0, 615)?;
+    session.expect_pong(615, "a message on channel 31")
+}
+
+fn channel_32(context: &mut Context) -> Check {
+    let mut bad = Vec::new();
+    Capsule { reliability: 1, channel: 32, ..capsule(ping(0x6160)) }.write(&mut bad);
+    ends_datagram(context, &bad, "one on channel 32")
+}
+
+fn unordered(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.next_reliable();
+    session.send_reliable(ping(617))?;
+    session.expect_pong(617, "a reliable message before which one lacks")
+}
+
+fn twice_in_datagram(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let message = Capsule::reliable(session.next_reliable(), ping(618));
+    session.send(&[message.clone(), message])?;
+    session.expect_pong(618, "the message")?;
+    session.quiet()?;
+    let count = session.pongs(618);
+    ensure(count == 1, || format!("it was delivered {count} times"))
+}
+
+fn ordered_waits(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    on_channel(&mut session, 5, 1, 619)?;
+    session.expect_no_pong(619, "an ordered message that comes too early")
+}
+
+fn ordered_released(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    on_channel(&mut session, 5, 2, 0x6202)?;
+    filler_on_channel(&mut session, 5, 1)?;
+    filler_on_channel(&mut session, 5, 0)?;
+    session.expect_pong(0x6202, "an ordered message whose turn it is")
+}
+
+fn ordered_reversed(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    for order in (0..10).rev() {
+        on_channel(&mut session, 6, order, 0x6210 + u64::from(order))?;
+    }
+    session.expect_pong(0x6219, "the last of ten ordered messages")?;
+    session.quiet()?;
+    // Pongs are unreliable, so their place in the datagrams of the server is their order.
+    let mut pongs: Vec<_> = session.with_id(id::CONNECTED_PONG).collect();
+    pongs.sort_by_key(|pong| pong.datagram);
+    let times: Vec<_> = pongs.iter().filter_map(|pong| pong.capsule.payload.get(1..9)).collect();
+    ensure(times.is_sorted(), || "they were delivered in another order".into())
+}
+
+fn channels(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    on_channel(&mut session, 7, 1, 0x6220)?;
+    on_channel(&mut session, 8, 0, 0x6221)?;
+    session.expect_pong(0x6221, "a message on another channel")?;
+    session.expect_no_pong(0x6220, "the message that waits")
+}
+
+fn every_channel(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for channel in 1..32 {
+        let time = 0x6230 + u64::from(channel);
+        on_channel(&mut session, channel, 0, time)?;
+        session.expect_pong(time, &format!("the first message on channel {channel}"))?;
+    }
+    Ok(())
+}
+
+fn ordered_old(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    on_channel(&mut session, 9, 0, 0x6240)?;
+    session.expect_pong(0x6240, "the first ordered message")?;
+    on_channel(&mut session, 9, 0, 0x6241)?;
+    session.expect_no_pong(0x6241, "an ordered message with an index that was delivered")
+}
+
+fn sequenced(session: &mut Session, reliability: u8, sequence: u32, order: u32, time: u64) -> Check {
+    let number = if reliability == 4 { session.next_reliable() } else { 0 };
+    session.send(&[Capsule { reliability, number, sequence, order, channel: 10, ..capsule(ping(time)) }])?;
+    Ok(())
+}
+
+fn old_dropped(context: &mut Context, reliability: u8) -> Check {
+    let mut session = context.open()?;
+    sequenced(&mut session, reliability, 5, 0, 0x6250)?;
+    session.expect_pong(0x6250, "a sequenced message")?;
+    sequenced(&mut session, reliability, 3, 0, 0x6251)?;
+    session.expect_no_pong(0x6251, "a sequenced message that is older")?;
+    sequenced(&mut session, reliability, 6, 0, 0x6252)?;
+    session.expect_pong(0x6252, "a sequenced message that is newer")
+}
+
+fn sequenced_old(context: &mut Context) -> Check {
+    old_dropped(context, 1)
+}
+
+fn reliable_sequenced_old(context: &mut Context) -> Check {
+    old_dropped(context, 4)
+}
+
+fn sequenced_gap(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    sequenced(&mut session, 1, 4, 0, 627)?;
+    session.expect_pong(627, "a sequenced message before which four lack")
+}
+
+fn sequencing_wraps(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for (time, sequence) in (0x6280..).zip([0, 0x7f_fff0, 0xff_ffe0, 0xff_ffff, 0, 1]) {
+        sequenced(&mut session, 1, sequence, 0, time)?;
+        session.expect_pong(time, &format!("sequencing index {sequence:#x}"))?;
+    }
+    sequenced(&mut session, 1, 0xff_fffe, 0, 0x628f)?;
+    session.expect_no_pong(0x628f, "sequencing index 0xfffffe after 1")
+}
+
+fn sequencing_restarts(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    sequenced(&mut session, 1, 7, 0, 0x6290)?;
+    session.expect_pong(0x6290, "a sequenced message")?;
+    on_channel(&mut session, 10, 0, 0x6291)?;
+    session.expect_pong(0x6291, "the ordered message behind it")?;
+    sequenced(&mut session, 1, 0, 1, 0x6292)?;
+    session.expect_pong(0x6292, "the first sequenced message behind that")
+}
+
+fn sequenced_later(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    sequenced(&mut session, 4, 0, 1, 0x6300)?;
+    session.expect_no_pong(0x6300, "a sequenced message behind an ordered one that lacks")?;
+    filler_on_channel(&mut session, 10, 0)?;
+    session.expect_pong(0x6300, "the sequenced message that waited")
+}
+
+fn short_ping(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.send(&[capsule(ping(0x6310)[..8].to_vec())])?;
+    session.quiet()?;
+    let came = session.first(id::CONNECTED_PONG).is_some();
+    ensure(!came, || "it was answered".into())
+}
+
+fn long_ping(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    session.send(&[capsule([ping(632), vec![0]].concat())])?;
+    session.expect_no_pong(632, "a ping of 10 bytes")
+}
+
+fn one_pong(context: &mut Context, time: u64) -> Check<(Session, Capsule)> {
+    let mut session = context.open()?;
+    session.send(&[capsule(ping(time))])?;
+    session.expect_pong(time, "a datagram")?;
+    let pong = session.with_id(id::CONNECTED_PONG).last().map(|arrival| arrival.capsule.clone());
+    Ok((session, pong.unwrap_or_default()))
+}
+
+fn pong_layout(context: &mut Context) -> Check {
+    let (_, pong) = one_pong(context, 633)?;
+    ensure(pong.payload.len() == 17, || format!("{} bytes", pong.payload.len()))
+}
+
+fn pong_unreliable(context: &mut Context) -> Check {
+    let (_, pong) = one_pong(context, 634)?;
+    ensure(pong.reliability == 0, || format!("reliability {}", pong.reliability))
+}
+
+fn pong_clock(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let time_of = |session: &mut Session, time| -> Check<u64> {
+        session.send(&[capsule(ping(time))])?;
+        session.expect_pong(time, "a datagram")?;
+        let pong = session.with_id(id::CONNECTED_PONG).last();
+        let bytes = pong.and_then(|pong| pong.capsule.payload.get(9..17)?.try_into().ok());
+        Ok(bytes.map_or(0, u64::from_be_bytes))
+    };
+    let one = time_of(&mut session, 0x6350)?;
+    session.pass(context.timing.quiet)?;
+    let two = time_of(&mut session, 0x6351)?;
+    let (least, most) = (context.timing.quiet.as_millis() / 2, context.timing.answer.as_millis() * 4);
+    let passed = u128::from(two.wrapping_sub(one));
+    ensure((least..=most).contains(&passed), || format!("{one}, and a moment later {two}"))
+}
+
+fn pong_once(context: &mut Context) -> Check {
+    let (mut session, _) = one_pong(context, 636)?;
+    session.quiet()?;
+    let count = session.pongs(636);
+    ensure(count == 1, || format!("{count} pongs"))
+}
+
+fn harmless(context: &mut Context, messages: &[Vec<u8>], what: &str) -> Check {
+    let mut session = context.open()?;
+    for message in messages {
+        session.send_reliable(message.clone())?;
+    }
+    session.quiet()?;
+    session.still_answers(what)
+}
+
+fn id_04(context: &mut Context) -> Check {
+    harmless(context, &[vec![4], vec![4, 0, 0]], "message 04")
+}
+
+fn unsolicited(context: &mut Context) -> Check {
+    let pongs = [wire::connected_pong(1, 2), wire::connected_pong(u64::MAX, u64::MAX), vec![3]];
+    harmless(context, &pongs, "pongs that were not asked for")
+}
+
+fn local_ids(context: &mut Context) -> Check {
+    let messages = [0x0b, 0x0c, 0x0e, 0x0f, 0x11, 0x16].map(|id| vec![id, 0, 0, 0, 1]);
+    harmless(context, &messages, "ids that never travel")
+}
+
+fn server_numbers(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    for time in 0..8 {
+        session.send(&[capsule(ping(0x6400 + time))])?;
+        session.expect_pong(0x6400 + time, "a datagram")?;
+    }
+    let mut numbers: Vec<_> = session.datagrams.iter().map(|datagram| datagram.0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let whole = numbers.iter().copied().eq(0..numbers.len() as u32);
+    ensure(whole, || format!("they are {numbers:?}"))
+}
+
+fn part(session: &mut Session, count: u32, split_id: u16, index: u32, bytes: &[u8]) -> Capsule {
+    let number = session.next_reliable();
+    let split = Some(Split { count, id: split_id, index });
+    Capsule { split, ..Capsule::reliable(number, bytes.to_vec()) }
+}
+
+/// Sends the parts of a ping, cut into pieces of equal length, in the order of the indices given.
+fn send_parts(session: &mut Session, time: u64, split_id: u16, len: usize, indices: &[usize]) -> Check {
+    let message = ping(time);
+    let pieces: Vec<_> = message.chunks(len).collect();
+    for &index in indices {
+        let capsule = part(session, pieces.len() as u32, split_id, index as u32, pieces[index]);
+        session.send(&[capsule])?;
+    }
+    Ok(())
+}
+
+fn two_parts(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 701, 0, 5, &[0, 1])?;
+    session.expect_pong(701, "two parts")
+}
+
+fn reversed(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 702, 0, 5, &[1, 0])?;
+    session.expect_pong(702, "two parts in reverse")
+}
+
+fn nine_parts(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 703, 0, 1, &[0, 1, 2, 3, 4, 5, 6, 7, 8])?;
+    session.expect_pong(703, "nine parts")
+}
+
+fn part_missing(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let zero = part(&mut session, 2, 0, 0, &ping(704));
+    session.send(&[zero])?;
+    session.expect_no_pong(704, "a message without its second part")
+}
+
+fn interleaved(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 0x7050, 0, 5, &[0])?;
+    send_parts(&mut session, 0x7051, 1, 5, &[0])?;
+    send_parts(&mut session, 0x7050, 0, 5, &[1])?;
+    session.expect_pong(0x7050, "the first message")?;
+    send_parts(&mut session, 0x7051, 1, 5, &[1])?;
+    session.expect_pong(0x7051, "the second message")
+}
+
+fn one_datagram(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let message = ping(706);
+    let parts = [part(&mut session, 2, 0, 0, &message[..5]), part(&mut session, 2, 0, 1, &message[5..])];
+    session.send(&parts)?;
+    session.expect_pong(706, "two parts in a datagram")
+}
+
+fn part_twice(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 707, 0, 5, &[0, 0, 1])?;
+    session.expect_pong(707, "a message of which a part came twice")
+}
+
+fn parts_ordered(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let message = ping(0x7080);
+    for (index, piece) in (0..).zip(message.chunks(5)) {
+        let split = Some(Split { count: 2, id: 0, index });
+        let number = session.next_reliable();
+        session.send(&[Capsule { split, ..Capsule::ordered(number, 1, 11, piece.to_vec()) }])?;
+    }
+    session.expect_no_pong(0x7080, "a message in parts that comes too early")?;
+    filler_on_channel(&mut session, 11, 0)?;
+    session.expect_pong(0x7080, "the message in parts")
+}
+
+fn parts_again(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    let message = ping(709);
+    let parts = [part(&mut session, 2, 0, 0, &message[..5]), part(&mut session, 2, 0, 1, &message[5..])];
+    session.send(&parts)?;
+    session.expect_pong(709, "two parts")?;
+    session.send(&parts)?;
+    session.quiet()?;
+    let count = session.pongs(709);
+    ensure(count == 1, || format!("the message was delivered {count} times"))
+}
+
+fn id_again(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for time in [0x7100, 0x7101, 0x7102] {
+        send_parts(&mut session, time, 4, 5, &[0, 1])?;
+        session.expect_pong(time, "a message with the split id 4")?;
+    }
+    Ok(())
+}
+
+fn one_part(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    send_parts(&mut session, 711, 0, 9, &[0])?;
+    session.expect_pong(711, "a message in one part")
+}
+
+fn bad_split(context: &mut Context, count: u32, index: u32, what: &str) -> Check {
+    let mut bad = Vec::new();
+    let split = Some(Split { count, id: 3, index });
+    Capsule { split, ..Capsule::reliable(40, ping(0x7120)) }.write(&mut bad);
+    ends_datagram(context, &bad, what)
+}
+
+fn index_equals_count(context: &mut Context) -> Check {
+    bad_split(context, 2, 2, "a part 2 of 2")
+}
+
+fn count_zero(context: &mut Context) -> Check {
+    bad_split(context, 0, 0, "a part 0 of 0")
+}
+
+fn count_huge(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for split_id in 0..8 {
+        let capsule = part(&mut session, u32::MAX, split_id, u32::MAX - 1, &[0x86; 100]);
+        session.send(&[capsule])?;
+    }
+    session.quiet()?;
+    // The connection may end for it; the server may not.
+    session.link.still_answers("split counts of 2^32 - 1")?;
+    context.open()?.still_answers("split counts of 2^32 - 1 on another one")
+}
+
+fn count_contradicts(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let message = ping(715);
+    let first = part(&mut session, 3, 0, 0, &message[..5]);
+    let second = part(&mut session, 2, 0, 1, &message[5..]);
+    session.send(&[first])?;
+    session.send(&[second])?;
+    session.expect_no_pong(715, "a message of three parts that got one of two")
+}
+
+fn too_long(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let mut bytes = Vec::new();
+    capsule(ping(0x7160)).write_bits(0xffff, 0, &mut bytes);
+    send_raw(&mut session, &bytes)?;
+    session.expect_no_pong(0x7160, "a capsule that says 8,192 bytes")?;
+    session.still_answers("a capsule that is longer than its datagram")
+}
+
+fn unfinished(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    for split_id in 0..50 {
+        let capsule = part(&mut session, 2, split_id, 0, &[0x86; 20]);
+        session.send(&[capsule])?;
+    }
+    session.still_answers("fifty messages that lack a part")
+}
+
+fn parts_acked(context: &mut Context) -> Check {
+    let mut session = context.open()?;
+    let zero = part(&mut session, 2, 0, 0, &ping(718)[..5]);
+    let number = session.send(&[zero])?;
+    ensure(session.wait_ack(number)?, || "the datagram of the first part was not acknowledged".into())
+}

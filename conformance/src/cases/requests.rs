@@ -1,0 +1,518 @@
+//! Group 2: request 1, its MTU and the versions; group 3: request 2; cookies from 351 on.
+
+use super::{MUST, SHOULD};
+use crate::case::{Case, Check, Context, Needs, ensure, fail, skip};
+use crate::link::Link;
+use crate::model::Fault;
+use crate::session::{self, answer_to_request_2, new_guid, reply_1};
+use crate::wire::{self, Reply1, Reply2, id};
+
+const OFFLINE: &str = "offline-messages";
+const OPENING: &str = "opening-a-connection";
+const VERSION: &str = "the-version-of-the-server";
+const MTU: &str = "connection-attempts";
+const REQUEST_2: &str = "request-2";
+const COOKIES: &str = "cookies";
+
+/// The cases.
+#[rustfmt::skip]
+pub(super) const CASES: &[Case] = &[
+    Case::new(201, "reply-1", MUST, OPENING, "Request 1 is answered by reply 1 (06) with the magic and a GUID.", reply, Fault::Mute(id::REPLY_1)),
+    Case::new(202, "reply-1-length", MUST, OFFLINE, "Reply 1 has 28 bytes, 32 with a cookie or 96 with a key too, or zeros behind them.", reply_length, Fault::ReplyOneTail),
+    Case::new(203, "reply-1-mtu-1492", MUST, VERSION, "A request 1 of 1,464 bytes is answered with the MTU 1492.", mtu_1492, Fault::MtuCap(1400)),
+    Case::new(204, "reply-1-mtu-1200", MUST, VERSION, "A request 1 of 1,172 bytes is answered with the MTU 1200.", mtu_1200, Fault::MtuConstant),
+    Case::new(205, "reply-1-mtu-576", MUST, VERSION, "A request 1 of 548 bytes is answered with the MTU 576.", mtu_576, Fault::MtuConstant),
+    Case::new(206, "reply-1-mtu-odd", MUST, VERSION, "The MTU of reply 1 counts each byte of request 1 and 28 more.", mtu_odd, Fault::MtuRounded),
+    Case::new(207, "reply-1-mtu-limit", MUST, MTU, "No reply 1 offers an MTU above 1492.", mtu_limit, Fault::MtuUnlimited),
+    Case::new(208, "reply-1-mtu-least", SHOULD, MTU, "A request 1 of 100 bytes is ignored, or answered with an MTU of 576 at least.", mtu_least, Fault::MtuWithoutFloor),
+    Case::new(209, "request-1-repeated", MUST, MTU, "Each repeated request 1 is answered.", repeated, Fault::AnswersRequestOneOnce),
+    Case::new(210, "request-1-stateless", MUST, OPENING, "A request 1 of another size from the same address is answered with the MTU of that size.", stateless, Fault::RemembersMtu),
+    Case::new(211, "security-byte", SHOULD, "values", "The security byte of reply 1 is 0 or 1.", security_byte, Fault::SecurityByteOdd),
+    Case::new(212, "version-refused", MUST, VERSION, "A version that the server does not know is answered by 19.", version_refused, Fault::AcceptsAnyVersion),
+    Case::new(213, "version-refused-length", MUST, OFFLINE, "19 has 26 bytes, with the magic at offset 2.", refused_length, Fault::LongIncompatible),
+    Case::new(214, "version-refused-guid", MUST, OFFLINE, "19 has the GUID of the server.", refused_guid, Fault::Flip(id::INCOMPATIBLE, 24)),
+    Case::new(215, "version-zero", MUST, VERSION, "Version 0 is answered by 19.", version_zero, Fault::AcceptsVersionZero),
+    Case::new(216, "version-named", MUST, VERSION, "The version that 19 names is another one than was refused.", version_named, Fault::NamesRefusedVersion),
+    Case::new(217, "version-named-works", MUST, VERSION, "The version that 19 names is accepted.", named_works, Fault::NamesWrongVersion),
+    Case::new(218, "version-refused-alone", MUST, VERSION, "Besides 19 no reply 1 is sent.", refused_alone, Fault::RefusesAndReplies),
+    Case::new(219, "request-1-wrong-magic", MUST, "datagrams", "A request 1 with another magic is ignored.", wrong_magic, Fault::IgnoresMagic),
+    Case::new(220, "request-1-truncated", MUST, OFFLINE, "A request 1 that ends before its version is ignored.", truncated_1, Fault::PadsShortDatagrams),
+    Case::new(221, "reply-1-once", MUST, OPENING, "A request 1 brings one reply 1.", reply_once, Fault::Twice(id::REPLY_1)),
+    Case::new(301, "reply-2", MUST, OPENING, "Request 2 is answered by reply 2 (08) with the magic.", two, Fault::Mute(id::REPLY_2)),
+    Case::new(302, "reply-2-length", MUST, OFFLINE, "Reply 2 without an answer of the secure mode has 35 bytes with an IPv4 address, 57 with an IPv6 address.", two_length, Fault::LongReplyTwo),
+    Case::new(303, "reply-2-guid", MUST, OFFLINE, "Reply 2 has the GUID of reply 1.", two_guid, Fault::Flip(id::REPLY_2, 20)),
+    Case::new(304, "reply-2-address", SHOULD, OFFLINE, "Reply 2 has the address of the client.", two_address, Fault::WrongClientAddress),
+    Case::new(305, "reply-2-mtu", MUST, MTU, "Reply 2 has the MTU of request 2.", two_mtu, Fault::ReplyTwoMtuConstant),
+    Case::new(306, "reply-2-mtu-limit", MUST, MTU, "No reply 2 has an MTU above 1492.", two_limit, Fault::MtuUnlimited),
+    Case::new(307, "reply-2-mtu-least", SHOULD, MTU, "A request 2 with the MTU 100 is ignored, refused, or answered with 576 at least.", two_least, Fault::MtuWithoutFloor),
+    Case::new(308, "reply-2-encryption", SHOULD, OFFLINE, "Without the secure mode the encryption byte of reply 2 is 0.", two_encryption, Fault::EncryptionByte),
+    Case::new(309, "request-2-again", MUST, REQUEST_2, "The same request 2 brings the same reply 2 until something of the connection has come.", again, Fault::RefusesSecondRequestTwo),
+    Case::new(310, "request-2-other-guid", MUST, REQUEST_2, "A known address with another GUID is answered by 12.", other_guid, Fault::IgnoresKnownAddress),
+    Case::new(311, "already-connected-length", MUST, OFFLINE, "12 has 25 bytes with the magic.", refusal_length, Fault::LongAlreadyConnected),
+    Case::new(312, "already-connected-guid", MUST, "where-the-documents-disagree", "12 has the GUID of the server.", refusal_guid, Fault::RefusalWithClientGuid),
+    Case::new(313, "request-2-known-guid", MUST, REQUEST_2, "A known GUID from another address is answered by 12.", known_guid, Fault::IgnoresKnownGuid),
+    Case::new(314, "request-2-connected", MUST, REQUEST_2, "Request 2 from an open connection is answered by 12.", connected, Fault::ReplyTwoWhenConnected),
+    Case::new(315, "request-2-wrong-magic", MUST, "datagrams", "A request 2 with another magic is ignored.", wrong_magic_2, Fault::IgnoresMagic),
+    Case::new(316, "request-2-truncated", MUST, OFFLINE, "A truncated request 2 brings no reply 2.", truncated_2, Fault::PadsShortDatagrams),
+    Case::new(317, "request-2-hidden-address", SHOULD, "request-2", "The server address in request 2 may be another than the server knows.", hidden_address, Fault::ChecksServerAddress),
+    Case::new(318, "request-2-alone", SHOULD, OPENING, "A server keeps no state of request 1: request 2 alone is answered, by reply 2, or by reply 1 with a cookie.", alone, Fault::NeedsRequestOne),
+    Case::new(319, "two-clients", MUST, REQUEST_2, "Two clients with addresses and GUIDs of their own both get reply 2.", two_clients, Fault::OneClientOnly),
+    Case::new(331, "full", MUST, REQUEST_2, "A full server answers request 2 by 14.", full, Fault::NeverFull).needs(Needs::Capacity),
+    Case::new(332, "full-length", MUST, OFFLINE, "14 has 25 bytes with the magic and the GUID of the server.", full_length, Fault::LongNoFree).needs(Needs::Capacity),
+    Case::new(333, "full-ping", MUST, PINGS, "A full server answers ping 01.", full_ping, Fault::FullIgnoresPing).needs(Needs::Capacity),
+    Case::new(334, "full-ping-open", MUST, PINGS, "A full server does not answer ping 02.", full_ping_open, Fault::FullAnswersPingOpen).needs(Needs::Capacity),
+    Case::new(335, "full-place-free", MUST, "timeouts", "A client that said 15 makes way for the next one.", place_free, Fault::PlaceNeverFree).needs(Needs::Capacity),
+    Case::new(351, "cookie-missing", MUST, COOKIES, "Where a cookie is asked for a request 2 without one brings no reply 2.", cookie_missing, Fault::CookieOptional).needs(Needs::Cookies),
+    Case::new(352, "cookie-wrong", MUST, COOKIES, "A request 2 with another cookie brings no reply 2.", cookie_wrong, Fault::CookieUnchecked).needs(Needs::Cookies),
+    Case::new(353, "cookie-of-another", MUST, COOKIES, "The cookie of another address brings no reply 2.", cookie_of_another, Fault::CookieForAll).needs(Needs::Cookies),
+    Case::new(354, "cookie-right", MUST, COOKIES, "The cookie of reply 1 brings reply 2.", cookie_right, Fault::CookieRefused).needs(Needs::Cookies),
+    Case::new(355, "cookie-differs", MUST, COOKIES, "Two addresses get two cookies.", cookie_differs, Fault::CookieForAll).needs(Needs::Cookies),
+    Case::new(356, "cookie-again", MUST, COOKIES, "A cookie still holds after another reply 1 was sent to the same address.", cookie_again, Fault::CookieOfLastRequest).needs(Needs::Cookies),
+    Case::new(357, "cookie-stateless", MUST, COOKIES, "A request 2 with a wrong cookie does not spoil the right one.", cookie_after_wrong, Fault::CookieSpoiled).needs(Needs::Cookies),
+];
+
+const PINGS: &str = "unconnected-pings";
+
+fn first(context: &mut Context, len: usize) -> Check<(Link, Vec<u8>, Reply1)> {
+    let mut link = context.link()?;
+    let (bytes, reply) = reply_1(&mut link, context.options.version, len)?;
+    Ok((link, bytes, reply))
+}
+
+fn reply(context: &mut Context) -> Check {
+    first(context, 1464).map(|_| ())
+}
+
+fn reply_length(context: &mut Context) -> Check {
+    let (_, bytes, reply) = first(context, 1464)?;
+    let least = match (reply.security, reply.key) {
+        (0, _) => 28,
+        (_, false) => 32,
+        (_, true) => 96,
+    };
+    let padded = bytes.len() >= least && bytes[least..].iter().all(|&byte| byte == 0);
+    ensure(padded, || format!("{} bytes where {least} are due, and no zeros behind them", bytes.len()))
+}
+
+fn has_mtu(context: &mut Context, len: usize, mtu: u16) -> Check {
+    let (_, _, reply) = first(context, len)?;
+    ensure(reply.mtu == mtu, || format!("the MTU is {}, {mtu} is due", reply.mtu))
+}
+
+fn mtu_1492(context: &mut Context) -> Check {
+    has_mtu(context, 1464, 1492)
+}
+
+fn mtu_1200(context: &mut Context) -> Check {
+    has_mtu(context, 1172, 1200)
+}
+
+fn mtu_576(context: &mut Context) -> Check {
+    has_mtu(context, 548, 576)
+}
+
+fn mtu_odd(context: &mut Context) -> Check {
+    has_mtu(context, 1001, 1029)
+}
+
+fn mtu_limit(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let request = wire::request_1(context.options.version, 2000);
+    match link.ask(&request, &[id::REPLY_1])?.map(|bytes| wire::read_reply_1(&bytes)) {
+        Some(Some(reply)) => ensure(reply.mtu <= 1492, || format!("the MTU is {}", reply.mtu)),
+        Some(None) => fail("reply 1 cannot be read"),
+        None => skip("a request 1 of 2,000 bytes is not answered"),
+    }
+}
+
+fn mtu_least(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let request = wire::request_1(context.options.version, 100);
+    let reply = link.ask(&request, &[id::REPLY_1])?.and_then(|bytes| wire::read_reply_1(&bytes));
+    ensure(reply.is_none_or(|reply| reply.mtu >= 576), || format!("{reply:?}"))
+}
+
+fn repeated(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for count in 1..=4 {
+        link.send(&wire::request_1(context.options.version, 1464))?;
+        ensure(link.offline(&[id::REPLY_1])?.is_some(), || format!("request {count} had no reply"))?;
+    }
+    Ok(())
+}
+
+fn stateless(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for mtu in [1492, 576, 1200] {
+        let (_, reply) = reply_1(&mut link, context.options.version, usize::from(mtu) - 28)?;
+        ensure(reply.mtu == mtu, || format!("the MTU is {}, {mtu} is due", reply.mtu))?;
+    }
+    Ok(())
+}
+
+fn security_byte(context: &mut Context) -> Check {
+    let (_, _, reply) = first(context, 1464)?;
+    ensure(reply.security <= 1, || format!("it is {:02x}", reply.security))
+}
+
+fn refused(context: &mut Context, version: u8) -> Check<(Link, Vec<u8>)> {
+    let mut link = context.link()?;
+    match link.ask(&wire::request_1(version, 1464), &[id::INCOMPATIBLE, id::REPLY_1])? {
+        Some(bytes) if bytes[0] == id::INCOMPATIBLE => Ok((link, bytes)),
+        Some(_) => fail(format!("version {version} is accepted")),
+        None => fail(format!("version {version} is not answered")),
+    }
+}
+
+fn version_refused(context: &mut Context) -> Check {
+    refused(context, 0xfe).map(|_| ())
+}
+
+fn refused_length(context: &mut Context) -> Check {
+    let (_, bytes) = refused(context, 0xfe)?;
+    ensure(bytes.len() == 26, || format!("{} bytes", bytes.len()))?;
+    ensure(bytes[2..18] == wire::MAGIC, || "bytes 2 to 17 are not the magic".into())
+}
+
+fn refused_guid(context: &mut Context) -> Check {
+    let (_, bytes) = refused(context, 0xfe)?;
+    let (_, _, reply) = first(context, 1464)?;
+    ensure(bytes.get(18..26) == Some(&reply.guid.to_be_bytes()[..]), || "another GUID than reply 1".into())
+}
+
+fn version_zero(context: &mut Context) -> Check {
+    refused(context, 0).map(|_| ())
+}
+
+fn version_named(context: &mut Context) -> Check {
+    let (_, bytes) = refused(context, 0xfe)?;
+    ensure(bytes.get(1) != Some(&0xfe), || "the version that it names is the refused one".into())
+}
+
+fn named_works(context: &mut Context) -> Check {
+    let (mut link, bytes) = refused(context, 0xfe)?;
+    let named = bytes.get(1).copied().unwrap_or_default();
+    let reply = link.ask(&wire::request_1(named, 1464), &[id::REPLY_1])?;
+    ensure(reply.is_some(), || format!("version {named}, which it named, has no reply 1"))
+}
+
+fn refused_alone(context: &mut Context) -> Check {
+    let (mut link, _) = refused(context, 0xfe)?;
+    link.silence("a version that was refused")
+}
+
+fn wrong_magic(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    for at in 1..17 {
+        let mut request = wire::request_1(context.options.version, 1464);
+        request[at] ^= 1;
+        link.send(&request)?;
+    }
+    link.silence("a request 1 with another magic")?;
+    link.still_answers("requests 1 with another magic")
+}
+
+fn truncated_1(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let request = wire::request_1(context.options.version, 18);
+    for len in 1..18 {
+        link.send(&request[..len])?;
+    }
+    link.silence("a request 1 without a version")?;
+    link.still_answers("truncated requests 1")
+}
+
+fn reply_once(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    link.send(&wire::request_1(context.options.version, 1464))?;
+    if link.offline(&[id::REPLY_1])?.is_none() {
+        return fail("no reply 1");
+    }
+    link.silence("a request 1 that had its reply")
+}
+
+/// A request 2 with an MTU of its own behind a request 1 at the largest MTU.
+fn second(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>)> {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let bytes = answer_to_request_2(&mut link, reply, mtu, new_guid())?;
+    Ok((link, bytes))
+}
+
+fn second_read(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>, Reply2)> {
+    let (link, bytes) = second(context, mtu)?;
+    match wire::read_reply_2(&bytes) {
+        Some(reply) => Ok((link, bytes, reply)),
+        None => fail(format!("request 2 was answered by {:02x}, which is no reply 2", bytes[0])),
+    }
+}
+
+fn two(context: &mut Context) -> Check {
+    second_read(context, 1492).map(|_| ())
+}
+
+fn two_length(context: &mut Context) -> Check {
+    let (link, bytes, _) = second_read(context, 1492)?;
+    let due = 28 + wire::address_len(link.target);
+    ensure(bytes.len() == due, || format!("{} bytes, {due} are due", bytes.len()))
+}
+
+fn two_guid(context: &mut Context) -> Check {
+    let session = context.dial()?;
+    let (one, two) = (session.reply_1.guid, session.reply_2.guid);
+    ensure(one == two, || format!("{one:#x} in reply 1, {two:#x} in reply 2"))
+}
+
+fn two_address(context: &mut Context) -> Check {
+    let session = context.dial()?;
+    let (port, said) = (session.link.local()?.port(), session.reply_2.client);
+    ensure(said.port() == port, || format!("{said}, and the port of the client is {port}"))?;
+    let local = !context.target.ip().is_loopback() || said.ip() == context.target.ip();
+    ensure(local, || format!("{said}, and the client is at {}", context.target.ip()))
+}
+
+fn two_mtu(context: &mut Context) -> Check {
+    for mtu in [1492, 1200, 576] {
+        let session = context.dial_with(mtu, new_guid())?;
+        ensure(session.reply_2.mtu == mtu, || format!("{mtu} became {}", session.reply_2.mtu))?;
+    }
+    Ok(())
+}
+
+fn two_limit(context: &mut Context) -> Check {
+    let (_, bytes) = second(context, 0xffff)?;
+    let reply = wire::read_reply_2(&bytes);
+    ensure(reply.is_none_or(|reply| reply.mtu <= 1492), || format!("{reply:?}"))
+}
+
+fn two_least(context: &mut Context) -> Check {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let request = session::request_2(&link, reply, 100, new_guid());
+    let answer = link.ask(&request, &[id::REPLY_2])?.and_then(|bytes| wire::read_reply_2(&bytes));
+    ensure(answer.is_none_or(|reply| reply.mtu >= 576), || format!("{answer:?}"))
+}
+
+fn two_encryption(context: &mut Context) -> Check {
+    let session = context.dial()?;
+    let byte = session.reply_2.encryption;
+    ensure(byte == 0, || format!("it is {byte:02x}"))
+}
+
+fn again(context: &mut Context) -> Check {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let guid = new_guid();
+    let one = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
+    let two = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
+    ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
+    ensure(one == two, || format!("the second was answered by {:02x}, or otherwise", two[0]))
+}
+
+fn refused_for_guid(context: &mut Context) -> Check<(Reply1, Vec<u8>, u64)> {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let one = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
+    let guid = new_guid();
+    let two = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
+    ensure(two[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", two[0]))?;
+    Ok((reply, two, guid))
+}
+
+fn other_guid(context: &mut Context) -> Check {
+    refused_for_guid(context).map(|_| ())
+}
+
+fn refusal_length(context: &mut Context) -> Check {
+    let (_, bytes, _) = refused_for_guid(context)?;
+    ensure(bytes.len() == 25, || format!("{} bytes", bytes.len()))?;
+    ensure(bytes[1..17] == wire::MAGIC, || "bytes 1 to 16 are not the magic".into())
+}
+
+fn refusal_guid(context: &mut Context) -> Check {
+    let (reply, bytes, guid) = refused_for_guid(context)?;
+    let said = bytes.get(17..25);
+    ensure(said != Some(&guid.to_be_bytes()[..]), || "12 has the GUID of the client".into())?;
+    ensure(said == Some(&reply.guid.to_be_bytes()[..]), || "12 has another GUID".into())
+}
+
+fn known_guid(context: &mut Context) -> Check {
+    let session = context.open()?;
+    let (mut link, _, reply) = first(context, 1464)?;
+    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, session.guid)?;
+    ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
+}
+
+fn connected(context: &mut Context) -> Check {
+    let mut session = context.open_and_settle()?;
+    // Some servers answer no request 1 of a connected address; the cookie of the first one may still hold.
+    let found = reply_1(&mut session.link, context.options.version, 1464);
+    let reply = found.map_or(session.reply_1, |found| found.1);
+    let bytes = answer_to_request_2(&mut session.link, reply, reply.mtu, session.guid)?;
+    ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
+}
+
+fn wrong_magic_2(context: &mut Context) -> Check {
+    let (mut link, _, reply) = first(context, 1464)?;
+    for at in 1..17 {
+        let mut request = session::request_2(&link, reply, 1492, new_guid());
+        request[at] ^= 1;
+        link.send(&request)?;
+    }
+    link.silence("a request 2 with another magic")
+}
+
+fn truncated_2(context: &mut Context) -> Check {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let request = session::request_2(&link, reply, 1492, new_guid());
+    for len in 1..request.len() {
+        link.send(&request[..len])?;
+    }
+    let replied = link.during_quiet()?.iter().any(|bytes| bytes[..1] == [id::REPLY_2]);
+    ensure(!replied, || "a truncated request 2 brought reply 2".into())?;
+    link.still_answers("truncated requests 2")
+}
+
+fn hidden_address(context: &mut Context) -> Check {
+    let (mut link, _, reply) = first(context, 1464)?;
+    let other = "192.0.2.77:7".parse().unwrap_or(link.target);
+    let request = wire::request_2(reply.cookie, other, reply.mtu, new_guid());
+    let answer = link.ask(&request, &[id::REPLY_2])?;
+    ensure(answer.is_some(), || "no reply 2".into())
+}
+
+fn alone(context: &mut Context) -> Check {
+    let mut link = context.link()?;
+    let request = wire::request_2(None, link.target, 1492, new_guid());
+    let answer = link.ask(&request, &[id::REPLY_1, id::REPLY_2])?;
+    if answer.is_none() && first(context, 1464)?.2.cookie.is_some() {
+        return skip("the server demands cookies");
+    }
+    ensure(answer.is_some(), || "no reply 2, and no reply 1 with a cookie".into())
+}
+
+fn two_clients(context: &mut Context) -> Check {
+    let one = context.dial()?;
+    let two = context.dial()?;
+    ensure(one.reply_2.guid == two.reply_2.guid, || "they have two GUIDs of one server".into())
+}
+
+/// Takes all places and returns the answer to the next request 2.
+fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, Vec<u8>)> {
+    let mut taken = Vec::new();
+    for _ in 0..context.options.capacity.unwrap_or_default() {
+        taken.push(context.open()?);
+    }
+    let (mut link, _, reply) = first(context, 1464)?;
+    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    Ok((taken, link, reply, bytes))
+}
+
+/// Closes what a case opened, so that the next case finds places.
+fn leave(taken: Vec<session::Session>) -> Check {
+    for mut session in taken {
+        session.send_reliable(vec![id::DISCONNECTION])?;
+        session.quiet()?;
+    }
+    Ok(())
+}
+
+fn full(context: &mut Context) -> Check {
+    let (taken, _, _, bytes) = filled(context)?;
+    leave(taken)?;
+    ensure(bytes[0] == id::NO_FREE_CONNECTIONS, || format!("answered by {:02x}", bytes[0]))
+}
+
+fn full_length(context: &mut Context) -> Check {
+    let (taken, _, reply, bytes) = filled(context)?;
+    leave(taken)?;
+    ensure(bytes == wire::refusal(id::NO_FREE_CONNECTIONS, reply.guid), || {
+        format!("{} bytes, or another magic or GUID", bytes.len())
+    })
+}
+
+fn full_ping(context: &mut Context) -> Check {
+    let (taken, mut link, _, _) = filled(context)?;
+    let answered = link.still_answers("the last place was taken");
+    leave(taken)?;
+    answered
+}
+
+fn full_ping_open(context: &mut Context) -> Check {
+    let (taken, mut link, _, _) = filled(context)?;
+    link.send(&wire::ping(id::PING_OPEN, 20, 1))?;
+    let silent = link.silence("ping 02 at a full server");
+    leave(taken)?;
+    silent
+}
+
+fn place_free(context: &mut Context) -> Check {
+    let (taken, mut link, reply, _) = filled(context)?;
+    leave(taken)?;
+    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    ensure(bytes[0] == id::REPLY_2, || format!("request 2 was answered by {:02x}", bytes[0]))
+}
+
+fn cookie(context: &mut Context) -> Check<(Link, Reply1, u32)> {
+    let (link, _, reply) = first(context, 1464)?;
+    match reply.cookie {
+        Some(cookie) if !reply.key => Ok((link, reply, cookie)),
+        Some(_) => skip("the server demands its secure mode"),
+        None => skip("the server asks for no cookie"),
+    }
+}
+
+fn no_reply_2(link: &mut Link, request: &[u8], what: &str) -> Check {
+    link.send(request)?;
+    let replied = link.during_quiet()?.iter().any(|bytes| bytes[..1] == [id::REPLY_2]);
+    ensure(!replied, || format!("a request 2 {what} brought reply 2"))
+}
+
+fn cookie_missing(context: &mut Context) -> Check {
+    let (mut link, reply, _) = cookie(context)?;
+    let request = wire::request_2(None, link.target, reply.mtu, new_guid());
+    no_reply_2(&mut link, &request, "without the cookie")
+}
+
+fn cookie_wrong(context: &mut Context) -> Check {
+    let (mut link, reply, cookie) = cookie(context)?;
+    for wrong in [cookie ^ 1, cookie ^ 0x8000_0000, 0, !cookie] {
+        let request = wire::request_2(Some(wrong), link.target, reply.mtu, new_guid());
+        no_reply_2(&mut link, &request, "with a wrong cookie")?;
+    }
+    Ok(())
+}
+
+fn cookie_of_another(context: &mut Context) -> Check {
+    let (_, _, other) = cookie(context)?;
+    let (mut link, reply, _) = cookie(context)?;
+    let request = wire::request_2(Some(other), link.target, reply.mtu, new_guid());
+    no_reply_2(&mut link, &request, "with the cookie of another address")
+}
+
+fn cookie_accepted(link: &mut Link, reply: Reply1, cookie: u32) -> Check {
+    let request = wire::request_2(Some(cookie), link.target, reply.mtu, new_guid());
+    let answer = link.ask(&request, &[id::REPLY_2])?;
+    ensure(answer.is_some(), || "the right cookie brought no reply 2".into())
+}
+
+fn cookie_right(context: &mut Context) -> Check {
+    let (mut link, reply, cookie) = cookie(context)?;
+    cookie_accepted(&mut link, reply, cookie)
+}
+
+fn cookie_differs(context: &mut Context) -> Check {
+    let (_, _, one) = cookie(context)?;
+    let (_, _, two) = cookie(context)?;
+    ensure(one != two, || format!("both are {one:08x}"))
+}
+
+fn cookie_again(context: &mut Context) -> Check {
+    let (mut link, reply, cookie) = cookie(context)?;
+    reply_1(&mut link, context.options.version, 1172)?;
+    cookie_accepted(&mut link, reply, cookie)
+}
+
+fn cookie_after_wrong(context: &mut Context) -> Check {
+    let (mut link, reply, cookie) = cookie(context)?;
+    let request = wire::request_2(Some(!cookie), link.target, reply.mtu, new_guid());
+    link.send(&request)?;
+    cookie_accepted(&mut link, reply, cookie)
+}

@@ -1,0 +1,244 @@
+//! A socket with a record of every datagram.
+
+use crate::case::{Check, Timing, fail};
+use crate::wire::{self, id};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A datagram that was sent or received.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The time since the case began.
+    pub at: Duration,
+    /// The socket, counted from 1.
+    pub socket: usize,
+    /// Whether the suite sent it.
+    pub sent: bool,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The datagrams of a case.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    began: Instant,
+    entries: Rc<RefCell<Vec<Entry>>>,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self { began: Instant::now(), entries: Rc::default() }
+    }
+}
+
+impl Trace {
+    /// The most datagrams that a dump shows from either end.
+    const SHOWN: usize = 40;
+
+    /// The time since the case began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The datagrams.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        self.entries.borrow().clone()
+    }
+
+    fn push(&self, socket: usize, sent: bool, bytes: &[u8]) {
+        let entry = Entry { at: self.elapsed(), socket, sent, bytes: bytes.to_vec() };
+        self.entries.borrow_mut().push(entry);
+    }
+
+    /// Writes the datagrams with times, directions and offsets.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        let entries = self.entries.borrow();
+        let mut out = String::new();
+        for (index, entry) in entries.iter().enumerate() {
+            if index >= Self::SHOWN && index + Self::SHOWN < entries.len() {
+                if index == Self::SHOWN {
+                    let left_out = entries.len() - 2 * Self::SHOWN;
+                    let _ = writeln!(out, "  ... {left_out} datagrams ...");
+                }
+                continue;
+            }
+            let direction = if entry.sent { "suite -> peer" } else { "suite <- peer" };
+            let (time, len) = (entry.at.as_secs_f64(), entry.bytes.len());
+            let _ = writeln!(out, "  {time:9.4} s  socket {}  {direction}  {len} bytes", entry.socket);
+            hex_dump(&entry.bytes, &mut out);
+        }
+        out
+    }
+}
+
+/// Writes lines of sixteen bytes behind their offsets; runs of equal lines are shown once.
+fn hex_dump(bytes: &[u8], out: &mut String) {
+    let mut before: Option<&[u8]> = None;
+    let mut starred = false;
+    for (row, line) in bytes.chunks(16).enumerate() {
+        if before == Some(line) {
+            if !starred {
+                out.push_str("      *\n");
+            }
+            starred = true;
+            continue;
+        }
+        (before, starred) = (Some(line), false);
+        let _ = write!(out, "      {:04x} ", row * 16);
+        for byte in line {
+            let _ = write!(out, " {byte:02x}");
+        }
+        out.push('\n');
+    }
+}
+
+/// Opens a socket at a port that this process has not used: a server may still hold the connection of a port.
+fn fresh_socket(any: &str) -> io::Result<UdpSocket> {
+    static USED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut refused = Vec::new();
+    loop {
+        let socket = UdpSocket::bind(any)?;
+        let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+        // After some hundreds of tries all ports have been used, and an old one has to do.
+        if used.insert(socket.local_addr()?.port()) || refused.len() > 300 {
+            return Ok(socket);
+        }
+        refused.push(socket);
+    }
+}
+
+/// A socket that talks to one peer alone.
+#[derive(Debug)]
+pub struct Link {
+    socket: UdpSocket,
+    /// The peer.
+    pub target: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    trace: Trace,
+    number: usize,
+    /// The bytes that were sent.
+    pub sent: usize,
+    /// The bytes that were received.
+    pub received: usize,
+}
+
+impl Link {
+    /// Opens a socket for one peer.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no socket or no route.
+    pub fn new(target: SocketAddr, timing: Timing, trace: Trace, number: usize) -> io::Result<Self> {
+        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = fresh_socket(any)?;
+        socket.connect(target)?;
+        Ok(Self { socket, target, timing, trace, number, sent: 0, received: 0 })
+    }
+
+    /// The address of this socket.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not know it.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends a datagram; that nothing listens at the peer's port is no error of the suite.
+    pub fn send(&mut self, bytes: &[u8]) -> Check {
+        self.trace.push(self.number, true, bytes);
+        self.sent += bytes.len();
+        match self.socket.send(bytes) {
+            Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error.into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits for a datagram until `deadline`.
+    pub fn receive(&mut self, deadline: Instant) -> Check<Option<Vec<u8>>> {
+        let mut buffer = [0; 65_536];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            match self.socket.recv(&mut buffer) {
+                Ok(len) => {
+                    let bytes = buffer[..len].to_vec();
+                    self.trace.push(self.number, false, &bytes);
+                    self.received += len;
+                    return Ok(Some(bytes));
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    // Nothing listens there now, which later datagrams may change.
+                    ErrorKind::ConnectionRefused => std::thread::sleep(Duration::from_millis(1)),
+                    _ => return Err(error.into()),
+                },
+            }
+        }
+    }
+
+    /// Waits for an offline message with one of the ids for as long as an answer may take.
+    pub fn offline(&mut self, ids: &[u8]) -> Check<Option<Vec<u8>>> {
+        let deadline = Instant::now() + self.timing.answer;
+        while let Some(bytes) = self.receive(deadline)? {
+            if bytes.first().is_some_and(|id| ids.contains(id)) {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the datagrams that come before silence counts as no answer.
+    pub fn during_quiet(&mut self) -> Check<Vec<Vec<u8>>> {
+        let deadline = Instant::now() + self.timing.quiet;
+        let mut all = Vec::new();
+        while let Some(bytes) = self.receive(deadline)? {
+            all.push(bytes);
+        }
+        Ok(all)
+    }
+
+    /// Fails if anything comes before silence counts as no answer.
+    pub fn silence(&mut self, after: &str) -> Check {
+        match self.during_quiet()?.first() {
+            None => Ok(()),
+            Some(bytes) => {
+                fail(format!("{after} was answered by a datagram that begins with {:02x}", bytes[0]))
+            }
+        }
+    }
+
+    /// Sends a datagram and waits for an offline message; repeats it once, since a datagram may be lost.
+    pub fn ask(&mut self, bytes: &[u8], ids: &[u8]) -> Check<Option<Vec<u8>>> {
+        for _ in 0..2 {
+            self.send(bytes)?;
+            if let Some(answer) = self.offline(ids)? {
+                return Ok(Some(answer));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Fails unless the peer answers an unconnected ping.
+    pub fn still_answers(&mut self, after: &str) -> Check {
+        let time = 0x7e57_0000_0000 | self.sent as u64;
+        let ping = wire::ping(id::PING, time, 0x7e57);
+        match self.ask(&ping, &[id::PONG])? {
+            Some(_) => Ok(()),
+            None => fail(format!("no pong after {after}")),
+        }
+    }
+}

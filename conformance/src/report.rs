@@ -1,0 +1,249 @@
+//! Reports as text, JSON, JUnit and HTML.
+
+use crate::case::{Level, Outcome, Report};
+use crate::cases;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The address of the page that the sections are in.
+pub const PAGE: &str = "docs/raknet.md";
+
+/// How many cases had each outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases that failed and count.
+    pub failed: usize,
+    /// Cases of SHOULD that failed without `--strict`.
+    pub deviations: usize,
+    /// Cases that do not apply.
+    pub skipped: usize,
+}
+
+impl Totals {
+    /// Counts reports.
+    #[must_use]
+    pub fn of(reports: &[Report], strict: bool) -> Self {
+        let mut totals = Self::default();
+        for report in reports {
+            match report.outcome {
+                Outcome::Passed => totals.passed += 1,
+                Outcome::Skipped(_) => totals.skipped += 1,
+                Outcome::Failed(_) if report.counts_as_failure(strict) => totals.failed += 1,
+                Outcome::Failed(_) => totals.deviations += 1,
+            }
+        }
+        totals
+    }
+}
+
+/// The word for a level.
+#[must_use]
+pub fn level(level: Level) -> &'static str {
+    match level {
+        Level::Must => "MUST",
+        Level::Should => "SHOULD",
+    }
+}
+
+fn outcome(report: &Report, strict: bool) -> (&'static str, &str) {
+    match &report.outcome {
+        Outcome::Passed => ("passed", ""),
+        Outcome::Skipped(reason) => ("skipped", reason),
+        Outcome::Failed(reason) if report.counts_as_failure(strict) => ("failed", reason),
+        Outcome::Failed(reason) => ("deviates", reason),
+    }
+}
+
+/// One line for a case, and its datagrams if it failed.
+#[must_use]
+pub fn text(report: &Report, strict: bool) -> String {
+    let case = report.case;
+    let (word, reason) = outcome(report, strict);
+    let mut out = format!("{word:8} {:4} {} ({})", case.number, case.name, level(case.level));
+    if reason.is_empty() {
+        return out;
+    }
+    let _ = write!(out, ": {reason}");
+    if matches!(report.outcome, Outcome::Failed(_)) {
+        let _ = write!(out, "\n  {} [{PAGE}#{}]\n{}", case.requirement, case.section, report.trace.dump());
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct JsonDatagram {
+    seconds: f64,
+    socket: usize,
+    sent: bool,
+    hex: String,
+}
+
+#[derive(Serialize)]
+struct JsonCase<'a> {
+    number: u16,
+    name: &'a str,
+    group: &'a str,
+    level: &'a str,
+    section: String,
+    requirement: &'a str,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    datagrams: Vec<JsonDatagram>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    target: &'a str,
+    strict: bool,
+    totals: Totals,
+    cases: Vec<JsonCase<'a>>,
+}
+
+/// All reports as JSON; failures have their datagrams.
+///
+/// # Errors
+///
+/// Never for these types; the serialiser's signature has one.
+pub fn json(target: &str, reports: &[Report], strict: bool) -> serde_json::Result<String> {
+    let case = |report| -> JsonCase<'_> { json_case(report, strict) };
+    let cases = reports.iter().map(case).collect();
+    serde_json::to_string_pretty(&Json { target, strict, totals: Totals::of(reports, strict), cases })
+}
+
+fn json_case(report: &Report, strict: bool) -> JsonCase<'_> {
+    let (outcome, reason) = outcome(report, strict);
+    let failed = matches!(report.outcome, Outcome::Failed(_));
+    let datagrams = if failed { report.trace.entries() } else { Vec::new() };
+    JsonCase {
+        number: report.case.number,
+        name: report.case.name,
+        group: cases::group(report.case.number),
+        level: level(report.case.level),
+        section: format!("{PAGE}#{}", report.case.section),
+        requirement: report.case.requirement,
+        outcome,
+        reason,
+        seconds: seconds(report.took),
+        datagrams: datagrams
+            .into_iter()
+            .map(|entry| JsonDatagram {
+                seconds: seconds(entry.at),
+                socket: entry.socket,
+                sent: entry.sent,
+                hex: hex(&entry.bytes),
+            })
+            .collect(),
+    }
+}
+
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10_000.0).round() / 10_000.0
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// All reports as a file for JUnit.
+#[must_use]
+pub fn junit(target: &str, reports: &[Report], strict: bool) -> String {
+    let totals = Totals::of(reports, strict);
+    let time: f64 = reports.iter().map(|report| seconds(report.took)).sum();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rakwire-conformance {}\" tests=\"{}\" \
+         failures=\"{}\" skipped=\"{}\" time=\"{time:.3}\">\n",
+        escape(target),
+        reports.len(),
+        totals.failed,
+        totals.skipped,
+    );
+    for report in reports {
+        let case = report.case;
+        let (word, reason) = outcome(report, strict);
+        let _ = write!(
+            out,
+            "  <testcase classname=\"{}\" name=\"{} {}\" time=\"{:.3}\"",
+            escape(cases::group(case.number)),
+            case.number,
+            case.name,
+            seconds(report.took),
+        );
+        let reason = escape(reason);
+        let _ = match word {
+            "failed" => {
+                let dump = escape(&report.trace.dump());
+                let about = format!("{} [{PAGE}#{}]", escape(case.requirement), case.section);
+                writeln!(out, "><failure message=\"{reason}\">{about}\n{dump}</failure></testcase>")
+            }
+            "skipped" => writeln!(out, "><skipped message=\"{reason}\"/></testcase>"),
+            "deviates" => writeln!(out, "><system-out>deviates: {reason}</system-out></testcase>"),
+            _ => writeln!(out, "/>"),
+        };
+    }
+    out.push_str("</testsuite>\n");
+    out
+}
+
+const STYLE: &str = "body{font:15px sans-serif;max-width:70em;margin:2em auto}table{border-collapse:collapse;width:100%}\
+td,th{border-bottom:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}pre{overflow:auto}\
+.passed{color:#161}.failed{color:#a11;font-weight:bold}.deviates{color:#a60}.skipped{color:#666}";
+
+/// All reports as a page.
+#[must_use]
+pub fn html(target: &str, reports: &[Report], strict: bool) -> String {
+    let totals = Totals::of(reports, strict);
+    let mut out = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>RakNet conformance of {0}</title>\
+         <style>{STYLE}</style><h1>RakNet conformance of {0}</h1><p>{1}</p>\n",
+        escape(target),
+        summary(totals),
+    );
+    let mut group = "";
+    for report in reports {
+        let case = report.case;
+        if group != cases::group(case.number) {
+            out.push_str(if group.is_empty() { "" } else { "</table>\n" });
+            group = cases::group(case.number);
+            let _ = writeln!(out, "<h2>{}</h2><table>", escape(group));
+        }
+        let (word, reason) = outcome(report, strict);
+        let _ = write!(
+            out,
+            "<tr><td>{}<td class=\"{word}\">{word}<td>{}<td>{} <small>{PAGE}#{}</small>",
+            case.number,
+            level(case.level),
+            escape(case.requirement),
+            case.section,
+        );
+        if !reason.is_empty() {
+            let _ = write!(out, "<br><em>{}</em>", escape(reason));
+        }
+        if matches!(report.outcome, Outcome::Failed(_)) {
+            let dump = escape(&report.trace.dump());
+            let _ = write!(out, "<details><summary>datagrams</summary><pre>{dump}</pre></details>");
+        }
+        out.push('\n');
+    }
+    out.push_str("</table></html>\n");
+    out
+}
+
+/// The totals in a sentence.
+#[must_use]
+pub fn summary(totals: Totals) -> String {
+    let Totals { passed, failed, deviations, skipped } = totals;
+    format!("{passed} passed, {failed} failed, {deviations} deviate from a SHOULD, {skipped} skipped")
+}

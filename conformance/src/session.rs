@@ -1,0 +1,350 @@
+//! A connection as a client: the handshake step by step, and numbers that a case may choose.
+
+use crate::case::{Check, Context, ensure, fail, skip};
+use crate::link::Link;
+use crate::wire::{self, Capsule, Datagram, Reply1, Reply2, U24, id};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A capsule that arrived.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The number of its datagram.
+    pub datagram: u32,
+    /// When it came.
+    pub at: Instant,
+    /// The capsule.
+    pub capsule: Capsule,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Session {
+    /// The socket.
+    pub link: Link,
+    /// The GUID of this client.
+    pub guid: u64,
+    /// The reply 1 of the server.
+    pub reply_1: Reply1,
+    /// The reply 2 of the server.
+    pub reply_2: Reply2,
+    /// The number of the next datagram.
+    pub number: u32,
+    /// The number of the next reliable message.
+    pub reliable: u32,
+    /// Whether datagrams of the server are acknowledged.
+    pub acknowledges: bool,
+    /// Whether pings of the server are answered.
+    pub answers_pings: bool,
+    /// The records of all acknowledgements.
+    pub acked: Vec<(u32, u32)>,
+    /// The records of all negative acknowledgements.
+    pub missing: Vec<(u32, u32)>,
+    /// Acknowledgements, as they came.
+    pub receipts: Vec<(Instant, Vec<u8>)>,
+    /// Capsules that came.
+    pub arrivals: Vec<Arrival>,
+    /// The numbers, times and lengths of the datagrams that came.
+    pub datagrams: Vec<(u32, Instant, usize)>,
+    /// Datagrams with a capsule that is not right, and broken acknowledgements.
+    pub broken: usize,
+}
+
+/// Returns a GUID that no other client has.
+#[must_use]
+pub fn new_guid() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    (now ^ u64::from(std::process::id()).rotate_left(40) ^ count << 50).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Asks for reply 1 with a request of `len` bytes.
+pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Reply1)> {
+    let Some(bytes) = link.ask(&wire::request_1(version, len), &[id::REPLY_1, id::INCOMPATIBLE])? else {
+        return fail("no answer to request 1");
+    };
+    match wire::read_reply_1(&bytes) {
+        Some(reply) => Ok((bytes, reply)),
+        None if bytes[0] == id::INCOMPATIBLE => {
+            let version = bytes.get(1).copied().unwrap_or_default();
+            fail(format!("the server speaks version {version}: name it with --protocol"))
+        }
+        None => fail("reply 1 cannot be read"),
+    }
+}
+
+/// Builds request 2 for a reply 1.
+#[must_use]
+pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
+    wire::request_2(reply.cookie, link.target, mtu, guid)
+}
+
+/// Asks for reply 2, or what stands in its place.
+pub fn answer_to_request_2(link: &mut Link, reply: Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
+    if reply.key {
+        return skip("the server demands its secure mode");
+    }
+    let refusals =
+        [id::REPLY_2, id::ALREADY_CONNECTED, id::NO_FREE_CONNECTIONS, id::RECENTLY_CONNECTED, 0x17];
+    let mut reply = reply;
+    for _ in 0..2 {
+        match link.ask(&request_2(link, reply, mtu, guid), &refusals)? {
+            // A server that asked for no cookie may ask for one now: under load there is another reply 1.
+            Some(bytes) if bytes[0] == id::REPLY_1 => reply = wire::read_reply_1(&bytes).unwrap_or(reply),
+            Some(bytes) => return Ok(bytes),
+            None => break,
+        }
+    }
+    fail("no answer to request 2")
+}
+
+/// The time of this client's own clock, in milliseconds.
+#[must_use]
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64 & 0xffff_ffff)
+}
+
+impl Context {
+    /// Goes as far as reply 2.
+    pub fn dial(&mut self) -> Check<Session> {
+        self.dial_with(wire::LARGEST_MTU, new_guid())
+    }
+
+    /// Goes as far as reply 2 with a given MTU and GUID.
+    pub fn dial_with(&mut self, mtu: u16, guid: u64) -> Check<Session> {
+        let mut link = self.link()?;
+        let len = usize::from(mtu) - wire::UDP_OVERHEAD;
+        let (_, first) = reply_1(&mut link, self.options.version, len)?;
+        let answer = answer_to_request_2(&mut link, first, first.mtu, guid)?;
+        let Some(second) = wire::read_reply_2(&answer) else {
+            return fail(format!("request 2 was refused by {:02x}", answer[0]));
+        };
+        Ok(Session::new(link, guid, first, second))
+    }
+
+    /// Opens a connection.
+    pub fn open(&mut self) -> Check<Session> {
+        let mut session = self.dial()?;
+        session.open(&self.password())?;
+        Ok(session)
+    }
+
+    /// Opens a connection and waits until what follows its handshake has passed.
+    pub fn open_and_settle(&mut self) -> Check<Session> {
+        let mut session = self.open()?;
+        session.pass(self.timing.quiet)?;
+        Ok(session)
+    }
+}
+
+impl Session {
+    fn new(link: Link, guid: u64, reply_1: Reply1, reply_2: Reply2) -> Self {
+        Self {
+            link,
+            guid,
+            reply_1,
+            reply_2,
+            number: 0,
+            reliable: 0,
+            acknowledges: true,
+            answers_pings: true,
+            acked: Vec::new(),
+            missing: Vec::new(),
+            receipts: Vec::new(),
+            arrivals: Vec::new(),
+            datagrams: Vec::new(),
+            broken: 0,
+        }
+    }
+
+    /// Sends capsules in the next datagram and returns its number.
+    pub fn send(&mut self, capsules: &[Capsule]) -> Check<u32> {
+        let number = self.number;
+        self.send_as(number, capsules)?;
+        self.number = (number + 1) % U24;
+        Ok(number)
+    }
+
+    /// Sends capsules in a datagram with a given number.
+    pub fn send_as(&mut self, number: u32, capsules: &[Capsule]) -> Check {
+        self.link.send(&wire::data(0x84, number, capsules))
+    }
+
+    /// Returns the next reliable message number.
+    pub fn next_reliable(&mut self) -> u32 {
+        self.reliable = (self.reliable + 1) % U24;
+        (self.reliable + U24 - 1) % U24
+    }
+
+    /// Sends a reliable message.
+    pub fn send_reliable(&mut self, payload: Vec<u8>) -> Check<u32> {
+        let number = self.next_reliable();
+        self.send(&[Capsule::reliable(number, payload)])
+    }
+
+    /// Sends a reliable message until it is acknowledged, as often as an answer may take.
+    pub fn send_surely(&mut self, payload: Vec<u8>) -> Check {
+        let number = self.send_reliable(payload)?;
+        ensure(self.wait_ack(number)?, || format!("datagram {number} was not acknowledged"))
+    }
+
+    /// Asks for the connection and waits for message 10, and opens it by 13.
+    pub fn open(&mut self, password: &[u8]) -> Check {
+        let accepted = self.request(password)?;
+        let server = self.link.target;
+        let addresses = accepted.addresses.max(10);
+        self.send_13(server, addresses, accepted.time)
+    }
+
+    /// Sends message 13.
+    pub fn send_13(&mut self, server: std::net::SocketAddr, addresses: usize, accepted: u64) -> Check {
+        let number = self.next_reliable();
+        let payload = wire::new_incoming(server, addresses, accepted, now());
+        let datagram = self.send(&[Capsule::ordered(number, 0, 0, payload)])?;
+        ensure(self.wait_ack(datagram)?, || "13 was not acknowledged".into())
+    }
+
+    /// Sends a connection request and waits for message 10.
+    pub fn request(&mut self, password: &[u8]) -> Check<wire::Accepted> {
+        let request = wire::connection_request(self.guid, now(), password);
+        self.send_reliable(request)?;
+        let answer = self.link.timing.answer;
+        let found = self.wait(answer, |session| session.first(id::ACCEPTED).is_some())?;
+        let Some(accepted) = self.first(id::ACCEPTED).filter(|_| found) else {
+            return fail("no connection request accepted (10)");
+        };
+        match wire::read_accepted(&accepted.capsule.payload) {
+            Some(accepted) => Ok(accepted),
+            None => fail("the message 10 cannot be read"),
+        }
+    }
+
+    /// The first capsule that came with an id.
+    #[must_use]
+    pub fn first(&self, id: u8) -> Option<&Arrival> {
+        self.with_id(id).next()
+    }
+
+    /// The capsules that came with an id.
+    pub fn with_id(&self, id: u8) -> impl Iterator<Item = &Arrival> {
+        let whole = |arrival: &&Arrival| arrival.capsule.split.is_none();
+        self.arrivals.iter().filter(whole).filter(move |arrival| arrival.capsule.payload.first() == Some(&id))
+    }
+
+    /// Whether a datagram was acknowledged.
+    #[must_use]
+    pub fn is_acked(&self, number: u32) -> bool {
+        self.acked.iter().any(|&(first, last)| (first..=last).contains(&number))
+    }
+
+    /// Whether a datagram was reported missing.
+    #[must_use]
+    pub fn is_missing(&self, number: u32) -> bool {
+        self.missing.iter().any(|&(first, last)| (first..=last).contains(&number))
+    }
+
+    /// Waits for the acknowledgement of a datagram.
+    pub fn wait_ack(&mut self, number: u32) -> Check<bool> {
+        let answer = self.link.timing.answer;
+        self.wait(answer, |session| session.is_acked(number))
+    }
+
+    /// Handles what comes until `done` or until `time` has passed; returns whether it was done.
+    pub fn wait(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Check<bool> {
+        let deadline = Instant::now() + time;
+        loop {
+            if done(self) {
+                return Ok(true);
+            }
+            match self.link.receive(deadline)? {
+                Some(bytes) => self.take(&bytes)?,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Handles what comes for a time.
+    pub fn pass(&mut self, time: Duration) -> Check {
+        self.wait(time, |_| false).map(|_| ())
+    }
+
+    /// Handles what comes until silence would count as no answer.
+    pub fn quiet(&mut self) -> Check {
+        self.pass(self.link.timing.quiet)
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Check {
+        let at = Instant::now();
+        match Datagram::read(bytes) {
+            Some(Datagram::Ack(records)) => {
+                self.acked.extend(records);
+                self.receipts.push((at, bytes.to_vec()));
+            }
+            Some(Datagram::Nak(records)) => self.missing.extend(records),
+            Some(Datagram::Data { number, capsules, clean }) => {
+                self.datagrams.push((number, at, bytes.len()));
+                self.broken += usize::from(!clean);
+                if self.acknowledges {
+                    self.link.send(&wire::records(0xc0, &[(number, number)]))?;
+                }
+                for capsule in capsules {
+                    self.answer_ping(&capsule)?;
+                    self.arrivals.push(Arrival { datagram: number, at, capsule });
+                }
+            }
+            None => self.broken += usize::from(bytes.first().is_some_and(|first| first & 0x80 != 0)),
+        }
+        Ok(())
+    }
+
+    fn answer_ping(&mut self, capsule: &Capsule) -> Check {
+        let time = capsule.payload.get(1..9).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        let is_ping = capsule.payload.len() == 9 && capsule.payload[0] == id::CONNECTED_PING;
+        if let Some(time) = time.filter(|_| is_ping && self.answers_pings) {
+            self.send(&[Capsule::unreliable(wire::connected_pong(time, now()))])?;
+        }
+        Ok(())
+    }
+
+    /// How many pongs to a ping with this time came.
+    #[must_use]
+    pub fn pongs(&self, time: u64) -> usize {
+        let time = time.to_be_bytes();
+        self.with_id(id::CONNECTED_PONG)
+            .filter(|pong| pong.capsule.payload.get(1..9) == Some(&time[..]))
+            .count()
+    }
+
+    /// Fails unless a pong to a ping with this time comes.
+    pub fn expect_pong(&mut self, time: u64, what: &str) -> Check {
+        let answer = self.link.timing.answer;
+        let came = self.wait(answer, |session| session.pongs(time) > 0)?;
+        ensure(came, || format!("{what}: the ping in it was not answered"))
+    }
+
+    /// Fails if a pong to a ping with this time comes.
+    pub fn expect_no_pong(&mut self, time: u64, what: &str) -> Check {
+        self.quiet()?;
+        ensure(self.pongs(time) == 0, || format!("{what}: the ping in it was answered"))
+    }
+
+    /// Fails unless the connection still answers a ping.
+    pub fn still_answers(&mut self, after: &str) -> Check {
+        let time = 0xa11e_0000_0000 | u64::from(self.number);
+        for _ in 0..3 {
+            self.send(&[Capsule::unreliable(wire::connected_ping(time))])?;
+            let answer = self.link.timing.answer / 2;
+            if self.wait(answer, |session| session.pongs(time) > 0)? {
+                return Ok(());
+            }
+        }
+        fail(format!("the connection does not answer a ping after {after}"))
+    }
+
+    /// The other session's datagram numbers are serial numbers: whether `a` comes after `b`.
+    #[must_use]
+    pub fn is_newer(a: u32, b: u32) -> bool {
+        a != b && (b.wrapping_sub(a) & (U24 - 1)) > 0x7f_ffff
+    }
+}

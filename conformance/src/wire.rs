@@ -1,0 +1,591 @@
+//! The wire format of RakNet, written from docs/raknet.md alone.
+//!
+//! The suite has an encoder and a decoder of its own, so that a fault of rakwire's codec cannot hide itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The sixteen bytes that mark an offline message.
+pub const MAGIC: [u8; 16] =
+    [0x00, 0xff, 0xff, 0x00, 0xfe, 0xfe, 0xfe, 0xfe, 0xfd, 0xfd, 0xfd, 0xfd, 0x12, 0x34, 0x56, 0x78];
+/// Bytes of IP and UDP headers that an MTU counts.
+pub const UDP_OVERHEAD: usize = 28;
+/// The largest MTU that a peer offers over IPv4.
+pub const LARGEST_MTU: u16 = 1492;
+/// The smallest MTU that a peer accepts.
+pub const SMALLEST_MTU: u16 = 576;
+/// Datagram numbers, message numbers and indices are counted modulo this.
+pub const U24: u32 = 1 << 24;
+
+/// Message ids that the cases use.
+pub mod id {
+    #![allow(missing_docs)]
+    pub const CONNECTED_PING: u8 = 0x00;
+    pub const PING: u8 = 0x01;
+    pub const PING_OPEN: u8 = 0x02;
+    pub const CONNECTED_PONG: u8 = 0x03;
+    pub const REQUEST_1: u8 = 0x05;
+    pub const REPLY_1: u8 = 0x06;
+    pub const REQUEST_2: u8 = 0x07;
+    pub const REPLY_2: u8 = 0x08;
+    pub const CONNECTION_REQUEST: u8 = 0x09;
+    pub const OUT_OF_BAND: u8 = 0x0d;
+    pub const ACCEPTED: u8 = 0x10;
+    pub const ALREADY_CONNECTED: u8 = 0x12;
+    pub const NEW_INCOMING: u8 = 0x13;
+    pub const NO_FREE_CONNECTIONS: u8 = 0x14;
+    pub const DISCONNECTION: u8 = 0x15;
+    pub const INVALID_PASSWORD: u8 = 0x18;
+    pub const INCOMPATIBLE: u8 = 0x19;
+    pub const RECENTLY_CONNECTED: u8 = 0x1a;
+    pub const PONG: u8 = 0x1c;
+    pub const USER: u8 = 0x86;
+}
+
+/// Reads values from the front of a byte string.
+#[derive(Clone, Debug)]
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// Takes `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(count)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    /// Reads a byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// Reads a big-endian u16.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// Reads a little-endian u24.
+    pub fn u24(&mut self) -> Option<u32> {
+        self.array().map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
+    }
+
+    /// Reads a big-endian u32.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Reads a big-endian u64.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// Reads the magic.
+    pub fn magic(&mut self) -> Option<()> {
+        (self.array::<16>()? == MAGIC).then_some(())
+    }
+
+    /// Reads an address of either family.
+    pub fn address(&mut self) -> Option<SocketAddr> {
+        if self.u8()? == 4 {
+            let octets = self.array::<4>()?.map(|byte| !byte);
+            return Some(SocketAddr::from((Ipv4Addr::from(octets), self.u16()?)));
+        }
+        self.bytes(2)?;
+        let port = self.u16()?;
+        self.bytes(4)?;
+        let address = Ipv6Addr::from(self.array::<16>()?);
+        self.bytes(4)?;
+        Some(SocketAddr::from((address, port)))
+    }
+
+    /// Whether all bytes were read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Appends a little-endian u24.
+pub fn put_u24(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes()[..3]);
+}
+
+/// Appends an address.
+pub fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            out.push(4);
+            out.extend(ip.octets().map(|byte| !byte));
+            out.extend(address.port().to_be_bytes());
+        }
+        IpAddr::V6(ip) => {
+            out.extend([6, 0x17, 0x00]);
+            out.extend(address.port().to_be_bytes());
+            out.extend([0; 4]);
+            out.extend(ip.octets());
+            out.extend([0; 4]);
+        }
+    }
+}
+
+/// The number of bytes of an address on the wire.
+#[must_use]
+pub fn address_len(address: SocketAddr) -> usize {
+    if address.is_ipv4() { 7 } else { 29 }
+}
+
+/// The place of the magic in an offline message, by its id.
+#[must_use]
+pub fn magic_offset(id: u8) -> Option<usize> {
+    match id {
+        0x05..=0x08 | 0x11 | 0x12 | 0x14 | 0x17 | 0x1a => Some(1),
+        0x19 => Some(2),
+        0x01 | 0x02 | 0x0d => Some(9),
+        0x1c => Some(17),
+        _ => None,
+    }
+}
+
+/// Returns the id of an offline message, if the magic is at its place.
+#[must_use]
+pub fn offline_id(datagram: &[u8]) -> Option<u8> {
+    let id = *datagram.first()?;
+    let at = magic_offset(id)?;
+    (datagram.get(at..at + 16)? == MAGIC).then_some(id)
+}
+
+/// Builds an unconnected ping.
+#[must_use]
+pub fn ping(id: u8, time: u64, guid: u64) -> Vec<u8> {
+    [&[id][..], &time.to_be_bytes(), &MAGIC, &guid.to_be_bytes()].concat()
+}
+
+/// Builds an unconnected pong.
+#[must_use]
+pub fn pong(time: u64, guid: u64, data: &[u8]) -> Vec<u8> {
+    [&[id::PONG][..], &time.to_be_bytes(), &guid.to_be_bytes(), &MAGIC, data].concat()
+}
+
+/// Builds a request 1 that is padded to `len` bytes.
+#[must_use]
+pub fn request_1(version: u8, len: usize) -> Vec<u8> {
+    let mut out = [&[id::REQUEST_1][..], &MAGIC, &[version]].concat();
+    out.resize(len.max(out.len()), 0);
+    out
+}
+
+/// Builds a request 2; the flag byte behind a cookie says that no challenge follows.
+#[must_use]
+pub fn request_2(cookie: Option<u32>, server: SocketAddr, mtu: u16, guid: u64) -> Vec<u8> {
+    let mut out = [&[id::REQUEST_2][..], &MAGIC].concat();
+    if let Some(cookie) = cookie {
+        out.extend(cookie.to_be_bytes());
+        out.push(0);
+    }
+    put_address(&mut out, server);
+    out.extend(mtu.to_be_bytes());
+    out.extend(guid.to_be_bytes());
+    out
+}
+
+/// Builds one of the messages that hold only the magic and a GUID.
+#[must_use]
+pub fn refusal(id: u8, guid: u64) -> Vec<u8> {
+    [&[id][..], &MAGIC, &guid.to_be_bytes()].concat()
+}
+
+/// The time, GUID and data of a pong.
+#[derive(Clone, Debug)]
+pub struct Pong {
+    /// The time of the ping.
+    pub time: u64,
+    /// The server's GUID.
+    pub guid: u64,
+    /// The data of the server's application.
+    pub data: Vec<u8>,
+}
+
+/// Reads a pong.
+#[must_use]
+pub fn read_pong(datagram: &[u8]) -> Option<Pong> {
+    let mut from = Reader(datagram);
+    (from.u8()? == id::PONG).then_some(())?;
+    let (time, guid) = (from.u64()?, from.u64()?);
+    from.magic()?;
+    Some(Pong { time, guid, data: from.0.to_vec() })
+}
+
+/// The fields of a reply 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply1 {
+    /// The server's GUID.
+    pub guid: u64,
+    /// The byte that announces a cookie.
+    pub security: u8,
+    /// The cookie, if one is asked for.
+    pub cookie: Option<u32>,
+    /// Whether a public key stands behind the cookie.
+    pub key: bool,
+    /// The MTU.
+    pub mtu: u16,
+}
+
+/// Reads a reply 1; padding with zeros is allowed, and a key counts only if it is not all zeros.
+#[must_use]
+pub fn read_reply_1(datagram: &[u8]) -> Option<Reply1> {
+    let mut from = Reader(datagram);
+    (from.u8()? == id::REPLY_1).then_some(())?;
+    from.magic()?;
+    let (guid, security) = (from.u64()?, from.u8()?);
+    let (mut cookie, mut key) = (None, false);
+    if security != 0 {
+        cookie = Some(from.u32()?);
+        // Behind the MTU only zeros may follow, so anything else is a key of 64 bytes before it.
+        let padded = from.0.get(2..).is_some_and(|rest| rest.iter().all(|&byte| byte == 0));
+        if !padded && from.0.len() >= 66 {
+            key = from.bytes(64)?.iter().any(|&byte| byte != 0);
+        }
+    }
+    Some(Reply1 { guid, security, cookie, key, mtu: from.u16()? })
+}
+
+/// The fields of a reply 2.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply2 {
+    /// The server's GUID.
+    pub guid: u64,
+    /// The address that the server saw.
+    pub client: SocketAddr,
+    /// The MTU of the connection.
+    pub mtu: u16,
+    /// The encryption byte.
+    pub encryption: u8,
+    /// The number of bytes behind it.
+    pub rest: usize,
+}
+
+/// Reads a reply 2.
+#[must_use]
+pub fn read_reply_2(datagram: &[u8]) -> Option<Reply2> {
+    let mut from = Reader(datagram);
+    (from.u8()? == id::REPLY_2).then_some(())?;
+    from.magic()?;
+    let guid = from.u64()?;
+    let client = from.address()?;
+    let (mtu, encryption) = (from.u16()?, from.u8()?);
+    Some(Reply2 { guid, client, mtu, encryption, rest: from.0.len() })
+}
+
+/// The place of a part in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The number of parts.
+    pub count: u32,
+    /// The id that all parts of a message share.
+    pub id: u16,
+    /// The place of this part.
+    pub index: u32,
+}
+
+/// A capsule: one message or one part, with its header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capsule {
+    /// The three bits of the reliability.
+    pub reliability: u8,
+    /// The reliable message number.
+    pub number: u32,
+    /// The sequencing index.
+    pub sequence: u32,
+    /// The ordering index.
+    pub order: u32,
+    /// The ordering channel.
+    pub channel: u8,
+    /// The place of a part.
+    pub split: Option<Split>,
+    /// The message, or a part of it.
+    pub payload: Vec<u8>,
+}
+
+impl Capsule {
+    /// An unreliable message.
+    #[must_use]
+    pub fn unreliable(payload: Vec<u8>) -> Self {
+        Self { payload, ..Self::default() }
+    }
+
+    /// A reliable message with its number.
+    #[must_use]
+    pub fn reliable(number: u32, payload: Vec<u8>) -> Self {
+        Self { reliability: 2, number, payload, ..Self::default() }
+    }
+
+    /// A reliable ordered message.
+    #[must_use]
+    pub fn ordered(number: u32, order: u32, channel: u8, payload: Vec<u8>) -> Self {
+        Self { reliability: 3, number, order, channel, payload, ..Self::default() }
+    }
+
+    /// Whether the header holds a reliable message number.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        matches!(self.reliability, 2..=4)
+    }
+
+    /// Whether the header holds a sequencing index.
+    #[must_use]
+    pub fn is_sequenced(&self) -> bool {
+        matches!(self.reliability, 1 | 4)
+    }
+
+    /// Whether the header holds an ordering index and a channel.
+    #[must_use]
+    pub fn has_order(&self) -> bool {
+        matches!(self.reliability, 1 | 3 | 4 | 7)
+    }
+
+    /// Appends the capsule.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_bits(self.payload.len() as u16 * 8, 0, out);
+    }
+
+    /// Appends the capsule with a length in bits and low flag bits of the caller's choice.
+    pub fn write_bits(&self, bits: u16, low: u8, out: &mut Vec<u8>) {
+        out.push(self.reliability << 5 | u8::from(self.split.is_some()) << 4 | low);
+        out.extend(bits.to_be_bytes());
+        if self.is_reliable() {
+            put_u24(out, self.number);
+        }
+        if self.is_sequenced() {
+            put_u24(out, self.sequence);
+        }
+        if self.has_order() {
+            put_u24(out, self.order);
+            out.push(self.channel);
+        }
+        if let Some(split) = self.split {
+            out.extend(split.count.to_be_bytes());
+            out.extend(split.id.to_be_bytes());
+            out.extend(split.index.to_be_bytes());
+        }
+        out.extend(&self.payload);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let flags = from.u8()?;
+        let bits = from.u16()?;
+        let mut capsule = Self { reliability: flags >> 5, ..Self::default() };
+        if capsule.is_reliable() {
+            capsule.number = from.u24()?;
+        }
+        if capsule.is_sequenced() {
+            capsule.sequence = from.u24()?;
+        }
+        if capsule.has_order() {
+            capsule.order = from.u24()?;
+            capsule.channel = from.u8()?;
+        }
+        if flags & 0x10 != 0 {
+            capsule.split = Some(Split { count: from.u32()?, id: from.u16()?, index: from.u32()? });
+        }
+        let in_order = capsule.split.is_none_or(|split| split.index < split.count);
+        (bits != 0 && capsule.channel < 32 && in_order).then_some(())?;
+        capsule.payload = from.bytes(usize::from(bits).div_ceil(8))?.to_vec();
+        Some(capsule)
+    }
+}
+
+/// A datagram of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Datagram {
+    /// Capsules under a number; `clean` unless a capsule that is not right ended it early.
+    Data {
+        /// The datagram number.
+        number: u32,
+        /// The capsules that could be read.
+        capsules: Vec<Capsule>,
+        /// Whether nothing was left behind the last capsule.
+        clean: bool,
+    },
+    /// An acknowledgement and its records.
+    Ack(Vec<(u32, u32)>),
+    /// A negative acknowledgement and its records.
+    Nak(Vec<(u32, u32)>),
+}
+
+impl Datagram {
+    /// Reads a datagram of a connection; `None` for an offline message and for broken acknowledgements.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let flags = from.u8()?;
+        (flags & 0x80 != 0).then_some(())?;
+        if flags & 0x40 != 0 {
+            if flags & 0x20 != 0 {
+                from.bytes(4)?;
+            }
+            return Some(Self::Ack(read_records(&mut from)?));
+        }
+        if flags & 0x20 != 0 {
+            return Some(Self::Nak(read_records(&mut from)?));
+        }
+        let number = from.u24()?;
+        let mut capsules = Vec::new();
+        let mut clean = true;
+        while !from.is_empty() {
+            let Some(capsule) = Capsule::read(&mut from) else {
+                clean = false;
+                break;
+            };
+            capsules.push(capsule);
+        }
+        Some(Self::Data { number, capsules, clean })
+    }
+}
+
+fn read_records(from: &mut Reader<'_>) -> Option<Vec<(u32, u32)>> {
+    let count = from.u16()?;
+    let mut records = Vec::new();
+    for _ in 0..count {
+        let single = from.u8()? != 0;
+        let first = from.u24()?;
+        let last = if single { first } else { from.u24()? };
+        (first <= last).then_some(())?;
+        records.push((first, last));
+    }
+    from.is_empty().then_some(records)
+}
+
+/// Builds a datagram of data.
+#[must_use]
+pub fn data(flags: u8, number: u32, capsules: &[Capsule]) -> Vec<u8> {
+    let mut out = vec![flags];
+    put_u24(&mut out, number % U24);
+    for capsule in capsules {
+        capsule.write(&mut out);
+    }
+    out
+}
+
+/// Builds an acknowledgement (`c0`) or a negative one (`a0`).
+#[must_use]
+pub fn records(flags: u8, records: &[(u32, u32)]) -> Vec<u8> {
+    let mut out = vec![flags];
+    out.extend((records.len() as u16).to_be_bytes());
+    for &(first, last) in records {
+        out.push(u8::from(first == last));
+        put_u24(&mut out, first);
+        if first != last {
+            put_u24(&mut out, last);
+        }
+    }
+    out
+}
+
+/// Builds a connected ping.
+#[must_use]
+pub fn connected_ping(time: u64) -> Vec<u8> {
+    [&[id::CONNECTED_PING][..], &time.to_be_bytes()].concat()
+}
+
+/// Builds a connected pong.
+#[must_use]
+pub fn connected_pong(ping: u64, time: u64) -> Vec<u8> {
+    [&[id::CONNECTED_PONG][..], &ping.to_be_bytes(), &time.to_be_bytes()].concat()
+}
+
+/// Builds a connection request without keys.
+#[must_use]
+pub fn connection_request(guid: u64, time: u64, password: &[u8]) -> Vec<u8> {
+    [&[id::CONNECTION_REQUEST][..], &guid.to_be_bytes(), &time.to_be_bytes(), &[0], password].concat()
+}
+
+/// Builds a message 13.
+#[must_use]
+pub fn new_incoming(server: SocketAddr, addresses: usize, accepted: u64, time: u64) -> Vec<u8> {
+    let mut out = vec![id::NEW_INCOMING];
+    put_address(&mut out, server);
+    for _ in 0..addresses {
+        put_address(&mut out, unassigned());
+    }
+    out.extend(accepted.to_be_bytes());
+    out.extend(time.to_be_bytes());
+    out
+}
+
+/// The unassigned address.
+#[must_use]
+pub fn unassigned() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+}
+
+/// The fields of a message 10.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// The address that the server saw.
+    pub client: SocketAddr,
+    /// The number of addresses in its list.
+    pub addresses: usize,
+    /// The time of the connection request.
+    pub request_time: u64,
+    /// The server's time.
+    pub time: u64,
+}
+
+/// Reads a message 10; its addresses end before the last sixteen bytes.
+#[must_use]
+pub fn read_accepted(payload: &[u8]) -> Option<Accepted> {
+    let mut from = Reader(payload);
+    (from.u8()? == id::ACCEPTED).then_some(())?;
+    let client = from.address()?;
+    from.u16()?;
+    let mut addresses = 0;
+    while from.0.len() > 16 {
+        from.address()?;
+        addresses += 1;
+    }
+    let (request_time, time) = (from.u64()?, from.u64()?);
+    Some(Accepted { client, addresses, request_time, time })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_the_page_are_read_and_written() {
+        let mut address = Vec::new();
+        put_address(&mut address, "127.0.0.1:19132".parse().unwrap());
+        assert_eq!(address, [0x04, 0x80, 0xff, 0xff, 0xfe, 0x4a, 0xbc]);
+        assert_eq!(records(0xc0, &[(0, 0)]), [0xc0, 0, 1, 1, 0, 0, 0]);
+        assert_eq!(records(0xc0, &[(1, 2)]), [0xc0, 0, 1, 0, 1, 0, 0, 2, 0, 0]);
+        let mut sequenced = Vec::new();
+        Capsule {
+            reliability: 4,
+            number: 4,
+            order: 1,
+            channel: 3,
+            payload: vec![0x86, 4, 2, 3],
+            ..Capsule::default()
+        }
+        .write(&mut sequenced);
+        let expected = [0x80, 0, 0x20, 4, 0, 0, 0, 0, 0, 1, 0, 0, 3, 0x86, 4, 2, 3];
+        assert_eq!(sequenced, expected);
+    }
+
+    #[test]
+    fn capsules_come_back() {
+        for reliability in 0..8 {
+            let split = Some(Split { count: 3, id: 7, index: 2 });
+            let mut capsule = Capsule { reliability, split, payload: vec![1, 2, 3], ..Capsule::default() };
+            if capsule.has_order() {
+                (capsule.order, capsule.channel) = (9, 31);
+            }
+            let bytes = data(0x84, U24 - 1, std::slice::from_ref(&capsule));
+            let read = Datagram::read(&bytes);
+            assert_eq!(read, Some(Datagram::Data { number: U24 - 1, capsules: vec![capsule], clean: true }));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Each case passes against the model, and fails against the model with the case's fault.
+
+use rakwire_conformance::case::{Case, Needs, Options, Outcome, Timing, run};
+use rakwire_conformance::cases;
+use rakwire_conformance::model::{Fault, Model, Setup};
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Cases wait more than they compute, so many run beside each other.
+const THREADS: usize = 12;
+
+const TIMING: Timing = Timing {
+    answer: Duration::from_millis(500),
+    quiet: Duration::from_millis(120),
+    lifetime: Duration::from_millis(1000),
+};
+
+fn judge(case: &'static Case, fault: Fault) -> Outcome {
+    let password = (case.needs == Needs::Password).then(|| "swordfish".to_owned());
+    let capacity = (case.needs == Needs::Capacity).then_some(2);
+    let setup = Setup {
+        cookies: case.needs == Needs::Cookies,
+        password: password.clone().unwrap_or_default().into_bytes(),
+        capacity,
+    };
+    let model = Model::start(setup, fault).expect("a socket");
+    let options = Options { version: 6, echo: true, password, capacity };
+    run(case, model.address(), TIMING, &options).expect("a socket").outcome
+}
+
+/// Judges every case and returns a line for each that is not as expected.
+fn judge_all(
+    fault: impl Fn(&Case) -> Fault + Sync,
+    expected: impl Fn(&Outcome) -> bool + Sync,
+) -> Vec<String> {
+    let cases: Vec<_> = cases::all().collect();
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let fault = fault(case);
+                    let mut outcome = judge(case, fault);
+                    // The machine may be busy with something else for as long as an answer may take.
+                    if !expected(&outcome) {
+                        outcome = judge(case, fault);
+                    }
+                    if !expected(&outcome) {
+                        let line = format!("{} {} with {fault:?}: {outcome:?}", case.number, case.name);
+                        wrong.lock().expect("no thread panicked").push(line);
+                    }
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().expect("no thread panicked");
+    wrong.sort();
+    wrong
+}
+
+#[test]
+fn every_case_passes_the_model() {
+    let wrong = judge_all(|_| Fault::None, |outcome| *outcome == Outcome::Passed);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_case_fails_its_mutant() {
+    let wrong = judge_all(|case| case.fault, |outcome| matches!(outcome, Outcome::Failed(_)));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_case_has_a_mutant() {
+    let without: Vec<_> =
+        cases::all().filter(|case| case.fault == Fault::None).map(|case| case.number).collect();
+    assert!(without.is_empty(), "{without:?}");
+}
+
+#[test]
+fn numbers_and_names_are_unique_and_rise() {
+    let numbers: Vec<_> = cases::all().map(|case| case.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let names: HashSet<_> = cases::all().map(|case| case.name).collect();
+    assert_eq!(names.len(), numbers.len());
+}
+
+#[test]
+fn every_section_is_in_the_page() {
+    let page = include_str!("../../docs/raknet.md");
+    let slug = |heading: &str| -> String {
+        let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-'));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    let headings =
+        page.lines().filter(|line| line.starts_with("##")).map(|line| slug(line.trim_matches('#').trim()));
+    let anchors = page.lines().filter_map(|line| line.strip_prefix("<a id=\"")?.split('"').next());
+    let sections: HashSet<String> = headings.chain(anchors.map(str::to_owned)).collect();
+    for case in cases::all() {
+        assert!(sections.contains(case.section), "{} names #{}", case.number, case.section);
+    }
+}
