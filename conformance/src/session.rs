@@ -74,6 +74,14 @@ pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Repl
     }
 }
 
+/// Waits until the server answers request 1 again: the original bans an address for a while whose first message is no 09.
+pub fn recover(context: &mut Context) -> Check {
+    let deadline = Instant::now() + context.timing.lifetime;
+    let mut link = context.link()?;
+    while Instant::now() < deadline && reply_1(&mut link, context.options.version, 1464).is_err() {}
+    Ok(())
+}
+
 /// Builds request 2 for a reply 1.
 #[must_use]
 pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
@@ -85,8 +93,14 @@ pub fn answer_to_request_2(link: &mut Link, reply: Reply1, mtu: u16, guid: u64) 
     if reply.key {
         return skip("the server demands its secure mode");
     }
-    let refusals =
-        [id::REPLY_2, id::ALREADY_CONNECTED, id::NO_FREE_CONNECTIONS, id::RECENTLY_CONNECTED, 0x17];
+    let refusals = [
+        id::REPLY_1,
+        id::REPLY_2,
+        id::ALREADY_CONNECTED,
+        id::NO_FREE_CONNECTIONS,
+        id::RECENTLY_CONNECTED,
+        0x17,
+    ];
     let mut reply = reply;
     for _ in 0..2 {
         match link.ask(&request_2(link, reply, mtu, guid), &refusals)? {

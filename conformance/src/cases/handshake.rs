@@ -3,7 +3,7 @@
 use super::{MUST, SHOULD};
 use crate::case::{Case, Check, Context, Needs, Stop, ensure, fail, skip};
 use crate::model::Fault;
-use crate::session::{Session, now};
+use crate::session::{Session, now, recover};
 use crate::wire::{self, Capsule, id};
 use std::net::SocketAddr;
 
@@ -252,7 +252,9 @@ fn stranger(context: &mut Context) -> Check {
 fn ping_before_request(context: &mut Context) -> Check {
     let mut session = context.dial()?;
     session.send(&[Capsule::unreliable(wire::connected_ping(0x427))])?;
-    session.expect_no_pong(0x427, "a connection without a request")
+    let judged = session.expect_no_pong(0x427, "a connection without a request");
+    recover(context)?;
+    judged
 }
 
 fn clock(context: &mut Context) -> Check {

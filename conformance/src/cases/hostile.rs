@@ -302,6 +302,7 @@ fn request_truncated(context: &mut Context) -> Check {
     let request = wire::connection_request(session.guid, 1, b"");
     session.send_reliable(request[..12].to_vec())?;
     session.quiet()?;
+    session::recover(context)?;
     ensure(session.first(id::ACCEPTED).is_none(), || "it was accepted".into())
 }
 
