@@ -3,6 +3,7 @@
 use crate::case::{Check, Context, ensure, fail, skip};
 use crate::link::Link;
 use crate::wire::{self, Capsule, Datagram, Reply1, Reply2, U24, id};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -89,23 +90,29 @@ pub fn request_2(link: &Link, reply: Reply1, mtu: u16, guid: u64) -> Vec<u8> {
 }
 
 /// Asks for reply 2, or what stands in its place.
-pub fn answer_to_request_2(link: &mut Link, reply: Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
+///
+/// The reply 1 is that of the server's last word: under load it asks for a cookie after all.
+pub fn answer_to_request_2(link: &mut Link, reply: &mut Reply1, mtu: u16, guid: u64) -> Check<Vec<u8>> {
+    let server = link.target;
+    answer_to_request_2_for(link, reply, server, mtu, guid)
+}
+
+/// The same with another server address in request 2.
+pub fn answer_to_request_2_for(
+    link: &mut Link,
+    reply: &mut Reply1,
+    server: SocketAddr,
+    mtu: u16,
+    guid: u64,
+) -> Check<Vec<u8>> {
     if reply.key {
         return skip("the server demands its secure mode");
     }
-    let refusals = [
-        id::REPLY_1,
-        id::REPLY_2,
-        id::ALREADY_CONNECTED,
-        id::NO_FREE_CONNECTIONS,
-        id::RECENTLY_CONNECTED,
-        0x17,
-    ];
-    let mut reply = reply;
+    let refusals = [id::ALREADY_CONNECTED, id::NO_FREE_CONNECTIONS, id::RECENTLY_CONNECTED, 0x17];
+    let answers = [&[id::REPLY_1, id::REPLY_2][..], &refusals].concat();
     for _ in 0..2 {
-        match link.ask(&request_2(link, reply, mtu, guid), &refusals)? {
-            // A server that asked for no cookie may ask for one now: under load there is another reply 1.
-            Some(bytes) if bytes[0] == id::REPLY_1 => reply = wire::read_reply_1(&bytes).unwrap_or(reply),
+        match link.ask(&wire::request_2(reply.cookie, server, mtu, guid), &answers)? {
+            Some(bytes) if bytes[0] == id::REPLY_1 => *reply = wire::read_reply_1(&bytes).unwrap_or(*reply),
             Some(bytes) => return Ok(bytes),
             None => break,
         }
@@ -129,8 +136,9 @@ impl Context {
     pub fn dial_with(&mut self, mtu: u16, guid: u64) -> Check<Session> {
         let mut link = self.link()?;
         let len = usize::from(mtu) - wire::UDP_OVERHEAD;
-        let (_, first) = reply_1(&mut link, self.options.version, len)?;
-        let answer = answer_to_request_2(&mut link, first, first.mtu, guid)?;
+        let (_, mut first) = reply_1(&mut link, self.options.version, len)?;
+        let mtu = first.mtu;
+        let answer = answer_to_request_2(&mut link, &mut first, mtu, guid)?;
         let Some(second) = wire::read_reply_2(&answer) else {
             return fail(format!("request 2 was refused by {:02x}", answer[0]));
         };
@@ -212,7 +220,7 @@ impl Session {
     }
 
     /// Sends message 13.
-    pub fn send_13(&mut self, server: std::net::SocketAddr, addresses: usize, accepted: u64) -> Check {
+    pub fn send_13(&mut self, server: SocketAddr, addresses: usize, accepted: u64) -> Check {
         let number = self.next_reliable();
         let payload = wire::new_incoming(server, addresses, accepted, now());
         let datagram = self.send(&[Capsule::ordered(number, 0, 0, payload)])?;

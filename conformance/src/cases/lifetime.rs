@@ -73,8 +73,10 @@ fn granted_in_time(context: &Context, mut link: crate::link::Link, guid: u64) ->
     let deadline = Instant::now() + context.timing.lifetime * 2;
     let version = context.options.version;
     while Instant::now() < deadline {
-        let answer = reply_1(&mut link, version, 1464)
-            .and_then(|(_, reply)| answer_to_request_2(&mut link, reply, reply.mtu, guid));
+        let answer = reply_1(&mut link, version, 1464).and_then(|(_, mut reply)| {
+            let mtu = reply.mtu;
+            answer_to_request_2(&mut link, &mut reply, mtu, guid)
+        });
         if matches!(&answer, Ok(bytes) if bytes[0] == id::REPLY_2) {
             return Ok(());
         }
@@ -177,8 +179,10 @@ fn grants_soon(context: &Context, link: &mut crate::link::Link, guid: u64) -> Ch
     let deadline = Instant::now() + context.timing.lifetime / 3 + context.timing.answer;
     let mut last = 0;
     while Instant::now() < deadline {
-        let answer = reply_1(link, context.options.version, 1464)
-            .and_then(|(_, reply)| answer_to_request_2(link, reply, reply.mtu, guid));
+        let answer = reply_1(link, context.options.version, 1464).and_then(|(_, mut reply)| {
+            let mtu = reply.mtu;
+            answer_to_request_2(link, &mut reply, mtu, guid)
+        });
         last = answer.map_or(last, |bytes| bytes[0]);
         if last == id::REPLY_2 {
             return Ok(());

@@ -4,7 +4,7 @@ use super::{MUST, SHOULD};
 use crate::case::{Case, Check, Context, Needs, ensure, fail, skip};
 use crate::link::Link;
 use crate::model::Fault;
-use crate::session::{self, answer_to_request_2, new_guid, reply_1};
+use crate::session::{self, answer_to_request_2, answer_to_request_2_for, new_guid, reply_1};
 use crate::wire::{self, Reply1, Reply2, id};
 
 const OFFLINE: &str = "offline-messages";
@@ -233,10 +233,10 @@ fn reply_once(context: &mut Context) -> Check {
 
 /// A request 2 with an MTU of its own behind a request 1 at the largest MTU.
 fn second(context: &mut Context, mtu: u16) -> Check<(Link, Vec<u8>)> {
-    let (mut link, _, reply) = first(context, 1464)?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
     // A client asks for no more than was offered, unless the case is about that.
     let mtu = if mtu > wire::LARGEST_MTU { mtu } else { mtu.min(reply.mtu) };
-    let bytes = answer_to_request_2(&mut link, reply, mtu, new_guid())?;
+    let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     Ok((link, bytes))
 }
 
@@ -301,20 +301,22 @@ fn two_encryption(context: &mut Context) -> Check {
 }
 
 fn again(context: &mut Context) -> Check {
-    let (mut link, _, reply) = first(context, 1464)?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
+    let mtu = reply.mtu;
     let guid = new_guid();
-    let one = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
-    let two = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
+    let one = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
+    let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
     ensure(one == two, || format!("the second was answered by {:02x}, or otherwise", two[0]))
 }
 
 fn refused_for_guid(context: &mut Context) -> Check<(Reply1, Vec<u8>, u64)> {
-    let (mut link, _, reply) = first(context, 1464)?;
-    let one = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
+    let mtu = reply.mtu;
+    let one = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     ensure(one[0] == id::REPLY_2, || format!("the first was answered by {:02x}", one[0]))?;
     let guid = new_guid();
-    let two = answer_to_request_2(&mut link, reply, reply.mtu, guid)?;
+    let two = answer_to_request_2(&mut link, &mut reply, mtu, guid)?;
     ensure(two[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", two[0]))?;
     Ok((reply, two, guid))
 }
@@ -338,8 +340,9 @@ fn refusal_guid(context: &mut Context) -> Check {
 
 fn known_guid(context: &mut Context) -> Check {
     let session = context.open()?;
-    let (mut link, _, reply) = first(context, 1464)?;
-    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, session.guid)?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
+    let mtu = reply.mtu;
+    let bytes = answer_to_request_2(&mut link, &mut reply, mtu, session.guid)?;
     ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
 }
 
@@ -347,8 +350,9 @@ fn connected(context: &mut Context) -> Check {
     let mut session = context.open_and_settle()?;
     // Some servers answer no request 1 of a connected address; the cookie of the first one may still hold.
     let found = reply_1(&mut session.link, context.options.version, 1464);
-    let reply = found.map_or(session.reply_1, |found| found.1);
-    let bytes = answer_to_request_2(&mut session.link, reply, reply.mtu, session.guid)?;
+    let mut reply = found.map_or(session.reply_1, |found| found.1);
+    let mtu = reply.mtu;
+    let bytes = answer_to_request_2(&mut session.link, &mut reply, mtu, session.guid)?;
     ensure(bytes[0] == id::ALREADY_CONNECTED, || format!("answered by {:02x}", bytes[0]))
 }
 
@@ -374,11 +378,11 @@ fn truncated_2(context: &mut Context) -> Check {
 }
 
 fn hidden_address(context: &mut Context) -> Check {
-    let (mut link, _, reply) = first(context, 1464)?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
     let other = "192.0.2.77:7".parse().unwrap_or(link.target);
-    let request = wire::request_2(reply.cookie, other, reply.mtu, new_guid());
-    let answer = link.ask(&request, &[id::REPLY_2])?;
-    ensure(answer.is_some(), || "no reply 2".into())
+    let mtu = reply.mtu;
+    let answer = answer_to_request_2_for(&mut link, &mut reply, other, mtu, new_guid())?;
+    ensure(answer[0] == id::REPLY_2, || format!("answered by {:02x}", answer[0]))
 }
 
 fn alone(context: &mut Context) -> Check {
@@ -403,8 +407,9 @@ fn filled(context: &mut Context) -> Check<(Vec<session::Session>, Link, Reply1, 
     for _ in 0..context.options.capacity.unwrap_or_default() {
         taken.push(context.open()?);
     }
-    let (mut link, _, reply) = first(context, 1464)?;
-    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    let (mut link, _, mut reply) = first(context, 1464)?;
+    let mtu = reply.mtu;
+    let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     Ok((taken, link, reply, bytes))
 }
 
@@ -447,9 +452,10 @@ fn full_ping_open(context: &mut Context) -> Check {
 }
 
 fn place_free(context: &mut Context) -> Check {
-    let (taken, mut link, reply, _) = filled(context)?;
+    let (taken, mut link, mut reply, _) = filled(context)?;
+    let mtu = reply.mtu;
     leave(taken)?;
-    let bytes = answer_to_request_2(&mut link, reply, reply.mtu, new_guid())?;
+    let bytes = answer_to_request_2(&mut link, &mut reply, mtu, new_guid())?;
     ensure(bytes[0] == id::REPLY_2, || format!("request 2 was answered by {:02x}", bytes[0]))
 }
 
