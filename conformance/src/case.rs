@@ -1,5 +1,7 @@
-//! Cases, their outcomes, and what a case is given to judge a peer with.
+//! Cases, their context and their outcomes.
 
+use crate::check::skip;
+use crate::check::{Check, Stop, Timing};
 use crate::link::{Link, Trace};
 use crate::model::Fault;
 use std::io;
@@ -15,6 +17,9 @@ pub enum Level {
     Should,
 }
 
+pub(crate) const MUST: Level = Level::Must;
+pub(crate) const SHOULD: Level = Level::Should;
+
 /// The server that a case needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -24,7 +29,7 @@ pub enum Needs {
     Cookies,
     /// A server with a password that the suite was given.
     Password,
-    /// A server whose number of places the suite was given.
+    /// A server with a known number of places.
     Capacity,
     /// A server that sends messages of its application back.
     Echo,
@@ -72,66 +77,12 @@ impl Case {
     }
 }
 
-/// The reason for which a check ends early.
-#[derive(Debug)]
-pub enum Stop {
-    /// The peer broke the requirement.
-    Failed(String),
-    /// The case does not apply to this peer.
-    Skipped(String),
-    /// The socket of the suite failed.
-    Socket(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Socket(error)
-    }
-}
-
-/// The result of a check.
-pub type Check<T = ()> = Result<T, Stop>;
-
-/// Ends a check as failed.
-pub fn fail<T>(reason: impl Into<String>) -> Check<T> {
-    Err(Stop::Failed(reason.into()))
-}
-
-/// Ends a check as not applicable.
-pub fn skip<T>(reason: impl Into<String>) -> Check<T> {
-    Err(Stop::Skipped(reason.into()))
-}
-
-/// Fails unless `holds`.
-pub fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Check {
-    if holds { Ok(()) } else { Err(Stop::Failed(reason())) }
-}
-
-/// How long a case waits.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    /// For an answer that is due at once.
-    pub answer: Duration,
-    /// Before silence counts as no answer.
-    pub quiet: Duration,
-    /// The longest time after which a peer gives a silent one up.
-    pub lifetime: Duration,
-}
-
-impl Timing {
-    /// The times for a real server, with the given time for an answer.
-    #[must_use]
-    pub fn with_answer(answer: Duration) -> Self {
-        Self { answer, quiet: answer / 4, lifetime: Duration::from_secs(15) }
-    }
-}
-
-/// What the suite was told about the server.
+/// Facts about the server that its operator gave to the suite.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The protocol version to announce.
     pub version: u8,
-    /// Whether the server sends messages of its application back.
+    /// The server echoes application messages.
     pub echo: bool,
     /// The password of the server.
     pub password: Option<String>,
@@ -139,14 +90,14 @@ pub struct Options {
     pub capacity: Option<usize>,
 }
 
-/// What a case is given.
+/// The context of a running case.
 #[derive(Debug)]
 pub struct Context {
     /// The server.
     pub target: SocketAddr,
-    /// How long to wait.
+    /// Timeouts.
     pub timing: Timing,
-    /// What is known of the server.
+    /// Facts about the server.
     pub options: Options,
     /// The datagrams of the case.
     pub trace: Trace,
@@ -173,7 +124,7 @@ impl Context {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The requirement held.
@@ -191,14 +142,14 @@ pub struct Report {
     pub case: &'static Case,
     /// Its outcome.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
     /// Its datagrams.
     pub trace: Trace,
 }
 
 impl Report {
-    /// Whether the case counts as failed.
+    /// Returns whether the case counts as failed.
     #[must_use]
     pub fn counts_as_failure(&self, strict: bool) -> bool {
         matches!(self.outcome, Outcome::Failed(_)) && (strict || self.case.level == Level::Must)

@@ -5,6 +5,7 @@
 
 pub mod case;
 pub mod cases;
+pub mod check;
 pub mod link;
 pub mod model;
 pub mod report;

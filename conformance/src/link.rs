@@ -1,6 +1,6 @@
 //! A socket with a record of every datagram.
 
-use crate::case::{Check, Timing, fail};
+use crate::check::{Check, Timing, fail};
 use crate::wire::{self, id};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub struct Entry {
     pub at: Duration,
     /// The socket, counted from 1.
     pub socket: usize,
-    /// Whether the suite sent it.
+    /// Sent by the suite.
     pub sent: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -122,7 +122,7 @@ pub struct Link {
     socket: UdpSocket,
     /// The peer.
     pub target: SocketAddr,
-    /// How long to wait.
+    /// Timeouts.
     pub timing: Timing,
     trace: Trace,
     number: usize,

@@ -1,7 +1,8 @@
 //! The command line of the suite.
 
 use clap::Parser;
-use rakwire_conformance::case::{Case, Options, Report, Timing, run};
+use rakwire_conformance::case::{Case, Options, Report, run};
+use rakwire_conformance::check::Timing;
 use rakwire_conformance::report::{self, Totals};
 use rakwire_conformance::{case::Level, cases};
 use std::io::{self, Write as _};
@@ -22,7 +23,7 @@ struct Arguments {
     /// List the cases and end.
     #[arg(long)]
     list: bool,
-    /// Run only cases whose number begins with, or whose name contains, one of these.
+    /// Run only the cases with these texts at the start of their number or in their name.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     only: Vec<String>,
     /// Count a SHOULD that does not hold as a failure.

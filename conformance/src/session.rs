@@ -1,6 +1,7 @@
 //! A connection as a client: the handshake step by step, and numbers that a case may choose.
 
-use crate::case::{Check, Context, ensure, fail, skip};
+use crate::case::Context;
+use crate::check::{Check, ensure, fail, skip};
 use crate::link::Link;
 use crate::wire::{self, Capsule, Datagram, Reply1, Reply2, U24, id};
 use std::net::SocketAddr;
@@ -33,9 +34,9 @@ pub struct Session {
     pub number: u32,
     /// The number of the next reliable message.
     pub reliable: u32,
-    /// Whether datagrams of the server are acknowledged.
+    /// Acknowledges datagrams of the server.
     pub acknowledges: bool,
-    /// Whether pings of the server are answered.
+    /// Answers pings of the server.
     pub answers_pings: bool,
     /// The records of all acknowledgements.
     pub acked: Vec<(u32, u32)>,
@@ -75,7 +76,7 @@ pub fn reply_1(link: &mut Link, version: u8, len: usize) -> Check<(Vec<u8>, Repl
     }
 }
 
-/// Waits until the server answers request 1 again: the original bans an address for a while whose first message is no 09.
+/// Waits until the server answers request 1 again: the original bans an address for a while if its first message is not 09.
 pub fn recover(context: &mut Context) -> Check {
     let deadline = Instant::now() + context.timing.lifetime;
     let mut link = context.link()?;
@@ -254,13 +255,13 @@ impl Session {
         self.arrivals.iter().filter(whole).filter(move |arrival| arrival.capsule.payload.first() == Some(&id))
     }
 
-    /// Whether a datagram was acknowledged.
+    /// Returns whether a datagram was acknowledged.
     #[must_use]
     pub fn is_acked(&self, number: u32) -> bool {
         self.acked.iter().any(|&(first, last)| (first..=last).contains(&number))
     }
 
-    /// Whether a datagram was reported missing.
+    /// Returns whether a datagram was reported missing.
     #[must_use]
     pub fn is_missing(&self, number: u32) -> bool {
         self.missing.iter().any(|&(first, last)| (first..=last).contains(&number))

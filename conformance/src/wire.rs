@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Some(SocketAddr::from((address, port)))
     }
 
-    /// Whether all bytes were read.
+    /// Returns whether all bytes were read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -227,7 +227,7 @@ pub struct Reply1 {
     pub security: u8,
     /// The cookie, if one is asked for.
     pub cookie: Option<u32>,
-    /// Whether a public key stands behind the cookie.
+    /// A public key follows the cookie.
     pub key: bool,
     /// The MTU.
     pub mtu: u16,
@@ -328,19 +328,19 @@ impl Capsule {
         Self { reliability: 3, number, order, channel, payload, ..Self::default() }
     }
 
-    /// Whether the header holds a reliable message number.
+    /// Returns whether the header holds a reliable message number.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         matches!(self.reliability, 2..=4)
     }
 
-    /// Whether the header holds a sequencing index.
+    /// Returns whether the header holds a sequencing index.
     #[must_use]
     pub fn is_sequenced(&self) -> bool {
         matches!(self.reliability, 1 | 4)
     }
 
-    /// Whether the header holds an ordering index and a channel.
+    /// Returns whether the header holds an ordering index and a channel.
     #[must_use]
     pub fn has_order(&self) -> bool {
         matches!(self.reliability, 1 | 3 | 4 | 7)
@@ -406,7 +406,7 @@ pub enum Datagram {
         number: u32,
         /// The capsules that could be read.
         capsules: Vec<Capsule>,
-        /// Whether nothing was left behind the last capsule.
+        /// No bytes follow the last capsule.
         clean: bool,
     },
     /// An acknowledgement and its records.

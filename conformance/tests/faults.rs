@@ -1,7 +1,8 @@
 //! Each case passes against the model, and fails against the model with the case's fault.
 
-use rakwire_conformance::case::{Case, Needs, Options, Outcome, Timing, run};
+use rakwire_conformance::case::{Case, Needs, Options, Outcome, run};
 use rakwire_conformance::cases;
+use rakwire_conformance::check::Timing;
 use rakwire_conformance::model::{Fault, Model, Setup};
 use std::collections::HashSet;
 use std::sync::Mutex;

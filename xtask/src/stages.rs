@@ -77,6 +77,7 @@ pub fn all() -> Vec<Stage> {
     stages.extend(packages());
     stages.extend(boards());
     stages.extend(generated_input());
+    stages.extend(workspaces());
     stages.extend(products());
     stages
 }
@@ -374,6 +375,33 @@ fn generated_input() -> [Stage; 5] {
     ]
 }
 
+/// Tests of products in separate workspaces.
+fn workspaces() -> [Stage; 2] {
+    [
+        Stage::new(
+            "capi",
+            "the C library and its C++ headers: lints, bad input, foreign peers, installation",
+            &[
+                Need::Components,
+                Need::CppCompiler,
+                Need::Cmake,
+                Need::PkgConfig,
+                Need::Valgrind,
+                Need::CppPeer,
+            ],
+            |shell| workspace(shell, "capi"),
+        )
+        .tier(Tier::Nightly, "a separate workspace, and C programs with sanitizers and valgrind"),
+        Stage::new(
+            "conformance",
+            "each case of the conformance suite passes a model of RakNet, and fails the mutant of it",
+            &[Need::Components],
+            |shell| workspace(shell, "conformance"),
+        )
+        .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
+    ]
+}
+
 /// Tests of the published packages as their users get them, and of their speed.
 fn products() -> [Stage; 7] {
     [
@@ -498,6 +526,18 @@ fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
         command.env("CARGO_TARGET_DIR", target_dir);
     })
     .run()
+}
+
+/// Checks the formatting and the lints of a separate workspace, and runs its tests.
+fn workspace(shell: &Shell, folder: &str) -> Result<()> {
+    let target_dir = shell.path(&format!("target/{folder}"));
+    let lints: &[&str] = &["clippy", "--locked", "--all-targets", "--", "-D", "warnings"];
+    [&["fmt", "--check"] as &[&str], lints, &["test", "--locked"]].into_iter().try_for_each(|args| {
+        let cargo = shell.cmd_in(folder, "cargo", args.iter().copied()).with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        });
+        cargo.run()
+    })
 }
 
 /// Builds every published crate with its minimum Rust version. The core is also built without its default features, as for

@@ -1,7 +1,8 @@
 //! Group 5: acknowledgements, missing numbers and resends.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, ensure, fail};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
 use crate::model::Fault;
 use crate::session::{Session, now};
 use crate::wire::{self, Capsule, U24, id};
@@ -262,7 +263,7 @@ fn late_not_missing(context: &mut Context) -> Check {
     ensure(!session.is_missing(late), || "it was".into())
 }
 
-/// A connection request whose answer is not acknowledged yet, and the datagram of the 10.
+/// A connection request with an unacknowledged answer, and the datagram of the 10.
 fn unacked(context: &mut Context) -> Check<(Session, Capsule, u32)> {
     let password = context.password();
     let mut session = context.dial()?;

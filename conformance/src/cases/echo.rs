@@ -2,8 +2,9 @@
 //!
 //! Servers may send back under a reliability and a channel of their own, so only bytes, numbers and order are judged.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, Needs, ensure, fail};
+use crate::case::{Case, Context, Needs};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
 use crate::model::Fault;
 use crate::session::{Arrival, Session};
 use crate::wire::{self, Capsule, Split, U24, id};
@@ -278,7 +279,7 @@ fn resent(context: &mut Context) -> Check {
         return fail("it did not come back");
     };
     if !first.capsule.is_reliable() {
-        return crate::case::skip("the server sends back unreliably");
+        return crate::check::skip("the server sends back unreliably");
     }
     ensure(!rest.is_empty(), || "it was not sent again".into())?;
     let same = rest.iter().all(|copy| copy.capsule.number == first.capsule.number);

@@ -1,7 +1,8 @@
 //! Group 4: the part of the handshake inside the connection.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, Needs, Stop, ensure, fail, skip};
+use crate::case::{Case, Context, Needs};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, Stop, ensure, fail, skip};
 use crate::model::Fault;
 use crate::session::{Session, now, recover};
 use crate::wire::{self, Capsule, id};

@@ -1,7 +1,8 @@
 //! Group 10: bytes that mean harm, and answers that would serve an attacker.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, ensure};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure};
 use crate::link::Link;
 use crate::model::Fault;
 use crate::session::{self, Session, new_guid, now, reply_1};

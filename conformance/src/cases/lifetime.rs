@@ -1,7 +1,8 @@
 //! Group 8: keep-alive and timeouts; group 9: the end of a connection.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, ensure, fail};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail};
 use crate::model::Fault;
 use crate::session::{Session, answer_to_request_2, new_guid, now, reply_1};
 use crate::wire::{self, Capsule, id};

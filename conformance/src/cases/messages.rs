@@ -3,8 +3,9 @@
 //! A connected ping may travel under any reliability, and its pong shows that it was delivered. So these cases need
 //! nothing of the application behind the server. Of several pings that come together a peer may answer the last one alone.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, ensure};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure};
 use crate::model::Fault;
 use crate::session::Session;
 use crate::wire::{self, Capsule, Split, id};

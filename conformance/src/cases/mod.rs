@@ -9,10 +9,7 @@ mod messages;
 mod offline;
 mod requests;
 
-use crate::case::{Case, Level};
-
-const MUST: Level = Level::Must;
-const SHOULD: Level = Level::Should;
+use crate::case::Case;
 
 /// All cases, by their numbers.
 pub fn all() -> impl Iterator<Item = &'static Case> {

@@ -1,7 +1,8 @@
 //! Group 1: unconnected pings and pongs, and datagrams that are no answerable offline message.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, ensure, fail, skip};
+use crate::case::{Case, Context};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail, skip};
 use crate::model::Fault;
 use crate::session::reply_1;
 use crate::wire::{self, Pong, id};

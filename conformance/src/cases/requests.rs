@@ -1,7 +1,8 @@
 //! Group 2: request 1, its MTU and the versions; group 3: request 2; cookies from 351 on.
 
-use super::{MUST, SHOULD};
-use crate::case::{Case, Check, Context, Needs, ensure, fail, skip};
+use crate::case::{Case, Context, Needs};
+use crate::case::{MUST, SHOULD};
+use crate::check::{Check, ensure, fail, skip};
 use crate::link::Link;
 use crate::model::Fault;
 use crate::session::{self, answer_to_request_2, answer_to_request_2_for, new_guid, reply_1};

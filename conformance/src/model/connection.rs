@@ -1,12 +1,12 @@
 //! A connection of the model: reliability, order and parts.
 
-use super::Fault;
+use super::fault::Fault;
 use super::parse::{self, Broken};
 use crate::wire::{self, Capsule, Split, U24, id};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Reply 2 was sent.
@@ -44,7 +44,7 @@ struct Unacked {
     capsule: Capsule,
 }
 
-/// What a message asks of the server.
+/// The request of a message to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
@@ -499,7 +499,7 @@ impl Connection {
 }
 
 impl Channel {
-    /// Delivers a message whose ordering index is the next one.
+    /// Delivers a message that has the next ordering index.
     fn release(&mut self, capsule: Capsule, fault: Fault, out: &mut Vec<Capsule>) {
         if !capsule.is_sequenced() {
             self.next = (capsule.order + 1) % U24;

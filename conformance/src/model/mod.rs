@@ -11,6 +11,7 @@ mod parse;
 mod server;
 
 pub use fault::Fault;
+pub use server::Setup;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,17 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// How the model is set up.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    /// Whether it demands cookies.
-    pub cookies: bool,
-    /// The password.
-    pub password: Vec<u8>,
-    /// The number of places; none is no limit.
-    pub capacity: Option<usize>,
-}
 
 /// A running model.
 #[derive(Debug)]
@@ -39,9 +29,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// How long the model waits for a silent client.
-    pub const TIMEOUT: Duration = Duration::from_millis(800);
-
     /// Starts a model on a free port of this machine.
     ///
     /// # Errors

@@ -1,20 +1,20 @@
 //! The model's offline messages.
 
-use super::Fault;
 use super::connection::{Connection, Stage};
+use super::fault::Fault;
 use super::server::{Server, VERSION};
 use crate::wire::{self, id};
 use std::net::SocketAddr;
 
 const ADVERTISEMENT: &str = "MCPE;a model;11;1.0;0;10;1;second;Survival;1;0;0;";
 
-/// Whether a datagram is a ping with the magic anywhere.
+/// Returns whether a datagram is a ping with the magic anywhere.
 fn is_moved(bytes: &[u8]) -> bool {
     bytes[0] == id::PING && bytes.windows(16).any(|window| window == wire::MAGIC)
 }
 
 impl Server {
-    /// Handles a datagram whose first byte has bit 7 clear.
+    /// Handles a datagram with bit 7 of the first byte clear.
     pub(super) fn offline(&mut self, from: SocketAddr, bytes: &[u8]) {
         let mut bytes = bytes.to_vec();
         let mut known = wire::offline_id(&bytes);

@@ -1,6 +1,6 @@
 //! Reading datagrams, rightly or with the faults that concern reading.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::wire::{Capsule, Reader, Split};
 
 /// The capsules of a datagram, and whether they were read to its end.

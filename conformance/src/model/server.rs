@@ -1,7 +1,7 @@
 //! The model's table of connections, and its control messages.
 
 use super::connection::{Connection, Stage, Wish};
-use super::{Fault, Model, Setup};
+use super::fault::Fault;
 use crate::wire::{self, Capsule, id};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -11,7 +11,20 @@ use std::time::{Duration, Instant};
 /// The protocol version that the model speaks.
 pub(super) const VERSION: u8 = 6;
 const PING_INTERVAL: Duration = Duration::from_millis(100);
+/// The time after which a silent client is given up.
+const TIMEOUT: Duration = Duration::from_millis(800);
 const CLOSING: Duration = Duration::from_millis(150);
+
+/// The configuration of the model.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Demands cookies.
+    pub cookies: bool,
+    /// The password.
+    pub password: Vec<u8>,
+    /// The number of places; none is no limit.
+    pub capacity: Option<usize>,
+}
 
 #[derive(Debug)]
 pub(super) struct Server {
@@ -390,13 +403,13 @@ impl Server {
 
 impl Connection {
     fn is_over(&self, fault: Fault) -> bool {
-        let silent = self.heard.elapsed() > Model::TIMEOUT && fault != Fault::NeverGivesUp;
+        let silent = self.heard.elapsed() > TIMEOUT && fault != Fault::NeverGivesUp;
         match self.stage {
             Stage::Closed(_) if matches!(fault, Fault::KeepsClosed | Fault::PlaceNeverFree) => false,
             Stage::Closed(since) => fault == Fault::ForgetsClosedAtOnce || since.elapsed() > CLOSING,
             Stage::Reserved if fault == Fault::KeepsHalfOpen => false,
             Stage::Open if fault == Fault::DropsIdle => {
-                self.opened.is_some_and(|opened| opened.elapsed() > Model::TIMEOUT / 2)
+                self.opened.is_some_and(|opened| opened.elapsed() > TIMEOUT / 2)
             }
             _ => silent,
         }

@@ -98,6 +98,7 @@ needs! {
     IpRoute "ip": How::Program("ip", "iproute2");
     Nftables "nft": How::Files(&[("/usr/sbin/nft", "nftables")]);
     CppCompiler "C++ compiler": How::Program("c++", "g++");
+    PkgConfig "pkg-config": How::Program("pkg-config", "pkg-config");
     Cmake "cmake and its libraries": How::Files(&CMAKE);
     Nginx "nginx": How::Daemon("nginx", "nginx-light");
     HaProxy "haproxy": How::Daemon("haproxy", "haproxy");
