@@ -740,7 +740,7 @@ fn echo_and_send_agree_on_tokens() {
     assert!(outcome.err.contains("connect to 127.0.0.1:9"), "{}", outcome.err);
 
     fails(&["send", target, "x", "--token", token], 2, "--identity");
-    fails(&["send", target, "x", "--token", "abc", "--identity", &client_key], 2, "no connect token");
+    fails(&["send", target, "x", "--token", "abc", "--identity", &client_key], 2, "not a connect token");
     for (server, part) in [("127.0.0.1:9", "@ is missing"), ("key@127.0.0.1:9", "not a public key")] {
         let outcome = make(server, &[]);
         assert_eq!(outcome.status, Some(2), "{server}");
