@@ -195,7 +195,7 @@ fn refused_email_is_reported_and_retried() {
     let tell = move |error: &CrashEmailError| drop(failures.send(error.to_string()));
     reports.send_by(email, tell).expect("a thread");
     let failure = failed.recv_timeout(DEADLINE).expect("a failure");
-    assert!(failure.contains("not sent") && failure.contains("later"), "{failure}");
+    assert!(failure.contains("could not be sent") && failure.contains("later"), "{failure}");
     assert_eq!(reports_of(&reports, "first").len(), 1);
     crash("second", "this wakes the thread");
     email_about(&emails, "first");
