@@ -120,6 +120,6 @@ mod tests {
         let error = |changelog: &str, version| date(changelog, version).unwrap_err().to_string();
         assert!(error(changelog, "0.3.0").contains("is \"0.2.0 - 2030-01-31\", not `0.3.0 - DATE`"));
         assert!(error(&changelog.replace("2030-01-31", "soon"), "0.2.0").contains("nor a date"));
-        assert!(error(&changelog.replace("- More.", ""), "0.2.0").contains("says nothing"));
+        assert!(error(&changelog.replace("- More.", ""), "0.2.0").contains("is empty"));
     }
 }
