@@ -1,11 +1,9 @@
 //! `cmake --install` into an empty folder, and programs that find the library there by pkg-config and by CMake.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::run;
+use crate::common::run;
 
 /// A program of another project.
 const PROGRAM: &str =
@@ -17,7 +15,7 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfi
 
 #[test]
 fn an_installed_library_is_found_by_pkg_config_and_cmake() {
-    let to = common::scratch("install");
+    let to = crate::common::scratch("install");
     let (build, prefix, user) = (to.join("build"), to.join("prefix"), to.join("user"));
     // The build folder is used again; an earlier installation is removed.
     let _ = fs::remove_dir_all(&prefix);
@@ -25,7 +23,7 @@ fn an_installed_library_is_found_by_pkg_config_and_cmake() {
     fs::create_dir_all(&user).expect("a folder");
     run(Command::new("cmake")
         .arg("-S")
-        .arg(common::folder())
+        .arg(crate::common::folder())
         .arg("-B")
         .arg(&build)
         .arg(format!("-DCMAKE_INSTALL_PREFIX={}", prefix.display()))

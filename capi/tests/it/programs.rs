@@ -1,13 +1,11 @@
 //! Programs in C and C++: compiled with all warnings as errors, run under the sanitizers and valgrind, with each other and with
 //! the original C++ peer.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Background, Build, compile, run};
+use crate::common::{Background, Build, compile, run};
 
 fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
@@ -29,14 +27,14 @@ fn examples(compiler: &str, standard: &str, build: Build, to: &Path) -> [PathBuf
 
 #[test]
 fn examples_run_with_the_shared_library() {
-    let to = common::scratch("shared");
+    let to = crate::common::scratch("shared");
     let [server, client] = examples("gcc", "c11", Build::Shared, &to);
     echo(&mut Command::new(server), &mut Command::new(client), &["1000", "100"]);
 }
 
 #[test]
 fn examples_run_under_the_sanitizers() {
-    let to = common::scratch("sanitized");
+    let to = crate::common::scratch("sanitized");
     let [server, client] = examples("gcc", "c11", Build::Sanitized, &to);
     for arguments in [["1000", "100"], ["3", "300000"]] {
         echo(&mut Command::new(&server), &mut Command::new(&client), &arguments);
@@ -45,7 +43,7 @@ fn examples_run_under_the_sanitizers() {
 
 #[test]
 fn examples_run_under_valgrind() {
-    let to = common::scratch("valgrind");
+    let to = crate::common::scratch("valgrind");
     let [server, client] = examples("gcc", "c11", Build::Static, &to);
     let valgrind = |program: PathBuf| {
         let mut command = Command::new("valgrind");
@@ -58,7 +56,7 @@ fn examples_run_under_valgrind() {
 
 #[test]
 fn a_wrong_password_is_an_error_of_the_client() {
-    let to = common::scratch("password");
+    let to = crate::common::scratch("password");
     let [server, client] = examples("gcc", "c11", Build::Sanitized, &to);
     let (_server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1", "friends"]));
     let refused = Command::new(&client).args([&address(port), "1", "10", "enemies"]).output();
@@ -72,7 +70,7 @@ fn a_wrong_password_is_an_error_of_the_client() {
 /// Calls every function with bad input.
 #[test]
 fn bad_input_gives_error_codes_in_c_and_in_cpp() {
-    let to = common::scratch("bad");
+    let to = crate::common::scratch("bad");
     for (compiler, standard, source) in
         [("gcc", "c11", "tests/bad_input.c"), ("g++", "c++17", "tests/bad_input_cpp.cpp")]
     {
@@ -83,8 +81,8 @@ fn bad_input_gives_error_codes_in_c_and_in_cpp() {
 /// The lines of code in the README.
 #[test]
 fn examples_of_the_readme_compile() {
-    let readme = fs::read_to_string(common::folder().join("README.md")).expect("a README");
-    let to = common::scratch("readme");
+    let readme = fs::read_to_string(crate::common::folder().join("README.md")).expect("a README");
+    let to = crate::common::scratch("readme");
     for (fence, header, name, compiler) in
         [("```c\n", "rakwire.h", "readme.c", "gcc"), ("```cpp\n", "rakwire.hpp", "readme.cpp", "g++")]
     {
@@ -96,7 +94,7 @@ fn examples_of_the_readme_compile() {
         let mut command = Command::new(compiler);
         command
             .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
-            .arg(common::folder().join("include"));
+            .arg(crate::common::folder().join("include"));
         run(command.arg(&source));
     }
 }
@@ -104,14 +102,14 @@ fn examples_of_the_readme_compile() {
 /// Accepts and refuses clients, pings, bans, tokens, receipts and statistics.
 #[test]
 fn every_function_works_from_c() {
-    let to = common::scratch("functions");
+    let to = crate::common::scratch("functions");
     run(&mut Command::new(compile("gcc", "c11", "tests/functions.c", Build::Sanitized, &to)));
 }
 
 /// The folder of the programs that `interop/setup.sh` builds.
 fn interop() -> PathBuf {
     let folder = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
-    folder.unwrap_or_else(|| common::folder().join("../target/interop/bin"))
+    folder.unwrap_or_else(|| crate::common::folder().join("../target/interop/bin"))
 }
 
 fn original() -> PathBuf {
@@ -126,7 +124,7 @@ fn original() -> PathBuf {
 
 #[test]
 fn a_client_in_c_hears_the_echo_of_the_original() {
-    let to = common::scratch("original-server");
+    let to = crate::common::scratch("original-server");
     let [_, client] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(original()).args(["server", "--port", "0"]));
     for arguments in [["1000", "100"], ["1", "150000"]] {
@@ -138,7 +136,7 @@ fn a_client_in_c_hears_the_echo_of_the_original() {
 
 #[test]
 fn the_original_hears_the_echo_of_a_server_in_c() {
-    let to = common::scratch("original-client");
+    let to = crate::common::scratch("original-client");
     let [server, _] = examples("gcc", "c11", Build::Sanitized, &to);
     let (server, port) = Background::server(Command::new(server).args(["127.0.0.1:0", "1"]));
     let output = run(Command::new(original()).args(["client", &address(port), "--count", "100"]));

@@ -1,18 +1,16 @@
 //! One program for RakNet 4, compiled against RakNet's own headers and against `rakwire/raknet_compat.h`: both speak with each
 //! other and with themselves, and their bit streams have the same bytes.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Background, Build, compile, run};
+use crate::common::{Background, Build, compile, run};
 
 /// The folder `target/interop/cpp`, in which `interop/setup.sh` has fetched and built RakNet.
 fn raknet() -> PathBuf {
     let programs = std::env::var_os("INTEROP_BIN_DIR").map(PathBuf::from);
-    let programs = programs.unwrap_or_else(|| common::folder().join("../target/interop/bin"));
+    let programs = programs.unwrap_or_else(|| crate::common::folder().join("../target/interop/bin"));
     let folder = programs.join("../cpp");
     assert!(
         folder.join("fetched/package/raknet/Source/RakPeerInterface.h").exists(),
@@ -25,7 +23,7 @@ fn raknet() -> PathBuf {
 /// Compiles the program with RakNet's headers, and links it with the objects of RakNet.
 fn original(test: &str) -> PathBuf {
     let folder = raknet();
-    let program = common::scratch(test).join("compat-original");
+    let program = crate::common::scratch(test).join("compat-original");
     let ours = [
         "peer.o",
         "tcp.o",
@@ -42,13 +40,13 @@ fn original(test: &str) -> PathBuf {
     let mut command = Command::new("g++");
     command.args(["-O1", "-w", "-pthread", "-std=c++17", "-DORIGINAL", "-I"]);
     command.arg(folder.join("fetched/package/raknet/Source")).arg("-o").arg(&program);
-    command.arg(common::folder().join("tests/compat.cpp")).args(objects.map(|file| file.path()));
+    command.arg(crate::common::folder().join("tests/compat.cpp")).args(objects.map(|file| file.path()));
     run(&mut command);
     program
 }
 
 fn with_rakwire(test: &str) -> PathBuf {
-    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &common::scratch(test))
+    compile("g++", "c++17", "tests/compat.cpp", Build::Sanitized, &crate::common::scratch(test))
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The libraries, compilers and programs of the tests.
 
-#![allow(dead_code, reason = "each test program uses a part")]
-
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! The header and the list of symbols are those of the sources.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -11,7 +9,7 @@ const SOURCES: [&str; 8] =
 
 /// Makes the header from the sources.
 fn generate() -> String {
-    let folder = common::folder();
+    let folder = crate::common::folder();
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("cbindgen.toml");
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in SOURCES {
@@ -22,10 +20,10 @@ fn generate() -> String {
     String::from_utf8(header).expect("text")
 }
 
-/// `RAKWIRE_WRITE_HEADER=1 cargo test --test header` writes it.
+/// `RAKWIRE_WRITE_HEADER=1 cargo test header` writes it.
 #[test]
 fn the_header_is_that_of_the_sources() {
-    let path = common::folder().join("include/rakwire.h");
+    let path = crate::common::folder().join("include/rakwire.h");
     let header = generate();
     if std::env::var_os("RAKWIRE_WRITE_HEADER").is_some() {
         fs::write(&path, &header).expect("a header to write");
@@ -33,13 +31,13 @@ fn the_header_is_that_of_the_sources() {
     let committed = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == header,
-        "include/rakwire.h is not current: RAKWIRE_WRITE_HEADER=1 cargo test --test header"
+        "include/rakwire.h is not current: RAKWIRE_WRITE_HEADER=1 cargo test header"
     );
 }
 
 /// The functions that the header declares.
 fn declared() -> BTreeSet<String> {
-    let header = fs::read_to_string(common::folder().join("include/rakwire.h")).expect("a header");
+    let header = fs::read_to_string(crate::common::folder().join("include/rakwire.h")).expect("a header");
     let code =
         header.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '(');
@@ -53,7 +51,7 @@ fn declared() -> BTreeSet<String> {
 fn the_shared_library_exports_only_the_header() {
     let declared = declared();
     assert!(declared.len() > 40, "{declared:?}");
-    let library = common::shared_library();
+    let library = crate::common::shared_library();
     let output = Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(&library).output();
     let output = output.expect("nm, of the package binutils");
     let exported: BTreeSet<String> = String::from_utf8_lossy(&output.stdout)
@@ -65,7 +63,7 @@ fn the_shared_library_exports_only_the_header() {
 
 #[test]
 fn the_shared_library_has_a_versioned_name() {
-    let output = Command::new("readelf").arg("-d").arg(common::shared_library()).output();
+    let output = Command::new("readelf").arg("-d").arg(crate::common::shared_library()).output();
     let output = output.expect("readelf, of the package binutils");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let major = env!("CARGO_PKG_VERSION_MAJOR");
