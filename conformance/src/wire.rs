@@ -18,26 +18,45 @@ pub const U24: u32 = 1 << 24;
 
 /// Message ids that the cases use.
 pub mod id {
-    #![allow(missing_docs)]
+    /// A ping within a connection.
     pub const CONNECTED_PING: u8 = 0x00;
+    /// A ping without a connection.
     pub const PING: u8 = 0x01;
+    /// A ping that only a server with free places answers.
     pub const PING_OPEN: u8 = 0x02;
+    /// The answer to a connected ping.
     pub const CONNECTED_PONG: u8 = 0x03;
+    /// The first request of a handshake, padded to the MTU.
     pub const REQUEST_1: u8 = 0x05;
+    /// The answer to the first request.
     pub const REPLY_1: u8 = 0x06;
+    /// The second request, with the MTU and the GUID.
     pub const REQUEST_2: u8 = 0x07;
+    /// The answer to the second request.
     pub const REPLY_2: u8 = 0x08;
+    /// The first message of a client.
     pub const CONNECTION_REQUEST: u8 = 0x09;
+    /// A message without a connection.
     pub const OUT_OF_BAND: u8 = 0x0d;
+    /// The answer to a connection request.
     pub const ACCEPTED: u8 = 0x10;
+    /// A refusal: the address or the GUID is connected.
     pub const ALREADY_CONNECTED: u8 = 0x12;
+    /// The message that completes a connection.
     pub const NEW_INCOMING: u8 = 0x13;
+    /// A refusal: all places are taken.
     pub const NO_FREE_CONNECTIONS: u8 = 0x14;
+    /// The end of a connection.
     pub const DISCONNECTION: u8 = 0x15;
+    /// A refusal: the password is wrong.
     pub const INVALID_PASSWORD: u8 = 0x18;
+    /// A refusal: the protocol version differs.
     pub const INCOMPATIBLE: u8 = 0x19;
+    /// A refusal: the address connected a moment ago.
     pub const RECENTLY_CONNECTED: u8 = 0x1a;
+    /// The answer to a ping without a connection.
     pub const PONG: u8 = 0x1c;
+    /// The first id of applications.
     pub const USER: u8 = 0x86;
 }
 
