@@ -47,8 +47,10 @@
 
 mod bits;
 mod function;
+mod open_calls;
 mod outcome;
 mod queue;
+mod replies;
 pub mod rpc4;
 mod schema;
 mod wire;
@@ -56,15 +58,17 @@ mod wire;
 use core::task::{Poll, Waker};
 use core::time::Duration;
 
-use heapless::{Deque, Vec};
+use heapless::Vec;
 use rakwire::codec::rabbit::pack;
 use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Verdict};
 use rakwire::{Chunks, Instant};
 
 use self::function::{Ran, Registered};
+use self::open_calls::OpenCalls;
 use self::queue::{Queued, SendQueue};
+use self::replies::{Replies, Unanswered};
 use self::schema::Schema;
-use self::wire::REFUSAL_BYTES;
+use self::wire::encoded;
 use crate::bytes;
 
 pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCall};
@@ -74,39 +78,6 @@ pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 /// Returns whether a function or a signal may have this name.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
-}
-
-/// A call that waits for its answer.
-#[derive(Debug)]
-struct OpenCall {
-    id: CallId,
-    timeout: Duration,
-    /// Set at the first attempt to send the call.
-    deadline: Option<Instant>,
-    waiter: Waiter,
-}
-
-/// The consumer of the result of a call.
-#[derive(Debug)]
-enum Waiter {
-    /// The next caller of [`RemoteCalls::poll_finished`].
-    Anyone,
-    /// Only [`RemoteCalls::poll_call`], which is woken if it has registered a waker.
-    Claimed(Option<Waker>),
-}
-
-/// A call that has ended, and whether only [`RemoteCalls::poll_call`] may take it.
-#[derive(Debug)]
-struct Ended<const BYTES: usize> {
-    finished: Finished<BYTES>,
-    is_claimed: bool,
-}
-
-/// A call to be answered later, or to be refused. It does not take up a message buffer.
-#[derive(Debug)]
-struct Unanswered<P: Protocol> {
-    pending: PendingCall,
-    delivery: P::Delivery,
 }
 
 /// The remote calls plugin. `C` is the context of the handlers.
@@ -122,14 +93,10 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
     /// The context of the handlers.
     pub context: C,
     registered: Vec<Registered<C>, FUNCTIONS>,
-    open: Vec<OpenCall, CALLS>,
-    finished: Deque<Ended<BYTES>, CALLS>,
-    /// Calls that are answered later.
-    later: Vec<Unanswered<P>, CALLS>,
-    /// Queued refusals of calls for which there was no room.
-    refusals: SendQueue<P, CALLS, REFUSAL_BYTES>,
+    open: OpenCalls<CALLS, BYTES>,
+    /// Calls and signals to send.
     outgoing: SendQueue<P, CALLS, BYTES>,
-    answers: SendQueue<P, CALLS, BYTES>,
+    replies: Replies<P, CALLS, BYTES>,
     next_number: u32,
     /// The last mismatch that was not polled.
     mismatch: Option<Mismatch>,
@@ -145,12 +112,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         Self {
             context,
             registered: Vec::new(),
-            open: Vec::new(),
-            finished: Deque::new(),
-            later: Vec::new(),
-            refusals: SendQueue::new(),
+            open: OpenCalls::new(),
             outgoing: SendQueue::new(),
-            answers: SendQueue::new(),
+            replies: Replies::new(),
             next_number: 0,
             mismatch: None,
             stats: CallStats::default(),
@@ -216,64 +180,19 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// Returns false if the call is not pending: it was already answered, or its caller has disconnected.
     pub fn answer<F: Function>(&mut self, pending: PendingCall, answer: &F::Answer<'_>) -> bool {
         let mut packed = [0; BYTES];
-        let Some(call) = self.take_later(pending) else { return false };
+        let Some(call) = self.replies.take_deferred(pending) else { return false };
         let number = pending.number;
         let bytes = pack(answer, &mut packed).ok();
         let bytes = bytes.and_then(|answer| encoded(&Message::Answer { number, answer }));
-        self.reply(call, bytes.ok_or(Refusal::AnswerTooLong));
+        self.replies.push(call, bytes.ok_or(Refusal::AnswerTooLong), &mut self.stats);
         true
     }
 
     /// Refuses a call that its handler left for later, by convention with [`Refusal::Failed`] and a code. See
     /// [`answer`](Self::answer).
     pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
-        let call = self.take_later(pending);
-        call.map(|call| self.reply(call, Err(refusal))).is_some()
-    }
-
-    fn take_later(&mut self, pending: PendingCall) -> Option<Unanswered<P>> {
-        let at = self.later.iter().position(|call| call.pending == pending)?;
-        Some(self.later.swap_remove(at))
-    }
-
-    /// Queues the answer of a call, or a refusal.
-    fn reply(&mut self, call: Unanswered<P>, answer: Result<Vec<u8, BYTES>, Refusal>) {
-        let Unanswered { pending, delivery } = call;
-        if answer.is_err() {
-            self.stats.refused = self.stats.refused.saturating_add(1);
-        }
-        let refusal = |refusal| encoded(&Message::Refusal { number: pending.number, refusal });
-        let bytes = answer.or_else(|reason| refusal(reason).ok_or(reason));
-        let Ok(bytes) = bytes else { return };
-        if self.answers.is_full() {
-            self.drop_answer();
-        }
-        if !self.answers.push(Queued { to: pending.caller, delivery, call: None, bytes }) {
-            self.stats.busy = self.stats.busy.saturating_add(1);
-        }
-    }
-
-    /// Drops an answer of the caller with the most answers, and notifies that caller.
-    fn drop_answer(&mut self) {
-        let Some(Queued { to: caller, delivery, bytes, .. }) = self.answers.pop_of_fullest() else { return };
-        self.stats.busy = self.stats.busy.saturating_add(1);
-        if let Some(Message::Answer { number, .. } | Message::Refusal { number, .. }) =
-            Message::decode(&bytes)
-        {
-            let call = Unanswered { pending: PendingCall { number, caller }, delivery };
-            self.refuse_shortly(call, Refusal::AnswerDropped);
-        }
-    }
-
-    /// Refuses a call for which there is no room. If the refusals are full too, those for the caller with the most are
-    /// dropped, so a flood costs no other caller its refusals.
-    fn refuse_shortly(&mut self, call: Unanswered<P>, refusal: Refusal) {
-        let Unanswered { pending: PendingCall { number, caller: to }, delivery } = call;
-        let Some(bytes) = encoded(&Message::Refusal { number, refusal }) else { return };
-        if self.refusals.is_full() && self.refusals.pop_of_fullest().is_some() {
-            self.stats.unsent = self.stats.unsent.saturating_add(1);
-        }
-        self.refusals.push(Queued { to, delivery, call: None, bytes });
+        let call = self.replies.take_deferred(pending);
+        call.map(|call| self.replies.push(call, Err(refusal), &mut self.stats)).is_some()
     }
 
     fn register_function(&mut self, function: Registered<C>) -> Result<(), RegisterError> {
@@ -347,17 +266,16 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         if !is_name(name) {
             return Err(CallError::BadName);
         }
-        if self.open.len() + self.finished.len() >= CALLS {
+        if self.open.is_full() {
             return Err(CallError::TooManyCalls);
         }
         let number = self.next_number;
         let message = Message::Call { number, name: name.as_bytes(), arguments };
         self.enqueue(to, delivery, Some(number), &message)?;
         let id = CallId { number, to };
-        let waiter = Waiter::Anyone;
-        self.open
-            .push(OpenCall { id, timeout, deadline: None, waiter })
-            .map_err(|_| CallError::TooManyCalls)?;
+        if !self.open.insert(id, timeout) {
+            return Err(CallError::TooManyCalls);
+        }
         self.next_number = number.wrapping_add(1);
         Ok(id)
     }
@@ -406,56 +324,32 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// false if the call is not under way.
     pub fn cancel(&mut self, id: CallId) -> bool {
         self.outgoing.retain(|message| message.call != Some(id.number));
-        self.close(id).is_some()
+        self.open.cancel(id)
     }
 
     /// Returns a call that has ended and is not [claimed](Self::claim).
     pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
-        self.take_finished(|ended| !ended.is_claimed)
+        self.open.poll_finished()
     }
 
     /// Reserves the result of a call for [`poll_call`](Self::poll_call). Returns false if the call is not under way.
     ///
     /// A claimed call keeps its place until its result is taken or the call is [forgotten](Self::forget).
     pub fn claim(&mut self, id: CallId) -> bool {
-        let open = self.open.iter_mut().find(|open| open.id == id);
-        open.map(|open| open.waiter = Waiter::Claimed(None)).is_some()
+        self.open.claim(id)
     }
 
     /// Returns the result of a call that was [claimed](Self::claim); `None` if the call does not exist any more. While
     /// the call is under way, `waker` is registered to be woken when it ends, so a future can await the call.
     pub fn poll_call(&mut self, id: CallId, waker: &Waker) -> Poll<Option<Finished<BYTES>>> {
-        if let Some(finished) = self.take_finished(|ended| ended.finished.id == id) {
-            return Poll::Ready(Some(finished));
-        }
-        match self.open.iter_mut().find(|open| open.id == id) {
-            Some(open) => {
-                open.waiter = Waiter::Claimed(Some(waker.clone()));
-                Poll::Pending
-            }
-            None => Poll::Ready(None),
-        }
+        self.open.poll_call(id, waker)
     }
 
     /// Forgets a claimed call: it is cancelled, or its result is dropped.
     pub fn forget(&mut self, id: CallId) {
         if !self.cancel(id) {
-            drop(self.take_finished(|ended| ended.finished.id == id));
+            self.open.forget(id);
         }
-    }
-
-    fn take_finished(&mut self, is_wanted: impl Fn(&Ended<BYTES>) -> bool) -> Option<Finished<BYTES>> {
-        let mut taken = None;
-        for _ in 0..self.finished.len() {
-            let ended = self.finished.pop_front()?;
-            if taken.is_none() && is_wanted(&ended) {
-                taken = Some(ended.finished);
-            } else {
-                // Cannot fail: the entry was just removed.
-                let _ = self.finished.push_back(ended);
-            }
-        }
-        taken
     }
 
     /// Returns the latest call or signal since the last poll that has other types at the remote.
@@ -483,22 +377,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.stats
     }
 
-    fn close(&mut self, id: CallId) -> Option<OpenCall> {
-        let at = self.open.iter().position(|open| open.id == id)?;
-        Some(self.open.swap_remove(at))
-    }
-
     fn finish(&mut self, id: CallId, outcome: Result<&[u8], CallFailure>) {
-        let Some(open) = self.close(id) else {
+        if !self.open.finish(id, outcome) {
             self.stats.unexpected = self.stats.unexpected.saturating_add(1);
-            return;
-        };
-        let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
-        // Cannot fail: finished and open calls together never exceed the capacity.
-        let is_claimed = matches!(open.waiter, Waiter::Claimed(_));
-        let _ = self.finished.push_back(Ended { finished: Finished { id, outcome }, is_claimed });
-        if let Waiter::Claimed(Some(waker)) = open.waiter {
-            waker.wake();
         }
     }
 
@@ -514,19 +395,17 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let call = Unanswered { pending, delivery };
         if self.is_busy(caller, name) {
             self.stats.busy = self.stats.busy.saturating_add(1);
-            self.refuse_shortly(call, Refusal::Busy);
+            self.replies.push_refusal(call, Refusal::Busy, &mut self.stats);
             return;
         }
         // Checked before the function runs: if it ran without an answer, the caller would repeat it.
-        if self.answers.is_full() {
-            self.drop_answer();
-        }
+        self.replies.make_room(&mut self.stats);
         let mut answer = [0; BYTES];
         let ran = self.run(pending, name, arguments, &mut answer);
         let bytes = match ran {
             Ok(Ran::Later) => {
                 // Cannot fail: the room was checked before the function ran.
-                let _ = self.later.push(call);
+                let _ = self.replies.defer(call);
                 return;
             }
             Ok(Ran::Answer(length)) => {
@@ -537,18 +416,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             }
             Err(refusal) => Err(refusal),
         };
-        self.reply(call, bytes);
+        self.replies.push(call, bytes, &mut self.stats);
     }
 
-    /// Returns whether there is no place for the answer of a function, now or later. One caller may use half of the
-    /// places.
+    /// Returns whether there is no place for the answer of a function, now or later.
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
-        let half = CALLS.div_ceil(2);
-        if self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name) {
-            let of_caller = self.later.iter().filter(|call| call.pending.caller == caller).count();
-            return of_caller >= half || self.later.is_full();
-        }
-        self.answers.waiting_for(caller) >= half
+        let is_later = self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name);
+        self.replies.is_busy(caller, is_later)
     }
 
     fn run(
@@ -611,21 +485,6 @@ fn packed<'b, F: Function>(
     Schema::append(schema, F::NAME, buffer, length).ok_or(CallError::TooLong)
 }
 
-/// Encodes a message; returns `None` if it is too long.
-fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
-    let mut bytes = Vec::new();
-    bytes.resize(BYTES, 0).ok()?;
-    let length = message.encode(&mut bytes)?;
-    bytes.truncate(length);
-    Some(bytes)
-}
-
-/// Returns the refusal that replaces an answer which is too long for the connection.
-fn refusal_of<const BYTES: usize>(answer: &[u8]) -> Option<Vec<u8, BYTES>> {
-    let Some(Message::Answer { number, .. }) = Message::decode(answer) else { return None };
-    encoded(&Message::Refusal { number, refusal: Refusal::AnswerTooLong })
-}
-
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<P>
     for RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
 {
@@ -634,11 +493,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
-        self.answers.retain(|message| message.to != id);
+        self.replies.forget(id);
         self.outgoing.retain(|message| message.to != id);
-        self.later.retain(|call| call.pending.caller != id);
-        self.refusals.retain(|message| message.to != id);
-        while let Some(open) = self.open.iter().find(|open| open.id.to == id).map(|open| open.id) {
+        while let Some(open) = self.open.to(id) {
             self.finish(open, Err(CallFailure::Disconnected));
         }
     }
@@ -657,8 +514,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             }
             Some(Message::Answer { number, answer }) => self.finish(CallId { number, to: id }, Ok(answer)),
             Some(Message::Refusal { number, refusal }) => {
-                let is_open = self.open.iter().any(|open| open.id == CallId { number, to: id });
-                if refusal == Refusal::OtherSchema && is_open {
+                if refusal == Refusal::OtherSchema && self.open.contains(CallId { number, to: id }) {
                     self.on_mismatch(id, None);
                 }
                 self.finish(CallId { number, to: id }, Err(CallFailure::Refused(refusal)));
@@ -670,25 +526,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
-        for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
-            open.deadline = Some(now + open.timeout);
-        }
-        while let Some(late) = self.open.iter().find(|open| open.deadline.is_some_and(|due| due <= now)) {
-            let id = late.id;
+        self.open.start_timeouts(now);
+        while let Some(id) = self.open.expired(now) {
             self.outgoing.retain(|message| message.call != Some(id.number));
             self.finish(id, Err(CallFailure::TimedOut));
         }
         let stats = &mut self.stats;
-        self.answers.send(sender, |answer, error| {
-            stats.unsent = stats.unsent.saturating_add(1);
-            let is_too_long = matches!(error, SendError::NeverFits | SendError::TooLong);
-            if is_too_long { refusal_of(&answer.bytes) } else { None }
-        });
-        let stats = &mut self.stats;
-        self.refusals.send(sender, |_, _| {
-            stats.unsent = stats.unsent.saturating_add(1);
-            None
-        });
+        self.replies.send(sender, stats);
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
@@ -699,17 +543,16 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             None
         });
         for (number, error) in unsent {
-            let open = self.open.iter().find(|open| open.id.number == number).map(|open| open.id);
-            if let Some(id) = open {
+            if let Some(id) = self.open.numbered(number) {
                 self.finish(id, Err(CallFailure::NotSent(error)));
             }
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.answers.is_empty() || !self.outgoing.is_empty() || !self.refusals.is_empty() {
+        if !self.replies.is_empty() || !self.outgoing.is_empty() {
             return Some(Instant::ZERO);
         }
-        self.open.iter().filter_map(|open| open.deadline).min()
+        self.open.poll_timeout()
     }
 }

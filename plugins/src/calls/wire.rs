@@ -1,5 +1,7 @@
 //! The wire format of remote calls (docs/plugins/calls.md).
 
+use heapless::Vec;
+
 /// The first byte of every message of this plugin.
 pub const MESSAGE_ID: u8 = 127;
 /// The maximum length of the name of a function or signal, in bytes.
@@ -195,6 +197,15 @@ impl<'m> Message<'m> {
             _ => None,
         }
     }
+}
+
+/// Encodes a message; returns `None` if it is too long.
+pub(super) fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
+    let mut bytes = Vec::new();
+    bytes.resize(BYTES, 0).ok()?;
+    let length = message.encode(&mut bytes)?;
+    bytes.truncate(length);
+    Some(bytes)
 }
 
 fn length(name: &[u8]) -> Option<u8> {
