@@ -163,7 +163,7 @@ impl Race {
         self.until(to);
         let [first, second] = [0, 1].map(|at| (self.flows[at].bytes - before[at]) as f64);
         let shares = [first, second].map(|bytes| bytes / (first + second).max(1.0));
-        Outcome { shares, queueing: self.net.forth().take_stats().mean_queueing() }
+        Outcome { shares, queueing: self.net.forth().take_stats().mean_queueing_delay() }
     }
 
     fn until(&mut self, time: Duration) {

@@ -229,7 +229,7 @@ mod tests {
         for end in [&pair.client, &pair.server] {
             let host = &end.side.hook;
             let key = host.keys().next().unwrap();
-            assert_eq!(host.stats(key).unwrap().shown, BATCH as u64);
+            assert_eq!(host.stats(key).unwrap().offered, BATCH as u64);
         }
     }
 }

@@ -145,7 +145,7 @@ pub(crate) const fn failure(failure: ConnectFailure) -> (i32, u8) {
         ConnectFailure::HandshakeTimeout => RAKWIRE_FAILURE_HANDSHAKE_TIMEOUT,
         ConnectFailure::Refused(refusal) => refused(refusal),
         ConnectFailure::IncompatibleProtocol { server }
-        | ConnectFailure::SilentSinceIncompatible { server } => return (RAKWIRE_FAILURE_VERSION, server),
+        | ConnectFailure::NoAnswerAfterIncompatible { server } => return (RAKWIRE_FAILURE_VERSION, server),
         ConnectFailure::SecurityRequired => RAKWIRE_FAILURE_SECURITY_REQUIRED,
         ConnectFailure::ServerWithoutSecurity => RAKWIRE_FAILURE_NO_SECURITY,
         ConnectFailure::IdentityRequired => RAKWIRE_FAILURE_IDENTITY_REQUIRED,

@@ -75,7 +75,7 @@ impl Endpoint {
         let mut event = RakwireEvent::zeroed();
         let lends = describe(polled.poll_event()?, &mut event, messages, connections);
         if lends == Lends::Large {
-            messages.lend_vec(polled.take_lent(), &mut event);
+            messages.lend_vec(polled.take_event_data(), &mut event);
         }
         Some(event)
     }

@@ -61,7 +61,7 @@ fn defaults() -> Outcome<RakwireOptions> {
     accepted_versions.iter_mut().zip(&config.accepted_versions).for_each(|(to, from)| *to = *from);
     Ok(RakwireOptions {
         protocol_version: config.protocol_version,
-        hears_unreachable: options.hears_unreachable.into(),
+        hears_unreachable: options.fail_on_unreachable.into(),
         mtu: config.mtu,
         max_message_len: config.max_message_len,
         timeout_ms: millis(config.timeout),
@@ -106,7 +106,7 @@ fn apply(from: &RakwireOptions, options: &mut Options) -> Outcome<()> {
     if flag(from.out_of_band, "out_of_band")? {
         config.out_of_band = OutOfBand::Accept;
     }
-    options.hears_unreachable = flag(from.hears_unreachable, "hears_unreachable")?;
+    options.fail_on_unreachable = flag(from.hears_unreachable, "hears_unreachable")?;
     let connections = match from.max_connections {
         0 => u32::from(from.max_incoming).max(64),
         some @ 1..=65_534 => some,

@@ -22,7 +22,7 @@ use form::Form;
 use packet::Packet;
 
 /// The limit for standard input in bytes, far above the hex digits of the longest datagram.
-const LONGEST_INPUT: u64 = 1 << 20;
+const MAX_INPUT: u64 = 1 << 20;
 
 /// Shows every field of a datagram or an offline message as rakwire's parser reads it. With --as it also decodes parts
 /// of datagrams, with --pcap all datagrams of a capture.
@@ -60,7 +60,7 @@ impl Sizes {
     const fn in_bytes(self) -> SecuritySizes {
         match self {
             Self::Original => SecuritySizes::ORIGINAL,
-            Self::Documents => SecuritySizes::DOCUMENTS,
+            Self::Documents => SecuritySizes::DOCUMENTED,
         }
     }
 }
@@ -87,7 +87,7 @@ fn input(hex: &[String]) -> Result<String, Failure> {
         return Ok(hex.join(" "));
     }
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(LONGEST_INPUT).read_to_string(&mut text);
+    let read = std::io::stdin().lock().take(MAX_INPUT).read_to_string(&mut text);
     match read {
         Ok(_) => Ok(text),
         Err(error) => Err(Failure::usage(format!("cannot read the input: {error}"))),

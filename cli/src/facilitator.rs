@@ -17,7 +17,7 @@ use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options};
 use rakwire_native::secure::{SecureRandom, ServerIdentity};
 use rakwire_native::{BindError, Capacity, CookiePolicy};
-use rakwire_plugins::nat::{Facilitator, Knock};
+use rakwire_plugins::nat::{Facilitator, FilterProbe};
 
 use self::socket::{EMPTY, Socket};
 use crate::failure::{Failure, print};
@@ -169,7 +169,7 @@ async fn send_punches(probed: Vec<Arc<Socket>>, endpoint: Endpoint, plugin: Plug
     let guid = endpoint.guid();
     loop {
         ticks.tick().await;
-        while let Some(Knock { port, to, payload }) = plugin.with(Facilitator::poll_knock) {
+        while let Some(FilterProbe { port, to, payload }) = plugin.with(Facilitator::poll_filter_probe) {
             let Some(socket) = probed.iter().find(|socket| socket.port() == port) else { continue };
             let mut buffer = [0; OUT_OF_BAND_HEAD + MAX_OUT_OF_BAND_DATA];
             let mut writer = Writer::new(&mut buffer);

@@ -85,8 +85,8 @@
 //! None of these is on by default:
 //!
 //! - `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]).
-//! - `hand-over`: large messages in vectors that are not copied ([`endpoint::Peer::send_vec`],
-//!   [`endpoint::Peer::take_lent`]).
+//! - `zero-copy`: large messages in vectors that are not copied ([`endpoint::Peer::send_vec`],
+//!   [`endpoint::Peer::take_event_data`]).
 //! - `deflate`: compressed aggregates of messages ([`codec::aggregate`]).
 //! - `sim`: the simulator.
 //! - `derive`: `#[derive(Pack, Unpack)]` for [`codec::rabbit`].

@@ -97,7 +97,7 @@ impl Ration {
     /// Gives back one event that was taken at `taken_at`, as far as it has not been refilled since.
     ///
     /// The refilled part is available already and may have been taken for other events.
-    pub(crate) fn give_back(&mut self, taken_at: Instant, now: Instant) {
+    pub(crate) fn refund(&mut self, taken_at: Instant, now: Instant) {
         let refilled = u64::from(now.micros_since(taken_at)) * u64::from(self.events);
         self.spent = self.spent.saturating_sub(u64::from(self.period).saturating_sub(refilled));
     }
@@ -310,12 +310,12 @@ mod tests {
         let (mut ration, now) = (Ration::default(), Instant::from_micros(1_000_000));
         for _ in 0..100 {
             assert!(ration.take(allowance, now));
-            ration.give_back(now, now);
+            ration.refund(now, now);
         }
         // Giving back more never exceeds the allowance.
-        ration.give_back(now, now);
+        ration.refund(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 3);
-        ration.give_back(now, now);
+        ration.refund(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 1);
     }
 
@@ -328,13 +328,13 @@ mod tests {
         assert!(ration.take(allowance, at(100)));
         // Two seconds later the allowance is refilled.
         assert_eq!(takes(&mut ration, at(103)), 4);
-        ration.give_back(at(100), at(103));
+        ration.refund(at(100), at(103));
         assert_eq!(takes(&mut ration, at(103)), 0);
         // After one second half of it is refilled, and the other half is given back.
         let mut ration = Ration::default();
         assert!(ration.take(allowance, at(100)));
         assert_eq!(takes(&mut ration, at(101)), 3);
-        ration.give_back(at(100), at(101));
+        ration.refund(at(100), at(101));
         assert_eq!(takes(&mut ration, at(101)), 1);
     }
 

@@ -18,14 +18,14 @@ use rakwire::endpoint::{self, Protocol};
 ///
 /// let connection = client.connect(loopback::SERVER).await?;
 /// let second = client.connect(loopback::SERVER).await;
-/// assert_eq!(second.err(), Some(ConnectError::NotTried(raknet::ConnectError::AlreadyConnected)));
+/// assert_eq!(second.err(), Some(ConnectError::NotStarted(raknet::ConnectError::AlreadyConnected)));
 /// # Ok(()) }) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
     /// The attempt was not started, because the peer has no room or is already connected.
-    NotTried(endpoint::ConnectError),
+    NotStarted(endpoint::ConnectError),
     /// The attempt failed.
     Failed(P::ConnectFailure),
 }
@@ -33,7 +33,7 @@ pub enum ConnectError<P: Protocol> {
 impl<P: Protocol> core::fmt::Display for ConnectError<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotTried(error) => error.fmt(f),
+            Self::NotStarted(error) => error.fmt(f),
             Self::Failed(failure) => failure.fmt(f),
         }
     }
@@ -46,7 +46,7 @@ impl<P: Protocol> core::error::Error for ConnectError<P> {}
 impl<P: Protocol> defmt::Format for ConnectError<P> {
     fn format(&self, f: defmt::Formatter<'_>) {
         match self {
-            Self::NotTried(error) => defmt::write!(f, "NotTried({})", error),
+            Self::NotStarted(error) => defmt::write!(f, "NotStarted({})", error),
             Self::Failed(failure) => defmt::write!(f, "Failed({})", failure),
         }
     }

@@ -70,7 +70,7 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         options: &P::ConnectOptions<'_>,
     ) -> Result<Connection<'d, P, H>, ConnectError<P>> {
         let slot = self.shared.update(|inner, now| inner.connect(now, to, options));
-        let reference = ConnectionRef::new(self.shared, slot.map_err(ConnectError::NotTried)?);
+        let reference = ConnectionRef::new(self.shared, slot.map_err(ConnectError::NotStarted)?);
         let identity = reference.connected().await.map_err(ConnectError::Failed)?;
         Ok(Connection::new(reference, to, identity))
     }

@@ -17,12 +17,12 @@ impl<'d, P: Protocol, H: Hook<P>> ReadGuard<'d, P, H> {
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(Message<'_, P>) -> R) -> R {
-        self.shared.read(|inner| read(inner.hooked.peer.lent()))
+        self.shared.read(|inner| read(inner.hooked.peer.event_data()))
     }
 }
 
 impl<P: Protocol, H: Hook<P>> Drop for ReadGuard<'_, P, H> {
     fn drop(&mut self) {
-        self.shared.give_back();
+        self.shared.release_event_data();
     }
 }

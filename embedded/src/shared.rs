@@ -36,7 +36,7 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     /// Set while a task is reading bytes of the peer.
     pub(crate) is_lending: bool,
     /// Set if the socket has to change its port.
-    wants_fresh_port: bool,
+    needs_fresh_port: bool,
     /// The number of tasks that wait for pongs.
     pub(crate) pending_pings: u8,
     /// Set if messages from peers without a connection are kept for a task that reads them.
@@ -59,7 +59,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
             hooked,
             slots: Slots(slots),
             is_lending: false,
-            wants_fresh_port: false,
+            needs_fresh_port: false,
             pending_pings: 0,
             keeps_messages: false,
             unsent: UnsentDatagrams::new(),
@@ -105,11 +105,11 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         result
     }
 
-    /// Returns the lent bytes to the peer.
-    pub(crate) fn give_back(&self) {
+    /// Releases the data of the last event.
+    pub(crate) fn release_event_data(&self) {
         self.update(|inner, _| {
             inner.is_lending = false;
-            inner.hooked.peer.give_back();
+            inner.hooked.peer.release_event_data();
             inner.wakers.wake();
         });
     }
@@ -155,7 +155,7 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
 
     /// Takes the request for another port.
     pub(crate) fn takes_fresh_port(&self) -> bool {
-        core::mem::take(&mut self.inner.borrow_mut().wants_fresh_port)
+        core::mem::take(&mut self.inner.borrow_mut().needs_fresh_port)
     }
 
     /// Registers the runner, and returns the time of the next timeout.
@@ -179,7 +179,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         // Other connections, including those that are closing, still need the current port.
         let is_alone = self.hooked.peer.connections().next().is_none();
         let id = self.hooked.peer.connect_with(now, to, options)?;
-        self.wants_fresh_port |= P::FRESH_PORT && is_alone;
+        self.needs_fresh_port |= P::FRESH_PORT && is_alone;
         self.slots.insert(Slot { id, phase: Phase::Connecting, references: 1 }).ok_or_else(|| {
             self.hooked.peer.disconnect(now, id);
             ConnectError::Full

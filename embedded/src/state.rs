@@ -126,7 +126,7 @@ pub fn new<
 /// let mut config = Config::new(rakwire_embassy::entropy(&mut loopback::Rng));
 /// config.max_incoming = 2;
 /// let mut filter = MessageFilter::new();
-/// filter.forbid(FilterGroup::EVERYONE, [0x90]);
+/// filter.deny(FilterGroup::DEFAULT, [0x90]);
 /// let (server, mut runner) = new_with_hook(MEMORY.take(), stack, 19_133, config, filter);
 /// # tokio::task::spawn_local(async move { runner.run().await });
 /// # let address = (loopback::SERVER.ip(), 19_133).into();
@@ -137,7 +137,7 @@ pub fn new<
 /// assert_eq!(accepted.recv().await.and_then(|message| message.read(|bytes| bytes.as_slice().map(|b| b[0]))), Some(0x86));
 /// assert_eq!(server.with_hook(|filter| filter.dropped()), 1);
 ///
-/// assert!(server.with_hook(|filter| filter.put(id, FilterGroup(1))));
+/// assert!(server.with_hook(|filter| filter.set_group(id, FilterGroup(1))));
 /// guest.send(b"\x90passed", Delivery::RELIABLE_ORDERED).await?;
 /// assert!(accepted.recv().await.is_some());
 /// # Ok(()) }) }

@@ -25,12 +25,12 @@ pub struct UnsentDatagrams {
     /// The receiver, or the gateway to it, had not answered before, and the next request was not due.
     pub backed_off: u32,
     /// Answers to peers without a connection, such as pongs, that were dropped because earlier ones were still waiting.
-    pub rationed: u32,
+    pub rate_limited: u32,
 }
 
 impl UnsentDatagrams {
     pub(crate) const fn new() -> Self {
-        Self { no_route: 0, unanswered: 0, backed_off: 0, rationed: 0 }
+        Self { no_route: 0, unanswered: 0, backed_off: 0, rate_limited: 0 }
     }
 
     pub(crate) const fn add(&mut self, reason: UnsentReason, datagrams: u32) {
@@ -38,7 +38,7 @@ impl UnsentDatagrams {
             UnsentReason::NoRoute => &mut self.no_route,
             UnsentReason::Unanswered => &mut self.unanswered,
             UnsentReason::BackedOff => &mut self.backed_off,
-            UnsentReason::Rationed => &mut self.rationed,
+            UnsentReason::Rationed => &mut self.rate_limited,
         };
         *counter = counter.saturating_add(datagrams);
     }

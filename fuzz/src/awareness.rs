@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Verdict};
+use crate::protocol::{FlowInspector, Change, Handshake, PongCache, ProtocolKind, Verdict};
 use crate::steps::steps;
 
 /// The longest pong: its fixed part and the longest data, in bytes.
@@ -29,7 +29,7 @@ pub fn flow(input: &[u8]) {
     let handshake =
         Handshake { payload_max: PAYLOAD_MAX, datagrams: 4, bytes: 4_000, ..Handshake::default() };
     let mut now = Instant::now();
-    let mut flow = Awareness::new(kind, handshake, Arc::new(PongCache::default()), now);
+    let mut flow = FlowInspector::new(kind, handshake, Arc::new(PongCache::default()), now);
     let (mut datagrams, mut bytes, mut seconds) = (0, 0, 0);
     for step in steps(input) {
         let mut datagram = step.bytes.to_vec();

@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_millis(5);
 /// Maximum number of datagrams read before protocol time advances. A buffer of 4 MiB holds fewer: the system charges at
 /// least 768 bytes for each, out of twice the size. Time therefore advances even if a sender is faster than this
 /// machine.
-const MOST_BEFORE_TIME: usize = 16_384;
+const MAX_BEFORE_TIME: usize = 16_384;
 
 /// Bytes that each batch is charged in addition to its payload.
 const OVERHEAD: usize = 64;
@@ -57,7 +57,7 @@ impl Reader {
     /// was held back.
     pub(crate) fn time_may_pass(&mut self, count: usize) -> bool {
         self.before_time += count;
-        let may_pass = self.before_time >= MOST_BEFORE_TIME;
+        let may_pass = self.before_time >= MAX_BEFORE_TIME;
         if may_pass {
             self.before_time = 0;
         }

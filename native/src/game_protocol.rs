@@ -71,7 +71,7 @@ impl crate::endpoint::Connection<GameProtocol> {
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let silent = std::net::UdpSocket::bind("127.0.0.1:0")?;
-/// let attempts = Attempts { most: 2, timeout: Duration::from_millis(20) };
+/// let attempts = Attempts { max: 2, timeout: Duration::from_millis(20) };
 /// let failed = game_protocol::connect_with(silent.local_addr()?, Options::client()?, attempts).await;
 /// assert!(matches!(failed, Err(DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))));
 /// # Ok(())
@@ -80,14 +80,14 @@ impl crate::endpoint::Connection<GameProtocol> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     /// Maximum number of attempts, each from a new port; at least 1.
-    pub most: u8,
+    pub max: u8,
     /// How long each attempt waits for the server's challenge.
     pub timeout: Duration,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { most: 5, timeout: Duration::from_secs(1) }
+        Self { max: 5, timeout: Duration::from_secs(1) }
     }
 }
 
@@ -136,7 +136,7 @@ pub async fn connect_with(
     let further_attempts = match options.config.redial {
         Redial::FreshPort => {
             options.config.handshake_timeout = attempts.timeout;
-            attempts.most.saturating_sub(1)
+            attempts.max.saturating_sub(1)
         }
         Redial::SamePort(_) => 0,
     };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rakwire::{Instant, split_zoned_host};
-use rakwire_udp::own_address_towards;
+use rakwire_udp::local_address_for;
 
 /// Converts between the system's monotonic clock and the core's clock.
 ///
@@ -174,7 +174,7 @@ pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
     }
     // An IPv6 socket also receives IPv4.
     let families = ELSEWHERE.into_iter().filter(|elsewhere| elsewhere.is_ipv4() || local.is_ipv6());
-    families.filter_map(own_address_towards).map(|source| SocketAddr::new(source, local.port())).collect()
+    families.filter_map(local_address_for).map(|source| SocketAddr::new(source, local.port())).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 /// Number of datagrams of maximum length that are composed before they are sent.
 const DATAGRAMS: usize = 64;
 /// Maximum UDP payload in bytes.
-const LONGEST_TRANSMIT: usize = 65_507;
+const MAX_TRANSMIT: usize = 65_507;
 
 /// Composed datagrams in one contiguous buffer, so that one call can send several to the same address.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ fn together(datagrams: &[(SocketAddr, usize)], segments: usize) -> (usize, usize
     let (mut count, mut length) = (0, 0);
     let Some(&(to, size)) = datagrams.first() else { return (0, 0) };
     for &(other, bytes) in datagrams.iter().take(segments.max(1)) {
-        if other != to || bytes > size || length + bytes > LONGEST_TRANSMIT {
+        if other != to || bytes > size || length + bytes > MAX_TRANSMIT {
             break;
         }
         count += 1;
@@ -243,7 +243,7 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, DATAGRAMS);
-        assert!(outgoing.transmits(64).all(|transmit| transmit.bytes.len() <= LONGEST_TRANSMIT));
+        assert!(outgoing.transmits(64).all(|transmit| transmit.bytes.len() <= MAX_TRANSMIT));
         assert_eq!(outgoing.transmits(64).map(|transmit| transmit.count).sum::<usize>(), DATAGRAMS);
     }
 }

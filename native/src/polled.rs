@@ -51,7 +51,7 @@ use rakwire::endpoint::{
     ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 use rakwire::{Instant, Machine};
-use rakwire_udp::{LONGEST_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
+use rakwire_udp::{MAX_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
 
 use crate::arrivals::Proxies;
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
@@ -86,7 +86,7 @@ pub struct Endpoint<P: Protocol> {
     /// The datagram in `outgoing` that the system had no buffer space for.
     unsent: Option<(SocketAddr, usize)>,
     /// True if attempts end when their address is reported unreachable.
-    hears_unreachable: bool,
+    fail_on_unreachable: bool,
     proxies: Proxies,
     /// Attempts in their handshake. While there are any, the socket receives error reports.
     attempts: Vec<ConnectionId>,
@@ -135,7 +135,7 @@ pub struct Stats<P: Protocol> {
 impl<P: Protocol> Endpoint<P> {
     /// Binds a socket to the first address that works; port 0 picks a free port.
     ///
-    /// Only the options `config`, `capacity`, `hears_unreachable` and `trusted_proxies` apply; the others concern tasks
+    /// Only the options `config`, `capacity`, `fail_on_unreachable` and `trusted_proxies` apply; the others concern tasks
     /// and their queues. [`defer_incoming`](Options::defer_incoming) has no effect here: to decide which clients to
     /// admit, pass a [`SharedAdmission`](rakwire::endpoint::SharedAdmission) to [`Peer::share_admission`]. It decides
     /// immediately, before a connection exists.
@@ -162,7 +162,7 @@ impl<P: Protocol> Endpoint<P> {
     /// let filter = SharedHook::new(MessageFilter::<8>::new());
     /// let (options, hook) = (Options::server(8)?, filter.clone());
     /// let mut server = Endpoint::<RakNet>::bind_with_hook("127.0.0.1:0", options, |_| hook)?;
-    /// filter.with(|filter| filter.forbid_all(FilterGroup::EVERYONE));
+    /// filter.with(|filter| filter.deny_all(FilterGroup::DEFAULT));
     /// server.update();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -206,17 +206,17 @@ impl<P: Protocol> Endpoint<P> {
         let local = socket.local_addr()?;
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
-        P::tell_addresses(&mut peer, &own_addresses(local));
+        P::set_internal_addresses(&mut peer, &own_addresses(local));
         Ok(Self {
             socket,
             local,
             clock: Clock::start(),
             hooked: Hooked::new(peer, hook),
             // One byte more than the maximum, to detect longer datagrams.
-            incoming: vec![0; LONGEST_DATAGRAM + 1].into(),
+            incoming: vec![0; MAX_DATAGRAM + 1].into(),
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
-            hears_unreachable: options.hears_unreachable,
+            fail_on_unreachable: options.fail_on_unreachable,
             proxies: Proxies::new(options.trusted_proxies),
             attempts: Vec::new(),
             full_updates: 0,
@@ -226,7 +226,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Handles up to 4,096 received datagrams, runs due timers, and sends pending datagrams.
     pub fn update(&mut self) {
-        P::tell_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
+        P::set_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
         let mut start = self.clock.now();
         let mut is_empty = false;
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
@@ -271,7 +271,7 @@ impl<P: Protocol> Endpoint<P> {
     fn receive_batch(&mut self) -> bool {
         for _ in 0..BATCH {
             match receive_past_reports(|| self.socket.recv_from(&mut self.incoming)) {
-                Ok((length, _)) if length > LONGEST_DATAGRAM => self.counters.too_long += 1,
+                Ok((length, _)) if length > MAX_DATAGRAM => self.counters.too_long += 1,
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
                     let now = self.clock.now();
@@ -306,7 +306,7 @@ impl<P: Protocol> Endpoint<P> {
                     self.counters.send_failures += 1;
                     if is_too_large(&error) {
                         self.hooked.peer.handle_too_large(now, to, length);
-                    } else if self.hears_unreachable && has_no_route(&error) {
+                    } else if self.fail_on_unreachable && has_no_route(&error) {
                         self.hooked.peer.handle_unreachable(now, to);
                     }
                 }
@@ -330,7 +330,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Starts to open a connection to `address`. An event reports that it is open, or why it failed.
     ///
     /// If a server has several addresses, try the next one when an attempt gets no answer. The failure is immediate if
-    /// the address is [reported unreachable](Options::hears_unreachable).
+    /// the address is [reported unreachable](Options::fail_on_unreachable).
     ///
     /// ```
     /// use rakwire::endpoint::{Event, Protocol};
@@ -384,7 +384,7 @@ impl<P: Protocol> Endpoint<P> {
             return Err(ConnectError::AddressFamily);
         }
         let id = self.hooked.peer.connect_with(self.clock.now(), address, options)?;
-        if self.hears_unreachable {
+        if self.fail_on_unreachable {
             if self.attempts.is_empty() {
                 set_error_reports(&self.socket, true);
             }
@@ -427,8 +427,8 @@ impl<P: Protocol> Endpoint<P> {
     }
 
     /// Takes the bytes that the last event borrowed as a vector, without copying a large RakNet message.
-    pub fn take_lent(&mut self) -> Vec<u8> {
-        self.hooked.peer.take_lent()
+    pub fn take_event_data(&mut self) -> Vec<u8> {
+        self.hooked.peer.take_event_data()
     }
 
     /// Starts to close a connection. Reliable messages sent before are delivered first, and an event reports the end.

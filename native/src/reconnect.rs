@@ -7,24 +7,24 @@ use rakwire::raknet::{ConnectFailure, Refusal};
 
 use crate::endpoint::{ConnectError, Connection};
 
-/// Pauses between attempts to connect.
+/// The pauses between attempts to connect: random, and longer after each failure.
 ///
 /// Each is twice as long as the one before, minus a random part of up to a half, so that the players of a restarted
 /// server do not all return at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pauses {
+pub struct Backoff {
     /// The first pause. Default: 500 ms.
-    pub first: Duration,
+    pub initial: Duration,
     /// The longest pause. After a connection that lasted longer than this, the next pause is the first again. Default:
     /// 30 s.
-    pub longest: Duration,
+    pub max: Duration,
     /// Maximum number of consecutive failed attempts; `None` for no limit. Default: `None`.
     pub attempts: Option<u32>,
 }
 
-impl Default for Pauses {
+impl Default for Backoff {
     fn default() -> Self {
-        Self { first: Duration::from_millis(500), longest: Duration::from_secs(30), attempts: None }
+        Self { initial: Duration::from_millis(500), max: Duration::from_secs(30), attempts: None }
     }
 }
 
@@ -57,8 +57,8 @@ impl Default for Pauses {
 pub struct Reconnect<F, R> {
     open: F,
     should_retry: R,
-    /// The pauses between attempts.
-    pub pauses: Pauses,
+    /// The backoff between attempts.
+    pub backoff: Backoff,
     /// Consecutive failed attempts and connections that were lost soon.
     failures: u32,
     opened_at: Option<Instant>,
@@ -73,7 +73,7 @@ impl<F, R> Reconnect<F, R> {
         F: AsyncFnMut() -> Result<Connection<P>, E>,
         R: FnMut(&E) -> bool,
     {
-        Self { open, should_retry, pauses: Pauses::default(), failures: 0, opened_at: None }
+        Self { open, should_retry, backoff: Backoff::default(), failures: 0, opened_at: None }
     }
 
     /// Returns the next connection. The first attempt for the first one is made at once.
@@ -86,9 +86,9 @@ impl<F, R> Reconnect<F, R> {
         R: FnMut(&E) -> bool,
     {
         if let Some(opened_at) = self.opened_at.take() {
-            let is_stable = opened_at.elapsed() > self.pauses.longest;
+            let is_stable = opened_at.elapsed() > self.backoff.max;
             self.failures = if is_stable { 0 } else { self.failures + 1 };
-            tokio::time::sleep(self.pauses.after(self.failures)).await;
+            tokio::time::sleep(self.backoff.after(self.failures)).await;
         }
         loop {
             let error = match (self.open)().await {
@@ -99,21 +99,21 @@ impl<F, R> Reconnect<F, R> {
                 Err(error) => error,
             };
             self.failures = self.failures.saturating_add(1);
-            let is_over = self.pauses.attempts.is_some_and(|attempts| self.failures >= attempts);
+            let is_over = self.backoff.attempts.is_some_and(|attempts| self.failures >= attempts);
             if is_over || !(self.should_retry)(&error) {
                 self.failures = 0;
                 return Err(error);
             }
-            tokio::time::sleep(self.pauses.after(self.failures)).await;
+            tokio::time::sleep(self.backoff.after(self.failures)).await;
         }
     }
 }
 
-impl Pauses {
+impl Backoff {
     /// Returns the pause after this many consecutive failures.
     fn after(self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-        let longest = self.first.saturating_mul(doubled).min(self.longest);
+        let longest = self.initial.saturating_mul(doubled).min(self.max);
         // Without entropy the pause is not randomized.
         let mut random = [0];
         let _ = getrandom::fill(&mut random);
@@ -128,14 +128,14 @@ impl Pauses {
 /// requirements, such as a password, will not change by themselves.
 #[must_use]
 pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
-    use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, SilentSinceIncompatible, Unreachable};
+    use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, NoAnswerAfterIncompatible, Unreachable};
     if let ConnectError::Failed(ConnectFailure::Refused(refusal)) = error {
         return *refusal != Refusal::Banned;
     }
     let silent = matches!(
         error,
         ConnectError::Failed(
-            NoAnswer | Unreachable | HandshakeTimeout | SilentSinceIncompatible { .. } | Closed
+            NoAnswer | Unreachable | HandshakeTimeout | NoAnswerAfterIncompatible { .. } | Closed
         )
     );
     silent || matches!(error, ConnectError::AlreadyConnected | ConnectError::Disconnected)

@@ -13,7 +13,7 @@ use rakwire::Instant;
 use rakwire::wire::offline::is_mtu_probe;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 use rakwire_udp::is_too_large;
-use rakwire_udp::{ALWAYS_FITS, LONGEST_DATAGRAM, canonical, fragmenting_state, route, send_datagram};
+use rakwire_udp::{IPV6_MIN_MTU_PAYLOAD, MAX_DATAGRAM, canonical, fragmenting_state, route, send_datagram};
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
@@ -301,13 +301,13 @@ fn refuses_segments(error: &io::Error, size: usize) -> bool {
     use nix::errno::Errno;
 
     let errno = error.raw_os_error().map(Errno::from_raw);
-    errno == Some(Errno::EIO) || (errno == Some(Errno::EINVAL) && size <= ALWAYS_FITS)
+    errno == Some(Errno::EIO) || (errno == Some(Errno::EINVAL) && size <= IPV6_MIN_MTU_PAYLOAD)
 }
 
 /// Returns false: other systems have no specific error for missing segmentation.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn refuses_segments(error: &io::Error, size: usize) -> bool {
-    let is_narrow = size > ALWAYS_FITS && is_too_large(error);
+    let is_narrow = size > IPV6_MIN_MTU_PAYLOAD && is_too_large(error);
     error.kind() != io::ErrorKind::WouldBlock && !is_narrow
 }
 
@@ -358,17 +358,17 @@ pub(crate) struct Received<'b> {
 }
 
 impl<'b> Received<'b> {
-    /// Returns the datagrams of each buffer, except those longer than [`LONGEST_DATAGRAM`].
+    /// Returns the datagrams of each buffer, except those longer than [`MAX_DATAGRAM`].
     pub(crate) fn batches(&self) -> impl Iterator<Item = RecvBatch<&'b [u8]>> + use<'b> {
         let at = self.at;
-        self.buffers().filter(|(meta, bytes)| meta.stride <= LONGEST_DATAGRAM && !bytes.is_empty()).map(
+        self.buffers().filter(|(meta, bytes)| meta.stride <= MAX_DATAGRAM && !bytes.is_empty()).map(
             move |(meta, bytes)| RecvBatch { at, from: canonical(meta.addr), stride: meta.stride, bytes },
         )
     }
 
-    /// Returns the number of datagrams longer than [`LONGEST_DATAGRAM`].
+    /// Returns the number of datagrams longer than [`MAX_DATAGRAM`].
     pub(crate) fn too_long(&self) -> u64 {
-        let too_long = self.buffers().filter(|(meta, _)| meta.stride > LONGEST_DATAGRAM);
+        let too_long = self.buffers().filter(|(meta, _)| meta.stride > MAX_DATAGRAM);
         too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
     }
 
@@ -435,7 +435,7 @@ const DATAGRAMS: usize = 2;
 /// messages are sent by the driver to save system calls: it collects them in [`Outgoing`], and one call takes a single
 /// datagram, equal segments to one address, or on Linux datagrams to many addresses (`send_many`).
 #[derive(Debug)]
-enum Way {
+enum SendMode {
     /// The driver sends it at its next run.
     Driver,
     /// The task that queues the next message sends it at once through this socket, which the tasks of the endpoint own.
@@ -444,58 +444,58 @@ enum Way {
     Held { to: SocketAddr, size: usize },
 }
 
-/// The [`Way`] of an endpoint, and the buffer of datagrams that leave inline.
+/// The [`SendMode`] of an endpoint, and the buffer of datagrams that leave inline.
 #[derive(Debug)]
-pub(crate) struct WayOut {
-    way: Way,
+pub(crate) struct SendPath {
+    mode: SendMode,
     buffer: Box<[u8]>,
 }
 
-impl WayOut {
+impl SendPath {
     /// Creates the state for datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
-        Self { way: Way::Driver, buffer: vec![0; max_datagram].into() }
+        Self { mode: SendMode::Driver, buffer: vec![0; max_datagram].into() }
     }
 
     /// Lets the next message be sent through this socket, unless it would overtake a held datagram. The driver must not
     /// have composed any datagrams either.
     pub(crate) fn allow_inline(&mut self, socket: &Arc<Socket>) {
-        match self.way {
-            Way::Driver | Way::Inline(_) => self.way = Way::Inline(Arc::downgrade(socket)),
-            Way::Held { .. } => {}
+        match self.mode {
+            SendMode::Driver | SendMode::Inline(_) => self.mode = SendMode::Inline(Arc::downgrade(socket)),
+            SendMode::Held { .. } => {}
         }
     }
 
     /// Leaves the next message to the driver, because the socket has changed.
     pub(crate) fn forbid_inline(&mut self) {
-        match self.way {
-            Way::Inline(_) => self.way = Way::Driver,
-            Way::Driver | Way::Held { .. } => {}
+        match self.mode {
+            SendMode::Inline(_) => self.mode = SendMode::Driver,
+            SendMode::Driver | SendMode::Held { .. } => {}
         }
     }
 
     /// Sends the datagrams that `compose` writes, if the next message may be sent inline. A datagram that the system
     /// refuses is held for the driver.
     pub(crate) fn send_inline(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
-        let Way::Inline(socket) = &self.way else { return };
+        let SendMode::Inline(socket) = &self.mode else { return };
         let socket = socket.upgrade();
-        self.way = Way::Driver;
+        self.mode = SendMode::Driver;
         let Some(socket) = socket else { return };
         for _ in 0..DATAGRAMS {
             let Some((to, size)) = compose(&mut self.buffer) else { return };
             let bytes = self.buffer.get(..size).unwrap_or(&self.buffer);
             if socket.try_send(&Transmit { to, size, count: 1, bytes }).is_err() {
-                self.way = Way::Held { to, size };
+                self.mode = SendMode::Held { to, size };
                 return;
             }
         }
     }
 
     /// Leaves all sending to the driver from now on, beginning with the held datagram.
-    pub(crate) fn hand_over(&mut self, outgoing: &mut Outgoing) {
-        match std::mem::replace(&mut self.way, Way::Driver) {
-            Way::Driver | Way::Inline(_) => {}
-            Way::Held { to, size } => outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer)),
+    pub(crate) fn return_to_driver(&mut self, outgoing: &mut Outgoing) {
+        match std::mem::replace(&mut self.mode, SendMode::Driver) {
+            SendMode::Driver | SendMode::Inline(_) => {}
+            SendMode::Held { to, size } => outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer)),
         }
     }
 }
@@ -569,9 +569,9 @@ mod tests {
         }
     }
 
-    fn is_allowed(way_out: &mut WayOut) -> bool {
+    fn is_allowed(send_path: &mut SendPath) -> bool {
         let mut is_allowed = false;
-        way_out.send_inline(|_| {
+        send_path.send_inline(|_| {
             is_allowed = true;
             None
         });
@@ -588,11 +588,11 @@ mod tests {
         DriverRun,
     }
 
-    fn name(way_out: &WayOut) -> &'static str {
-        match way_out.way {
-            Way::Driver => "driver",
-            Way::Inline(_) => "inline",
-            Way::Held { .. } => "held",
+    fn name(send_path: &SendPath) -> &'static str {
+        match send_path.mode {
+            SendMode::Driver => "driver",
+            SendMode::Inline(_) => "inline",
+            SendMode::Held { .. } => "held",
         }
     }
 
@@ -603,28 +603,28 @@ mod tests {
         let (socket, nowhere) = (socket().await, ([127, 0, 0, 1], 0).into());
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let there = receiver.local_addr().expect("it is bound");
-        let take = |way_out: &mut WayOut, step: Step| match step {
-            Arrival => way_out.allow_inline(&socket),
-            SocketChange => way_out.forbid_inline(),
-            Message => way_out.send_inline(compose(there)),
-            RefusedMessage => way_out.send_inline(compose(nowhere)),
-            DriverRun => way_out.hand_over(&mut Outgoing::new(8)),
+        let take = |send_path: &mut SendPath, step: Step| match step {
+            Arrival => send_path.allow_inline(&socket),
+            SocketChange => send_path.forbid_inline(),
+            Message => send_path.send_inline(compose(there)),
+            RefusedMessage => send_path.send_inline(compose(nowhere)),
+            DriverRun => send_path.return_to_driver(&mut Outgoing::new(8)),
         };
         let ways: [(&str, &[Step]); 3] =
             [("driver", &[]), ("inline", &[Arrival]), ("held", &[Arrival, RefusedMessage])];
         for (from, steps) in ways {
             for step in [Arrival, SocketChange, Message, RefusedMessage, DriverRun] {
-                let mut way_out = WayOut::new(8);
-                steps.iter().for_each(|step| take(&mut way_out, *step));
-                assert_eq!(name(&way_out), from);
-                take(&mut way_out, step);
+                let mut send_path = SendPath::new(8);
+                steps.iter().for_each(|step| take(&mut send_path, *step));
+                assert_eq!(name(&send_path), from);
+                take(&mut send_path, step);
                 let to = match (from, step) {
                     ("driver" | "inline", Arrival) => "inline",
                     ("inline", RefusedMessage) => "held",
                     ("held", Arrival | SocketChange | Message | RefusedMessage) => "held",
                     _ => "driver",
                 };
-                assert_eq!(name(&way_out), to, "{step:?} from {from}");
+                assert_eq!(name(&send_path), to, "{step:?} from {from}");
             }
         }
     }
@@ -632,19 +632,19 @@ mod tests {
     #[tokio::test]
     async fn a_refused_datagram_is_left_to_the_driver() {
         let nowhere = ([127, 0, 0, 1], 0).into();
-        let (mut way_out, mut outgoing, socket) = (WayOut::new(8), Outgoing::new(8), socket().await);
-        way_out.allow_inline(&socket);
-        way_out.send_inline(compose(nowhere));
-        way_out.allow_inline(&socket);
-        assert!(!is_allowed(&mut way_out), "nothing overtakes it, or takes its place");
-        way_out.hand_over(&mut outgoing);
+        let (mut send_path, mut outgoing, socket) = (SendPath::new(8), Outgoing::new(8), socket().await);
+        send_path.allow_inline(&socket);
+        send_path.send_inline(compose(nowhere));
+        send_path.allow_inline(&socket);
+        assert!(!is_allowed(&mut send_path), "nothing overtakes it, or takes its place");
+        send_path.return_to_driver(&mut outgoing);
         let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
         assert!(outgoing.transmits(1).eq(left));
         outgoing.clear();
-        way_out.hand_over(&mut outgoing);
+        send_path.return_to_driver(&mut outgoing);
         assert!(outgoing.is_empty(), "it is handed over once");
-        way_out.allow_inline(&socket);
-        assert!(is_allowed(&mut way_out));
+        send_path.allow_inline(&socket);
+        assert!(is_allowed(&mut send_path));
     }
 
     #[tokio::test]
@@ -652,29 +652,29 @@ mod tests {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         let to = receiver.local_addr().expect("it is bound");
-        let (mut way_out, mut outgoing, socket) = (WayOut::new(8), Outgoing::new(8), socket().await);
-        assert!(!is_allowed(&mut way_out), "nothing has arrived");
-        way_out.allow_inline(&socket);
-        way_out.send_inline(compose(to));
+        let (mut send_path, mut outgoing, socket) = (SendPath::new(8), Outgoing::new(8), socket().await);
+        assert!(!is_allowed(&mut send_path), "nothing has arrived");
+        send_path.allow_inline(&socket);
+        send_path.send_inline(compose(to));
         for _ in 0..DATAGRAMS {
             assert_eq!(receiver.recv(&mut [0; 8]).expect("a datagram"), 3);
         }
         receiver.set_nonblocking(true).expect("a socket of this system");
         assert!(receiver.recv(&mut [0; 8]).is_err(), "the others are left to the driver");
-        assert!(!is_allowed(&mut way_out), "it was used");
-        way_out.allow_inline(&socket);
-        way_out.hand_over(&mut outgoing);
-        assert!(!is_allowed(&mut way_out), "the driver has run");
+        assert!(!is_allowed(&mut send_path), "it was used");
+        send_path.allow_inline(&socket);
+        send_path.return_to_driver(&mut outgoing);
+        assert!(!is_allowed(&mut send_path), "the driver has run");
         assert!(outgoing.is_empty());
     }
 
     #[tokio::test]
     async fn a_socket_is_closed_with_its_tasks() {
-        let (mut way_out, socket) = (WayOut::new(8), socket().await);
+        let (mut send_path, socket) = (SendPath::new(8), socket().await);
         let address = socket.local_addr();
-        way_out.allow_inline(&socket);
+        send_path.allow_inline(&socket);
         drop(socket);
         std::net::UdpSocket::bind(address).expect("the address is free");
-        assert!(!is_allowed(&mut way_out));
+        assert!(!is_allowed(&mut send_path));
     }
 }

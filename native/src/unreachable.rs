@@ -124,11 +124,11 @@ mod linux {
     /// (`icmp_err_convert`, `icmpv6_err_convert`).
     pub(super) fn is_report(error: &io::Error) -> bool {
         error.raw_os_error().map(Errno::from_raw).is_some_and(|errno| {
-            let says_something_else = matches!(
+            let is_other_error = matches!(
                 errno,
                 Errno::EMSGSIZE | Errno::ENONET | Errno::ENOPROTOOPT | Errno::EOPNOTSUPP | Errno::EPROTO
             );
-            says_unreachable(errno) || says_something_else
+            says_unreachable(errno) || is_other_error
         })
     }
 

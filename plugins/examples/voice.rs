@@ -62,12 +62,12 @@ async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
 async fn listen(
     endpoint: &Endpoint,
     voice: &Plugin,
-    mut all_said: oneshot::Receiver<()>,
+    mut all_sent: oneshot::Receiver<()>,
 ) -> Result<Vec<f32>, Failure> {
     let (mut decoder, mut samples) = (Decoder::new()?, [0.0; FRAME_SAMPLES]);
     let mut ticks = frames();
     let (mut received, mut silence) = (Vec::new(), 0);
-    while silence < SILENCE || all_said.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
+    while silence < SILENCE || all_sent.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
         ticks.tick().await;
         silence += 1;
         let now = endpoint.now();
@@ -91,13 +91,13 @@ pub(crate) async fn main() -> Result<(), Failure> {
     let connection = client.connect(server.local_addr()).await?;
     let accepted = server.accept().await.ok_or("the server is closed")?;
 
-    let (said, all_said) = oneshot::channel::<()>();
+    let (said, all_sent) = oneshot::channel::<()>();
     let speak = async {
         let spoken = speak(&client, &here).await;
         drop(said);
         spoken
     };
-    let (spoken, received) = tokio::join!(speak, listen(&server, &there, all_said));
+    let (spoken, received) = tokio::join!(speak, listen(&server, &there, all_sent));
     spoken?;
     let received = received?;
     let stats = there.with(|voice| voice.speaker_stats(accepted.id())).ok_or("the speaker is gone")?;

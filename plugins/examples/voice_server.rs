@@ -69,7 +69,7 @@ impl Radio {
             State::Free => {}
             State::Speech(speaker) if talkers.contains(&speaker.id) => pass_on(now, voice, speaker)?,
             State::Speech(speaker) => {
-                voice.set_heard_by(speaker.id, true);
+                voice.set_listener(speaker.id, true);
                 report = Some(format!("{} frames at {:.0} dB", speaker.frames, speaker.level()));
                 self.state = State::Tone(0);
             }
@@ -93,7 +93,7 @@ fn pass_on(now: Instant, voice: &mut Plugin, speaker: &mut Speaker) -> Result<()
     speaker.decoder.play(Playback::Frame(&frame), &mut samples);
     speaker.energy += samples.iter().map(|sample| f64::from(sample * sample)).sum::<f64>();
     speaker.frames += 1;
-    voice.set_heard_by(speaker.id, false);
+    voice.set_listener(speaker.id, false);
     unless_full(voice.talk(&frame))
 }
 

@@ -1,10 +1,10 @@
 //! The owners of message ids. A message id is the first byte of a message.
 //!
 //! Plugins that are wire-compatible with a plugin of C++ RakNet use its ids. The other plugins use ids that C++ RakNet
-//! leaves free. Applications start at [`FIRST_OF_APPLICATIONS`].
+//! leaves free. Applications start at [`FIRST_APPLICATION_ID`].
 
 /// The first id for messages of applications; `ID_USER_PACKET_ENUM` in C++ RakNet.
-pub const FIRST_OF_APPLICATIONS: u8 = 134;
+pub const FIRST_APPLICATION_ID: u8 = 134;
 
 /// The owner of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(crate::replication::UPDATE_ID, crate::replication::REPLY_ID, Owner::Rakwire, "replication"),
     claim(crate::mesh::MEMBER_ID, crate::mesh::MEMBER_ID, Owner::Rakwire, "mesh"),
     claim(crate::nat::NAT_ID, crate::nat::NAT_ID, Owner::Rakwire, "NAT traversal"),
-    claim(FIRST_OF_APPLICATIONS, 255, Owner::Application, "messages of the application"),
+    claim(FIRST_APPLICATION_ID, 255, Owner::Application, "messages of the application"),
 ];
 
 /// Returns the claim that covers an id.

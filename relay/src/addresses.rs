@@ -170,7 +170,7 @@ pub(crate) enum AddressClass {
 pub enum AddressError {
     /// The name has no address.
     #[error("has no address: check the host")]
-    None,
+    NotFound,
     /// Unspecified, broadcast, multicast, link-local, reserved, or the address of a metadata service.
     #[error(
         "is not a unicast address that a game server can have (unspecified, multicast, broadcast, link-local and \

@@ -340,7 +340,7 @@ pub(crate) mod tests {
             let after = arrived(self);
             let rates = after.iter().zip(before);
             let rates = rates.map(|(after, before)| (after - before) as f64 * 8.0 / time.as_secs_f64() / 1e6);
-            (rates.collect(), self.net.forth().take_stats().mean_queueing().as_secs_f64() * 1e3)
+            (rates.collect(), self.net.forth().take_stats().mean_queueing_delay().as_secs_f64() * 1e3)
         }
     }
 

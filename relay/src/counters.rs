@@ -345,10 +345,10 @@ mod tests {
         one.handle_sent(1, Sending::Refused);
         one.handle_server(now, FromServer::Datagram(&[0; 7]));
         one.poll_to_client(now);
-        one.handle_taken(7);
+        one.handle_sent_to_client(7);
         one.handle_server(now, FromServer::Datagram(&[0; 9]));
         one.poll_to_client(now);
-        one.handle_unsent();
+        one.handle_too_long_for_client();
         counters.closed(CloseKind::ClientVanished);
         counters.connections_refused.increment();
         counters.headers_timed_out.add(2);

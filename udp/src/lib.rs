@@ -34,10 +34,10 @@ const EMSGSIZE: i32 = 10_040;
 
 /// The size in bytes of a datagram that every IPv6 path carries unfragmented, since its links take at least 1,280 bytes
 /// (RFC 8200 section 5).
-pub const ALWAYS_FITS: usize = 1_280 - 48;
+pub const IPV6_MIN_MTU_PAYLOAD: usize = 1_280 - 48;
 
 /// The length in bytes of the longest datagram that sockets accept. Longer ones belong to neither protocol.
-pub const LONGEST_DATAGRAM: usize = 2_048;
+pub const MAX_DATAGRAM: usize = 2_048;
 
 /// Returns whether the system refused a datagram because it is too large for the path.
 #[must_use]
@@ -88,13 +88,13 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
 /// Returns the address from which the system would send to another one; nothing is sent.
 ///
 /// ```
-/// use rakwire_udp::own_address_towards;
+/// use rakwire_udp::local_address_for;
 ///
 /// let loopback = "127.0.0.1".parse().unwrap();
-/// assert_eq!(own_address_towards(loopback), Some(loopback));
+/// assert_eq!(local_address_for(loopback), Some(loopback));
 /// ```
 #[must_use]
-pub fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
+pub fn local_address_for(elsewhere: IpAddr) -> Option<IpAddr> {
     let unspecified: IpAddr = match elsewhere {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -113,7 +113,7 @@ pub fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
 /// Those of quinn-udp, and of the system for the other socket.
 pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     if cfg!(any(target_os = "linux", target_os = "android")) {
-        let state = state_without_times(socket)?;
+        let state = state_without_timestamps(socket)?;
         allow_fragmentation(socket);
         return Ok(state);
     }
@@ -130,7 +130,7 @@ pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
 ///
 /// # Errors
 /// Those of quinn-udp.
-pub fn state_without_times(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+pub fn state_without_timestamps(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     linux::leave_out_times(socket);

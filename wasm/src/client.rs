@@ -183,7 +183,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
         // The peer forgets them with the next event.
         if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
-            self.internal_addresses = P::told_addresses(&self.hooked.peer, id).collect();
+            self.internal_addresses = P::internal_addresses(&self.hooked.peer, id).collect();
         }
         let event = passing!(self).poll_event();
         #[cfg(feature = "npm-server")]
@@ -196,7 +196,7 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
     #[cfg(any(feature = "npm-raknet", feature = "web"))]
     fn addresses_of(&self, id: ConnectionId) -> Vec<SocketAddr> {
         match &self.internal_addresses[..] {
-            [] => P::told_addresses(&self.hooked.peer, id).collect(),
+            [] => P::internal_addresses(&self.hooked.peer, id).collect(),
             kept => kept.to_vec(),
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The longest accepted record, longer than any captured frame.
-const LONGEST_RECORD: u32 = 1 << 18;
+const MAX_RECORD_LENGTH: u32 = 1 << 18;
 const UDP: u8 = 17;
 
 /// A UDP datagram of a capture.
@@ -92,7 +92,7 @@ impl CaptureFile {
         let (fields, _) = header.as_chunks::<4>();
         let field = |index: usize| number(self.is_big_endian, fields.get(index).copied().unwrap_or_default());
         let (seconds, fraction, length) = (field(0), field(1), field(2));
-        if length > LONGEST_RECORD {
+        if length > MAX_RECORD_LENGTH {
             return Err(format!("its length of {length} bytes is too large"));
         }
         let mut frame = vec![0; length as usize];

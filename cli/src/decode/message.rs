@@ -1,7 +1,7 @@
 //! Messages inside a connection with a layout defined by RakNet.
 
 use rakwire::wire::control::Control;
-use rakwire::wire::id::{self, Travel};
+use rakwire::wire::id::{self, MessageScope};
 use rakwire::wire::notice::Notice;
 use rakwire::wire::{SecuritySizes, Source, Wire};
 
@@ -39,7 +39,7 @@ impl<'a> Inner<'a> {
             | id::REMOTE_DISCONNECTION_NOTIFICATION
             | id::REMOTE_CONNECTION_LOST
             | id::REMOTE_NEW_INCOMING_CONNECTION => Notice::read(&mut source).map(drop),
-            _ if id::travel(first) == Travel::Application => return None,
+            _ if id::scope(first) == MessageScope::Application => return None,
             // Other messages are not valid inside a connection; the parser returns the error.
             _ => Control::read_with(&mut source, sizes).map(drop),
         };

@@ -43,7 +43,7 @@ impl Keys {
 
     fn protection(&self, connection: [u8; 32], direction: KeyDirection) -> Option<DatagramProtection> {
         let key = |epoch| self.0.get(&(connection, direction, epoch));
-        Some(DatagramProtection::of_logged_keys(key(0)?, key(1)))
+        Some(DatagramProtection::from_logged_keys(key(0)?, key(1)))
     }
 }
 

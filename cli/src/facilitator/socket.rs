@@ -3,14 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rakwire_udp::{LONGEST_DATAGRAM, allow_fragmentation, canonical, route, send_datagram};
+use rakwire_udp::{MAX_DATAGRAM, allow_fragmentation, canonical, route, send_datagram};
 use tokio::net::UdpSocket;
 
 /// A buffer for one datagram and one byte more, which reveals an oversized one.
-pub(super) type Buffer = [u8; LONGEST_DATAGRAM + 1];
+pub(super) type Buffer = [u8; MAX_DATAGRAM + 1];
 
 /// An empty buffer.
-pub(super) const EMPTY: Buffer = [0; LONGEST_DATAGRAM + 1];
+pub(super) const EMPTY: Buffer = [0; MAX_DATAGRAM + 1];
 
 /// A socket with datagrams that routers may fragment, like the one of the endpoint: both peers may send larger ones
 /// than the path from here carries in one piece.
@@ -37,7 +37,7 @@ impl Socket {
         loop {
             // The error concerns a datagram sent earlier, to another port.
             let Ok((length, from)) = self.io.recv_from(buffer).await else { continue };
-            if length <= LONGEST_DATAGRAM {
+            if length <= MAX_DATAGRAM {
                 return (canonical(from), buffer.get(..length).unwrap_or_default());
             }
         }

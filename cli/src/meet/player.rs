@@ -60,7 +60,7 @@ impl Player {
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
         // The peer's router may refuse datagrams that arrive before the peer has sent any.
-        options.hears_unreachable = false;
+        options.fail_on_unreachable = false;
         if trust.is_some() {
             options.secure().map_err(host::no_entropy)?;
         }

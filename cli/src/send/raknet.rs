@@ -193,7 +193,7 @@ fn credentials<'a>(
 /// Returns why an attempt failed, and how to fix it.
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
-    let advice = if let ConnectFailure::SilentSinceIncompatible { server } = failure {
+    let advice = if let ConnectFailure::NoAnswerAfterIncompatible { server } = failure {
         format!(
             "; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
         )

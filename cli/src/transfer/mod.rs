@@ -18,15 +18,15 @@ pub(crate) const MESSAGE: usize = 32_768;
 /// Explains why a transfer failed and how to fix it; `error` is the message of the disk.
 pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure {
     let advice = match failure {
-        files::Failure::Here(Reason::Storage) => {
+        files::Failure::Local(Reason::Storage) => {
             return Failure::runtime(error.as_deref().unwrap_or("a file cannot be read or written"));
         }
         files::Failure::Disconnected => "; run the same command again to resume",
-        files::Failure::There(Reason::Storage) => "; look there for the reason",
-        files::Failure::Here(Reason::TooManyFiles) => "; allow more with --max-files",
-        files::Failure::Here(Reason::TooManyBytes) => "; allow more with --max-bytes",
-        files::Failure::Here(Reason::FileTooLong) => "; allow more with --max-file-bytes",
-        files::Failure::Here(_) | files::Failure::There(_) => "",
+        files::Failure::Remote(Reason::Storage) => "; look there for the reason",
+        files::Failure::Local(Reason::TooManyFiles) => "; allow more with --max-files",
+        files::Failure::Local(Reason::TooManyBytes) => "; allow more with --max-bytes",
+        files::Failure::Local(Reason::FileTooLong) => "; allow more with --max-file-bytes",
+        files::Failure::Local(_) | files::Failure::Remote(_) => "",
     };
     Failure::runtime(format!("the transfer failed: {failure}{advice}"))
 }

@@ -107,12 +107,12 @@ async fn datagrams_are_forwarded_whole() {
     let (connecting_end, to_accepting) = end(at, PunchKind::ToAccepting, session);
     let (accepting_end, to_connecting) = end(at, PunchKind::ToConnecting, session);
     // The first punch of each end is lost if the facilitator learns of the other end only from a later datagram.
-    let knows_both = (0..100).any(|_| {
+    let has_both = (0..100).any(|_| {
         connecting_end.send(&to_accepting).expect("room");
         accepting_end.send(&to_connecting).expect("room");
         arrives(&connecting_end, &to_connecting)
     });
-    assert!(knows_both, "nothing is forwarded");
+    assert!(has_both, "nothing is forwarded");
     for length in LENGTHS {
         let datagram: Vec<u8> = (0..length).map(|at| 0x84 ^ at as u8).collect();
         for (from, to) in [(&connecting_end, &accepting_end), (&accepting_end, &connecting_end)] {

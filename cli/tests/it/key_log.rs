@@ -160,7 +160,7 @@ fn damaged_files_are_reported_with_name_and_position() {
         is_refused(&["decode", "--pcap", &pcap, "--key-log", &damaged], &[&[&damaged[..]], parts].concat());
     };
     with_log(&format!("# a comment\n\n{}", &log[..log.len() - 2]), &["line 4", "hexadecimal"]);
-    with_log(&log.replace("TO_CLIENT_0", "TO_NOBODY_0"), &["line 2", "label"]);
+    with_log(&log.replace("TO_CLIENT_0", "TO_UNKNOWN_0"), &["line 2", "label"]);
     with_log("nonsense\n", &["line 1"]);
     is_refused(&["decode", "--pcap", &pcap, "--key-log", "/nowhere/keys"], &["/nowhere/keys"]);
 

@@ -94,7 +94,7 @@ fn send_outlasts_a_server_that_blocks_it() {
 fn send_reports_the_version_of_a_silent_server() {
     let server = echo(&["--protocol", "11"]);
     // On a busy machine the answer may miss a short timeout.
-    let says_so = |seconds: &str| {
+    let is_reported = |seconds: &str| {
         let blocking = BlockingServer::start(&server, usize::MAX, false);
         let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", seconds]);
         let error = text(&outcome.stderr);
@@ -104,7 +104,7 @@ fn send_reports_the_version_of_a_silent_server() {
             .into_iter()
             .all(|part| error.contains(part))
     };
-    assert!(["1", "10", "60"].into_iter().any(says_so), "it does not name the version");
+    assert!(["1", "10", "60"].into_iter().any(is_reported), "it does not name the version");
 }
 
 fn data_of_ping(address: &str, arguments: &[&str]) -> String {

@@ -37,7 +37,7 @@ error_enum! {
 
 /// Reads frames from a stream one by one into borrowed memory.
 ///
-/// The caller reads bytes into [`vacant`](Self::vacant) and passes their number to [`advance`](Self::advance).
+/// The caller reads bytes into [`unfilled`](Self::unfilled) and passes their number to [`advance`](Self::advance).
 /// Cancelling between the two calls loses nothing.
 ///
 /// ```
@@ -48,9 +48,9 @@ error_enum! {
 /// let mut reader = FrameReader::new(&mut memory);
 /// let mut messages = Vec::new();
 /// while !stream.is_empty() {
-///     let vacant = reader.vacant();
-///     let n = vacant.len().min(stream.len());
-///     vacant[..n].copy_from_slice(&stream[..n]);
+///     let unfilled = reader.unfilled();
+///     let n = unfilled.len().min(stream.len());
+///     unfilled[..n].copy_from_slice(&stream[..n]);
 ///     stream = &stream[n..];
 ///     reader.advance(n)?;
 ///     if let Some(message) = reader.message() {
@@ -78,7 +78,7 @@ impl<'a> FrameReader<'a> {
 
     /// Returns the space for the next bytes of the stream. It is empty while a [`message`](Self::message) is
     /// available.
-    pub fn vacant(&mut self) -> &mut [u8] {
+    pub fn unfilled(&mut self) -> &mut [u8] {
         let Some(of_message) = self.received.checked_sub(HEADER_LEN) else {
             return self.header.get_mut(self.received..).unwrap_or_default();
         };
@@ -86,13 +86,13 @@ impl<'a> FrameReader<'a> {
         self.memory.get_mut(of_message..len).unwrap_or_default()
     }
 
-    /// Counts `n` bytes that were written to the beginning of [`vacant`](Self::vacant); a larger `n` counts as its
+    /// Counts `n` bytes that were written to the beginning of [`unfilled`](Self::unfilled); a larger `n` counts as its
     /// length.
     ///
     /// # Errors
     /// [`FrameError::TooLong`] if the header is complete and claims more than the memory holds.
     pub fn advance(&mut self, n: usize) -> Result<(), FrameError> {
-        self.received += n.min(self.vacant().len());
+        self.received += n.min(self.unfilled().len());
         if self.received == HEADER_LEN && self.len().is_none() {
             return Err(FrameError::TooLong);
         }
@@ -144,14 +144,14 @@ mod tests {
         let mut messages = Vec::new();
         let mut pieces = pieces.iter().copied();
         while !stream.is_empty() {
-            let vacant = reader.vacant();
-            let n = pieces.next().unwrap_or(1).clamp(1, vacant.len().min(stream.len()));
-            vacant[..n].copy_from_slice(&stream[..n]);
+            let unfilled = reader.unfilled();
+            let n = pieces.next().unwrap_or(1).clamp(1, unfilled.len().min(stream.len()));
+            unfilled[..n].copy_from_slice(&stream[..n]);
             stream = &stream[n..];
             reader.advance(n)?;
             if let Some(message) = reader.message() {
                 messages.push(message.to_vec());
-                assert!(reader.vacant().is_empty());
+                assert!(reader.unfilled().is_empty());
                 reader.next();
             }
         }

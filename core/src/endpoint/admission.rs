@@ -335,7 +335,7 @@ impl Admission {
         }
         if before.is_validated_by(after) {
             self.validate(place);
-            self.unvalidated.give_back(since, now);
+            self.unvalidated.refund(since, now);
         }
     }
 

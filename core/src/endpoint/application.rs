@@ -180,7 +180,7 @@ impl<P: Protocol> Peer<'_, P> {
     ///     }
     /// }
     /// ```
-    #[cfg(feature = "hand-over")]
+    #[cfg(feature = "zero-copy")]
     pub fn send_vec(
         &mut self,
         now: Instant,
@@ -188,20 +188,20 @@ impl<P: Protocol> Peer<'_, P> {
         message: &mut alloc::vec::Vec<u8>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let handed_over = self.tables.pool.name_handed_over(message.len());
-        let sent = self.send_message(now, id, MessageToSend { bytes: message, handed_over }, delivery);
+        let owned = self.tables.pool.reserve_owned(message.len());
+        let sent = self.send_message(now, id, MessageToSend { bytes: message, owned }, delivery);
         let kept = if sent.is_ok() { core::mem::take(message) } else { alloc::vec::Vec::new() };
-        if let Some(handed_over) = handed_over {
-            self.tables.pool.keep_handed_over(handed_over, kept);
+        if let Some(owned) = owned {
+            self.tables.pool.fill_owned(owned, kept);
         }
         sent
     }
 
     /// Sets the size from which messages are handed over, instead of 64 KiB, to test this with little memory.
-    #[cfg(feature = "hand-over")]
+    #[cfg(feature = "zero-copy")]
     #[doc(hidden)]
-    pub const fn hand_over_from(&mut self, bytes: usize) {
-        self.tables.pool.set_hand_over_from(bytes);
+    pub const fn set_zero_copy_threshold(&mut self, bytes: usize) {
+        self.tables.pool.set_zero_copy_threshold(bytes);
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -229,7 +229,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Checks that [`send`](Self::send) would accept a message of `length` bytes now.
     ///
     /// It is for an application that waits for room after a refused message. It does not know the bytes, so it does not
-    /// check ids. `send_vec` of the feature `hand-over` needs fewer blocks for a large message, and may accept it
+    /// check ids. `send_vec` of the feature `zero-copy` needs fewer blocks for a large message, and may accept it
     /// earlier.
     ///
     /// # Errors

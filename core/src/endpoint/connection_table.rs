@@ -29,7 +29,7 @@ pub(crate) trait Occupant {
     /// Returns true if a new connection may take the slot of this one.
     ///
     /// That is the case if it was refused, or has ended and only answers retransmissions of the remote peer.
-    fn makes_way(&self) -> bool {
+    fn is_evictable(&self) -> bool {
         self.is_lingering()
     }
 
@@ -123,8 +123,8 @@ impl<C> Slot<C> {
 
 impl<C: Occupant> Slot<C> {
     /// Returns true if the connection makes way for another one and is in no queue.
-    pub(crate) fn makes_way(&self) -> bool {
-        self.is_idle() && self.connection.makes_way()
+    pub(crate) fn is_evictable(&self) -> bool {
+        self.is_idle() && self.connection.is_evictable()
     }
 
     /// Returns true if the connection is over and is in no queue.

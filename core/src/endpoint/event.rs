@@ -247,7 +247,7 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
 ///     }
 /// }
 /// let before = pair.b.blocks_available();
-/// pair.b.give_back();
+/// pair.b.release_event_data();
 /// assert!(pair.b.blocks_available() > before);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -6,7 +6,7 @@ use super::hook::{Hook, Injected, Verdict};
 use super::protocol::{
     Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedKind,
 };
-use super::tables::{Lent, Tables};
+use super::tables::{EventData, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
@@ -17,7 +17,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`poll_readable`](Self::poll_readable) and [`poll_event_of`](Self::poll_event_of) together return the same
     /// events.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
-        self.give_back();
+        self.release_event_data();
         let next = self.next()?;
         next.event(self)
     }
@@ -34,9 +34,9 @@ impl<P: Protocol> Peer<'_, P> {
     ) -> Option<Event<'_, P>> {
         let now = self.last_now;
         loop {
-            self.give_back();
+            self.release_event_data();
             if let Some((id, delivery)) = self.lend_injected(hook, of) {
-                return Some(Event::Message { id, delivery, message: self.lent() });
+                return Some(Event::Message { id, delivery, message: self.event_data() });
             }
             let next = next(self)?;
             if next.event(self).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
@@ -53,7 +53,7 @@ impl<P: Protocol> Peer<'_, P> {
     ) -> Option<Event<'_, P>> {
         let now = self.last_now;
         loop {
-            self.give_back();
+            self.release_event_data();
             let next = self.next_unconnected_of(wanted)?;
             if next.event(self).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
                 return next.event(self);
@@ -78,7 +78,7 @@ impl<P: Protocol> Peer<'_, P> {
                 }
                 let header = P::BlockHeader::default();
                 let Some(block) = self.tables.pool.store_common(message, &header) else { return false };
-                self.tables.events.lend(Lent::Injected(block));
+                self.tables.events.set_data(EventData::Injected(block));
                 found = Some((id, delivery));
                 true
             });
@@ -104,7 +104,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     fn next_unconnected(&mut self) -> Option<Next<P>> {
-        self.tables.events.lend(Lent::Unconnected(self.state.unconnected()?.data));
+        self.tables.events.set_data(EventData::Unconnected(self.state.unconnected()?.data));
         Some(Next::Unconnected)
     }
 
@@ -117,7 +117,7 @@ impl<P: Protocol> Peer<'_, P> {
         let id = ConnectionId { slot: at, generation: cx.generation };
         let event = connection.poll_event(&mut cx)?;
         if let ConnectionEvent::Message(message) = event {
-            self.tables.events.lend(Lent::Message { message, id });
+            self.tables.events.set_data(EventData::Message { message, id });
         }
         Some(Next::Of(id, event))
     }
@@ -170,9 +170,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next event of one connection, if there is one.
     ///
-    /// Takes back the data that the last event lent, like [`poll_event`](Self::poll_event).
+    /// Releases the data that the last event borrowed, like [`poll_event`](Self::poll_event).
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
-        self.give_back();
+        self.release_event_data();
         let next = self.next_of_id(id)?;
         next.event(self)
     }
@@ -188,9 +188,9 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the next message of a peer without a connection, if there is one; only in RakNet.
     ///
-    /// Takes back the data that the last event lent, like [`poll_event`](Self::poll_event).
+    /// Releases the data that the last event borrowed, like [`poll_event`](Self::poll_event).
     pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
-        self.give_back();
+        self.release_event_data();
         let next = self.next_unconnected()?;
         next.event(self)
     }
@@ -207,7 +207,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
-        self.give_back();
+        self.release_event_data();
         let next = self.next_unconnected_of(wanted)?;
         next.event(self)
     }
@@ -217,20 +217,20 @@ impl<P: Protocol> Peer<'_, P> {
         if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 
-    /// Takes back the data that the last event lent.
+    /// Releases the data that the last event borrowed.
     ///
     /// Their memory is then free before the next event is polled. [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    pub fn give_back(&mut self) {
-        match self.tables.events.take_back() {
-            Lent::Nothing => {}
-            Lent::Unconnected(_) => {
+    pub fn release_event_data(&mut self) {
+        match self.tables.events.take_data() {
+            EventData::Nothing => {}
+            EventData::Unconnected(_) => {
                 if let Some(unconnected) = self.state.pop_unconnected() {
                     self.tables.pool.free_common(unconnected.data);
                 }
             }
-            Lent::Injected(message) => self.tables.pool.free_common(message),
-            Lent::Message { message, id } => {
+            EventData::Injected(message) => self.tables.pool.free_common(message),
+            EventData::Message { message, id } => {
                 let is_receipt = P::delivery(self.tables.pool.header(message)).is_err();
                 let blocks = self.tables.pool.free(message);
                 let Some((connection, mut cx)) = self.borrow(id.slot) else { return };
@@ -246,18 +246,18 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Returns the data that the last event lent, of a message of a connection or of a peer without one.
+    /// Returns the data that the last event borrows, of a message of a connection or of a peer without one.
     ///
-    /// They remain until the next event is polled or they are [given back](Self::give_back). Empty if nothing is lent.
+    /// They remain until the next event is polled or they are [released](Self::release_event_data). Empty if nothing is borrowed.
     #[must_use]
-    pub const fn lent(&self) -> Message<'_, P> {
-        match self.tables.events.lent().block() {
+    pub const fn event_data(&self) -> Message<'_, P> {
+        match self.tables.events.data().block() {
             None => Message::empty(&self.tables.pool),
             Some(message) => Message::new(&self.tables.pool, message),
         }
     }
 
-    /// Takes the data that the last event lent, which [`lent`](Self::lent) shows, as a vector.
+    /// Takes the data that the last event borrows, which [`event_data`](Self::event_data) shows, as a vector.
     ///
     /// A large message of RakNet was assembled in this vector as it arrived, so it is not copied now.
     ///
@@ -268,20 +268,20 @@ impl<P: Protocol> Peer<'_, P> {
     /// fn next_message<P: Protocol>(peer: &mut Peer<'_, P>) -> Option<Vec<u8>> {
     ///     while let Some(event) = peer.poll_event() {
     ///         if matches!(event, Event::Message { .. }) {
-    ///             return Some(peer.take_lent());
+    ///             return Some(peer.take_event_data());
     ///         }
     ///     }
     ///     None
     /// }
     /// ```
-    #[cfg(feature = "hand-over")]
-    pub fn take_lent(&mut self) -> alloc::vec::Vec<u8> {
-        let handed_over = match self.tables.events.lent() {
-            Lent::Message { message, .. } => self.tables.pool.take_handed_over(message),
-            Lent::Nothing | Lent::Unconnected(_) | Lent::Injected(_) => None,
+    #[cfg(feature = "zero-copy")]
+    pub fn take_event_data(&mut self) -> alloc::vec::Vec<u8> {
+        let owned = match self.tables.events.data() {
+            EventData::Message { message, .. } => self.tables.pool.take_owned(message),
+            EventData::Nothing | EventData::Unconnected(_) | EventData::Injected(_) => None,
         };
-        let bytes = handed_over.unwrap_or_else(|| self.lent().to_vec());
-        self.give_back();
+        let bytes = owned.unwrap_or_else(|| self.event_data().to_vec());
+        self.release_event_data();
         bytes
     }
 }

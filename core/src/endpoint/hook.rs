@@ -274,7 +274,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
     /// # Errors
     ///
     /// As [`Peer::send_vec`], and [`SendError::Filtered`] if the hook drops the message.
-    #[cfg(feature = "hand-over")]
+    #[cfg(feature = "zero-copy")]
     pub fn send_vec(
         &mut self,
         now: Instant,

@@ -111,7 +111,7 @@ impl AdmissionMember {
         match &self.member {
             Some(member) => member.change(at, (before, after), since, now),
             None if cfg!(feature = "server") && before.is_validated_by(after) => {
-                self.incoming.ration.give_back(since, now);
+                self.incoming.ration.refund(since, now);
             }
             None => {}
         }

@@ -124,7 +124,7 @@ impl<P: Protocol> fmt::Display for Summary<'_, P> {
 }
 
 /// The size of the longest headers before a datagram: those of the record, of IPv6 and of UDP.
-const LONGEST_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
+const MAX_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
 const IPV4_HEADER: u16 = 20;
 const UDP_HEADER: u16 = 8;
 /// The protocol number of UDP.
@@ -172,7 +172,7 @@ impl<F: FnMut(&[u8])> LogSink for PcapWriter<F> {
             Direction::Receiving => (other, self.local),
             Direction::Sending => (self.local, other),
         };
-        let mut headers = [0; LONGEST_HEADERS];
+        let mut headers = [0; MAX_HEADERS];
         let mut writer = Writer::new(&mut headers);
         if write_headers(&mut writer, at, from, to, datagram).is_ok() {
             (self.write)(writer.finish());

@@ -163,18 +163,18 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if let Some(slot) = self.tables.connections.take_vacant() {
             return Some(slot);
         }
-        let (at, _) = self.tables.connections.occupied().find(|(_, slot)| slot.makes_way())?;
+        let (at, _) = self.tables.connections.occupied().find(|(_, slot)| slot.is_evictable())?;
         self.release(at);
         self.tables.connections.take_vacant()
     }
 
     /// Frees the slot of a connection that makes way; returns false if it does not, or not yet.
-    pub(crate) fn release_if_it_makes_way(&mut self, at: u16) -> bool {
-        let makes_way = self.tables.connections.slot(at).is_some_and(Slot::makes_way);
-        if makes_way {
+    pub(crate) fn release_if_evictable(&mut self, at: u16) -> bool {
+        let is_evictable = self.tables.connections.slot(at).is_some_and(Slot::is_evictable);
+        if is_evictable {
             self.release(at);
         }
-        makes_way
+        is_evictable
     }
 
     /// Adds a new connection to the tables. `begin` initializes it; if that fails the slot stays vacant.

@@ -12,7 +12,7 @@ use super::types::{
     ConnectError, ConnectionId, DropReasons, Outcome, PeerStats, Progress, Receipt, RefuseReason, SendError,
     Side,
 };
-use crate::storage::{Block, HandOverId, Index, Pool};
+use crate::storage::{Block, OwnedId, Index, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -91,12 +91,12 @@ pub trait Protocol: Internals {
     /// Mixes these bytes into the keys of a configuration, to create several peers from copies of it.
     ///
     /// No two of them may draw the same random bytes. The identity that clients see does not change.
-    fn diversify(config: &mut Self::Config, entropy: &[u8; 32]) {
+    fn mix_entropy(config: &mut Self::Config, entropy: &[u8; 32]) {
         let _ = (config, entropy);
     }
 
     /// Sets the Unix time of a peer at `now` in seconds, if the protocol has calendar expiries.
-    fn tell_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
+    fn set_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
         let _ = (peer, now, seconds);
     }
 
@@ -113,7 +113,7 @@ pub trait Protocol: Internals {
     }
 
     /// Makes a peer announce these addresses as its own in handshakes, if the protocol supports that.
-    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+    fn set_internal_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         let _ = (peer, addresses);
     }
 
@@ -121,7 +121,7 @@ pub trait Protocol: Internals {
     ///
     /// They are available from [`Event::Connected`](super::Event::Connected) until the next event of the connection is
     /// polled.
-    fn told_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
+    fn internal_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
         let _ = (peer, id);
         core::iter::empty()
     }
@@ -361,13 +361,13 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default + Occupant {
 pub(crate) struct MessageToSend<'m> {
     pub(crate) bytes: &'m [u8],
     /// The vector for the bytes, if the connection need not copy them.
-    pub(crate) handed_over: Option<HandOverId>,
+    pub(crate) owned: Option<OwnedId>,
 }
 
 impl<'m> MessageToSend<'m> {
     /// Creates a message that is copied.
     pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
-        Self { bytes, handed_over: None }
+        Self { bytes, owned: None }
     }
 }
 

@@ -119,23 +119,23 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
         let tables = Tables {
             connections: ConnectionTable::new(
-                Slots::Lent(&mut self.slots),
-                SlotIndex::new(Slots::Lent(&mut self.addresses), secret),
-                SlotQueue::Lent(&mut self.vacant),
+                Slots::Borrowed(&mut self.slots),
+                SlotIndex::new(Slots::Borrowed(&mut self.addresses), secret),
+                SlotQueue::Borrowed(&mut self.vacant),
             ),
             wakeups: Wakeups::new(
-                SlotQueue::Lent(&mut self.ready),
-                Deadlines::new(Slots::Lent(&mut self.deadlines)),
+                SlotQueue::Borrowed(&mut self.ready),
+                Deadlines::new(Slots::Borrowed(&mut self.deadlines)),
             ),
-            events: EventQueue::new(SlotQueue::Lent(&mut self.readable)),
-            writable: Writable::new(SlotQueue::Lent(&mut self.blocked), SlotQueue::Lent(&mut self.writable)),
+            events: EventQueue::new(SlotQueue::Borrowed(&mut self.readable)),
+            writable: Writable::new(SlotQueue::Borrowed(&mut self.blocked), SlotQueue::Borrowed(&mut self.writable)),
             pool: Pool::new(
-                Slots::Lent(self.bytes.as_flattened_mut()),
-                Slots::Lent(&mut self.nodes),
+                Slots::Borrowed(self.bytes.as_flattened_mut()),
+                Slots::Borrowed(&mut self.nodes),
                 BLOCK_SIZE,
                 Shares::new(BLOCKS, CONNECTIONS, P::connection_blocks(config)),
             ),
-            index: Index::new(Slots::Lent(&mut self.buckets), index_secret(secret)),
+            index: Index::new(Slots::Borrowed(&mut self.buckets), index_secret(secret)),
         };
         (tables, self.state.lend())
     }
@@ -171,7 +171,7 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 
 /// The sizes of a [`Peer`] in allocated memory; [`Resources`] documents their meaning and ranges.
 ///
-/// Values out of range are clamped. With the feature `hand-over` large messages of RakNet are in vectors in addition to
+/// Values out of range are clamped. With the feature `zero-copy` large messages of RakNet are in vectors in addition to
 /// the blocks. Incoming ones take at most as many bytes as the blocks have, so a peer may use twice that. Outgoing ones
 /// belong to the application. [`blocks_available`](Peer::blocks_available) does not count their bytes.
 ///

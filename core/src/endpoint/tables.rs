@@ -81,9 +81,9 @@ impl<'a> Wakeups<'a> {
     }
 }
 
-/// The data that the last event lent and the next one takes back.
+/// The data that the last event borrows. It is released before the next event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lent {
+pub(crate) enum EventData {
     Nothing,
     Message {
         message: Block,
@@ -95,7 +95,7 @@ pub(crate) enum Lent {
     Injected(Block),
 }
 
-impl Lent {
+impl EventData {
     /// Returns the first block of the data.
     pub(crate) const fn block(self) -> Option<Block> {
         match self {
@@ -107,16 +107,16 @@ impl Lent {
     }
 }
 
-/// The connections that have events, and the data that the last event lent.
+/// The connections that have events, and the data that the last event borrows.
 #[derive(Debug)]
 pub(crate) struct EventQueue<'a> {
     readable: SlotQueue<'a>,
-    lent: Lent,
+    data: EventData,
 }
 
 impl<'a> EventQueue<'a> {
     pub(crate) const fn new(readable: SlotQueue<'a>) -> Self {
-        Self { readable, lent: Lent::Nothing }
+        Self { readable, data: EventData::Nothing }
     }
 
     /// Lists a connection that has events, unless it is paused.
@@ -141,19 +141,19 @@ impl<'a> EventQueue<'a> {
         Some(at)
     }
 
-    /// Records the data that an event lends.
-    pub(crate) const fn lend(&mut self, lent: Lent) {
-        self.lent = lent;
+    /// Records the data that an event borrows.
+    pub(crate) const fn set_data(&mut self, data: EventData) {
+        self.data = data;
     }
 
-    pub(crate) const fn lent(&self) -> Lent {
-        self.lent
+    pub(crate) const fn data(&self) -> EventData {
+        self.data
     }
 
-    /// Takes back the data that the last event lent.
+    /// Removes the data that the last event borrowed, to release it.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    pub(crate) const fn take_back(&mut self) -> Lent {
-        core::mem::replace(&mut self.lent, Lent::Nothing)
+    pub(crate) const fn take_data(&mut self) -> EventData {
+        core::mem::replace(&mut self.data, EventData::Nothing)
     }
 }
 

@@ -76,7 +76,7 @@ impl<const BLOCKS: usize> endpoint::Storage<GameProtocol> for Storage<BLOCKS> {
 
     fn lend(&mut self) -> Ring<'_, Acknowledgement> {
         self.0.clear();
-        Ring::Lent(&mut self.0)
+        Ring::Borrowed(&mut self.0)
     }
 
     #[cfg(feature = "alloc")]

@@ -85,7 +85,7 @@ pub enum CookiePolicy {
 const ETHERNET_MTU: u16 = 1_500;
 
 /// The most clients that [`CookiePolicy::Automatic`] admits without a cookie.
-const MOST_UNVALIDATED: u16 = 16;
+const MAX_UNVALIDATED: u16 = 16;
 
 /// The value that a client writes where the protocol requires the server's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -437,7 +437,7 @@ impl Config {
     /// Returns true if the unknown version of a server is queried.
     ///
     /// A pong only shows the version of Minecraft Bedrock.
-    pub(super) fn asks_version(&self) -> bool {
+    pub(super) fn queries_version(&self) -> bool {
         self.learn_version && PongFraming::of_version(self.protocol_version) == PongFraming::Raw
     }
 
@@ -453,7 +453,7 @@ impl Config {
             CookiePolicy::Automatic => {
                 // On small servers too, two clients that arrive at once are both admitted, as long as most of the
                 // places remain.
-                (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MOST_UNVALIDATED)
+                (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MAX_UNVALIDATED)
             }
             CookiePolicy::Required | CookiePolicy::Off => return None,
         };

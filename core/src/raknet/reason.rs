@@ -31,7 +31,7 @@ pub enum ConnectFailure {
     /// The server named another protocol version, and has not answered a request with it.
     ///
     /// Some servers ignore an address for 10 to 20 seconds after a request with another version.
-    SilentSinceIncompatible {
+    NoAnswerAfterIncompatible {
         /// The version that the server named, with which to try again.
         server: u8,
     },
@@ -80,7 +80,7 @@ macro_rules! write_text {
             ConnectFailure::IncompatibleProtocol { server } => {
                 $write!($f, "the server speaks protocol version {}", server)
             }
-            ConnectFailure::SilentSinceIncompatible { server } => $write!(
+            ConnectFailure::NoAnswerAfterIncompatible { server } => $write!(
                 $f,
                 "the server speaks protocol version {} and has not answered since; it may ignore this address for 20 s \
                  after a request with another version",

@@ -72,7 +72,7 @@ impl Security {
     }
 
     /// Mixes these bytes into the derivation of the ephemeral keys.
-    pub(crate) fn diversify(&mut self, entropy: &[u8; 32]) {
+    pub(crate) fn mix_entropy(&mut self, entropy: &[u8; 32]) {
         self.random.mix(entropy);
     }
 

@@ -112,7 +112,7 @@ impl DatagramProtection {
     /// It takes the key of epoch 0, and that of epoch 1 if the client has an identity. Datagrams sealed with it are
     /// invalid.
     #[must_use]
-    pub fn of_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
+    pub fn from_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
         Self::opening(epoch_0.key.as_bytes(), epoch_1.map(|logged| logged.key.as_bytes()))
     }
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(keys.len(), 2, "the keys of later epochs follow");
         let observer = |direction| {
             let key = keys.iter().find(|key| key.direction() == direction).expect("a key");
-            DatagramProtection::of_logged_keys(key, None)
+            DatagramProtection::from_logged_keys(key, None)
         };
         let mut observers = [observer(KeyDirection::ToServer), observer(KeyDirection::ToClient)];
         for round in 0..40_u8 {

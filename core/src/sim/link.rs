@@ -24,31 +24,31 @@ use crate::wire::IP_UDP_OVERHEAD;
 /// link.send(Instant::ZERO, &[0; 972]);
 /// link.send(Instant::ZERO, &[0; 972]);
 /// let stats = link.stats();
-/// assert_eq!((stats.carried, stats.longest_queueing), (2, Duration::from_secs(1)));
-/// assert_eq!(stats.mean_queueing(), Duration::from_millis(500));
+/// assert_eq!((stats.forwarded, stats.max_queueing_delay), (2, Duration::from_secs(1)));
+/// assert_eq!(stats.mean_queueing_delay(), Duration::from_millis(500));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
     /// Datagrams sent on their way; duplicated ones count twice.
-    pub carried: u64,
+    pub forwarded: u64,
     /// Bytes of these, without IP and UDP headers.
     pub bytes: u64,
     /// Datagrams lost at random.
     pub lost: u64,
     /// Datagrams dropped because the bottleneck's queue was full.
     pub overflowed: u64,
-    /// The sum of the queueing delays of all carried datagrams.
-    pub queueing: Duration,
+    /// The sum of the queueing delays of all forwarded datagrams.
+    pub queueing_delay: Duration,
     /// The longest queueing delay.
-    pub longest_queueing: Duration,
+    pub max_queueing_delay: Duration,
 }
 
 impl LinkStats {
-    /// Returns the mean queueing delay of the carried datagrams.
+    /// Returns the mean queueing delay of the forwarded datagrams.
     #[must_use]
-    pub fn mean_queueing(&self) -> Duration {
-        let nanos = self.queueing.as_nanos() / u128::from(self.carried.max(1));
+    pub fn mean_queueing_delay(&self) -> Duration {
+        let nanos = self.queueing_delay.as_nanos() / u128::from(self.forwarded.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
@@ -110,12 +110,12 @@ impl Link {
         core::mem::replace(
             &mut self.stats,
             LinkStats {
-                carried: 0,
+                forwarded: 0,
                 bytes: 0,
                 lost: 0,
                 overflowed: 0,
-                queueing: Duration::ZERO,
-                longest_queueing: Duration::ZERO,
+                queueing_delay: Duration::ZERO,
+                max_queueing_delay: Duration::ZERO,
             },
         )
     }
@@ -150,9 +150,9 @@ impl Link {
         if self.chance(self.conditions.reordering) {
             delay += self.up_to(2 * self.conditions.latency);
         }
-        self.stats.carried += 1;
+        self.stats.forwarded += 1;
         self.stats.bytes += payload.len() as u64;
-        let (arrival, number) = (now + delay, self.stats.carried);
+        let (arrival, number) = (now + delay, self.stats.forwarded);
         self.transit.push(Reverse(Datagram { arrival, number, flow, payload: payload.into() }));
     }
 
@@ -171,8 +171,8 @@ impl Link {
         let passing = waiting + (bits * 1_000_000_000).checked_div(rate)?;
         self.busy_until = now + passing;
         let waiting = Duration::from_nanos(u64::try_from(waiting).unwrap_or(u64::MAX));
-        self.stats.queueing += waiting;
-        self.stats.longest_queueing = self.stats.longest_queueing.max(waiting);
+        self.stats.queueing_delay += waiting;
+        self.stats.max_queueing_delay = self.stats.max_queueing_delay.max(waiting);
         Some(Duration::from_nanos(u64::try_from(passing).unwrap_or(u64::MAX)))
     }
 
@@ -395,9 +395,9 @@ mod tests {
         }
         assert_eq!(received, [6_000, 7_000, 8_000, 9_000]);
         let stats = link.take_stats();
-        assert_eq!((stats.carried, stats.overflowed, stats.lost), (4, 2, 0));
-        assert_eq!(stats.longest_queueing, Duration::from_millis(2));
-        assert_eq!(stats.mean_queueing(), Duration::from_micros((1_000 + 2_000 + 500) / 4));
+        assert_eq!((stats.forwarded, stats.overflowed, stats.lost), (4, 2, 0));
+        assert_eq!(stats.max_queueing_delay, Duration::from_millis(2));
+        assert_eq!(stats.mean_queueing_delay(), Duration::from_micros((1_000 + 2_000 + 500) / 4));
         assert_eq!(*link.stats(), LinkStats::default());
     }
 }

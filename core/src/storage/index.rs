@@ -357,7 +357,7 @@ mod tests {
         with_pool(|pool| {
             let mut buckets: Vec<RawLink, 4> = Vec::new();
             buckets.resize_default(4).expect("as long as its capacity");
-            let mut index = Index::new(Slots::Lent(&mut buckets), 0x9E37_79B9_7F4A_7C15);
+            let mut index = Index::new(Slots::Borrowed(&mut buckets), 0x9E37_79B9_7F4A_7C15);
             for key in 0..16_u32 {
                 let message = pool.store(b"x", &key).expect("room");
                 index.insert(pool, key.into(), message);
@@ -376,7 +376,7 @@ mod tests {
     fn addresses_are_found_until_removed() {
         let mut entries: Vec<SlotEntry, 8> = Vec::new();
         entries.resize_default(8).expect("as long as its capacity");
-        let mut index = SlotIndex::new(Slots::Lent(&mut entries), [7; 16]);
+        let mut index = SlotIndex::new(Slots::Borrowed(&mut entries), [7; 16]);
         let address = |slot: u16| AddressKey(SocketAddr::from(([10, 0, 0, 1], 1_000 + slot)));
         for slot in 0..8 {
             index.insert(&address(slot), slot);
@@ -393,7 +393,7 @@ mod tests {
     fn the_first_is_always_the_earliest() {
         let mut entries: Vec<Deadline, 12> = Vec::new();
         entries.resize_default(12).expect("as long as its capacity");
-        let mut deadlines = Deadlines::new(Slots::Lent(&mut entries));
+        let mut deadlines = Deadlines::new(Slots::Borrowed(&mut entries));
         let mut model = [None; 12];
         let mut state = 1_u32;
         for _ in 0..if cfg!(miri) { 100 } else { 10_000 } {

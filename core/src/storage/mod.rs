@@ -4,7 +4,7 @@
 //! use what the others leave. No code here depends on a protocol. Links are an index plus one, so an empty value is all
 //! zero bits and statics take no flash.
 
-mod hand_over;
+mod zero_copy;
 mod index;
 mod pool;
 mod queues;
@@ -12,7 +12,7 @@ mod share;
 mod slots;
 mod window;
 
-pub(crate) use hand_over::{HAND_OVER, HandOverId};
+pub(crate) use zero_copy::{ZERO_COPY, OwnedId};
 pub(crate) use index::{AddressKey, Deadline, Deadlines, Index, SlotEntry, SlotIndex};
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;

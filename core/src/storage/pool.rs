@@ -1,7 +1,7 @@
 //! The pool: blocks of one size, chained into messages.
 
-use super::hand_over::HandedOver;
-use super::{Block, BlockLink, HandOverId, Shares, Slots};
+use super::zero_copy::OwnedBuffers;
+use super::{Block, BlockLink, OwnedId, Shares, Slots};
 use crate::cursor::Piece;
 
 /// The metadata that the pool stores for a block.
@@ -24,7 +24,7 @@ pub(crate) struct Node<H> {
     /// Bytes used in this block.
     used: u16,
     /// In the first block: the vector with the bytes of the message, if they are handed over.
-    handed_over: Option<HandOverId>,
+    owned: Option<OwnedId>,
     /// In the first block: the length of the whole message in bytes.
     size: u32,
     /// The header of the message, in its first block.
@@ -52,7 +52,7 @@ pub(crate) struct Pool<'a, H> {
     available: usize,
     /// The accounts that decide which connection may take them.
     pub(crate) shares: Shares,
-    handed_over: HandedOver,
+    owned: OwnedBuffers,
 }
 
 impl<'a, H: Copy + Default> Pool<'a, H> {
@@ -74,7 +74,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             capacity,
             available: capacity,
             shares,
-            handed_over: HandedOver::default(),
+            owned: OwnedBuffers::default(),
         }
     }
 
@@ -132,11 +132,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             true => self.shares.is_whole(),
             false => self.shares.free() <= self.available,
         };
-        let Node { next, last, after, older, newer, bucket, used, handed_over, size, header: _ } =
+        let Node { next, last, after, older, newer, bucket, used, owned, size, header: _ } =
             self.canary;
         [next, last, after, older, newer, bucket].iter().all(Option::is_none)
             && used == 0
-            && handed_over.is_none()
+            && owned.is_none()
             && size == 0
             && is_charged
     }
@@ -219,7 +219,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             newer: None,
             bucket: None,
             used,
-            handed_over: None,
+            owned: None,
             size: u32::try_from(size).unwrap_or(u32::MAX),
             header: *header,
         };
@@ -234,24 +234,24 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// Lets a message of about `length` bytes grow in a vector, with capacity for at most `room` blocks.
     ///
     /// Returns false if the message is not large, or if there is no memory.
-    pub(crate) fn begin_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
-        let Some(id) = self.handed_over.reserve(length, self.bytes_in(room)) else { return false };
+    pub(crate) fn begin_owned(&mut self, message: Block, length: usize, room: usize) -> bool {
+        let Some(id) = self.owned.reserve(length, self.bytes_in(room)) else { return false };
         self.refer(message, id);
         true
     }
 
-    /// Ensures that `length` more bytes can be [appended](Self::append_handed_over) to a handed-over message.
+    /// Ensures that `length` more bytes can be [appended](Self::append_owned) to a handed-over message.
     ///
     /// `room` is the number of blocks charged for its missing bytes. Returns false if there is no memory.
-    pub(crate) fn make_room_handed_over(&mut self, message: Block, length: usize, room: usize) -> bool {
+    pub(crate) fn grow_owned(&mut self, message: Block, length: usize, room: usize) -> bool {
         let room = self.bytes_in(room);
-        self.node(message).handed_over.is_some_and(|id| self.handed_over.make_room(id, length, room))
+        self.node(message).owned.is_some_and(|id| self.owned.make_room(id, length, room))
     }
 
     /// Returns excess capacity of a complete handed-over message to the allocator.
-    pub(crate) fn shrink_handed_over(&mut self, message: Block) {
-        if let Some(id) = self.node(message).handed_over {
-            self.handed_over.shrink(id, self.block_size);
+    pub(crate) fn shrink_owned(&mut self, message: Block) {
+        if let Some(id) = self.node(message).owned {
+            self.owned.shrink(id, self.block_size);
         }
     }
 
@@ -260,52 +260,52 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// Takes a block, which must have been charged, for a handed-over message or part of `length` bytes.
-    pub(crate) fn store_handed_over(&mut self, id: HandOverId, length: usize, header: &H) -> BlockLink {
+    pub(crate) fn store_owned(&mut self, id: OwnedId, length: usize, header: &H) -> BlockLink {
         let block = self.take_block(&[], length, header)?;
         self.refer(block, id);
         Some(block)
     }
 
     /// Makes a message refer to bytes that are handed over.
-    pub(crate) fn refer(&mut self, message: Block, id: HandOverId) {
-        self.handed_over.refer(id);
-        self.node_mut(message).handed_over = Some(id);
+    pub(crate) fn refer(&mut self, message: Block, id: OwnedId) {
+        self.owned.refer(id);
+        self.node_mut(message).owned = Some(id);
     }
 
     /// Returns the vector with the bytes of a message, if they are handed over.
-    pub(crate) fn handed_over(&self, message: Block) -> Option<HandOverId> {
-        self.node(message).handed_over
+    pub(crate) fn owned(&self, message: Block) -> Option<OwnedId> {
+        self.node(message).owned
     }
 
     /// Returns true if the bytes of a message are handed over.
     #[inline]
-    pub(crate) fn is_handed_over(&self, message: Block) -> bool {
-        self.node(message).handed_over.is_some()
+    pub(crate) fn is_owned(&self, message: Block) -> bool {
+        self.node(message).owned.is_some()
     }
 
-    /// Appends bytes, for which [`make_room_handed_over`](Self::make_room_handed_over) made room, to a handed-over
+    /// Appends bytes, for which [`grow_owned`](Self::grow_owned) made room, to a handed-over
     /// message.
     ///
     /// `charged` blocks were charged for them, and count as blocks of the message.
-    pub(crate) fn append_handed_over(&mut self, message: Block, bytes: &[u8], charged: usize) {
-        if let Some(id) = self.node(message).handed_over {
-            self.handed_over.append(id, bytes, charged);
+    pub(crate) fn append_owned(&mut self, message: Block, bytes: &[u8], charged: usize) {
+        if let Some(id) = self.node(message).owned {
+            self.owned.append(id, bytes, charged);
             let node = self.node_mut(message);
             node.size = node.size.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         }
     }
 
-    /// Moves a message in blocks to the end of a handed-over one, which has [room](Self::make_room_handed_over) for it.
+    /// Moves a message in blocks to the end of a handed-over one, which has [room](Self::grow_owned) for it.
     ///
     /// Its blocks remain charged.
-    pub(crate) fn move_handed_over(&mut self, message: Block, tail: Block) {
-        let Some(id) = self.node(message).handed_over else { return };
+    pub(crate) fn move_to_owned(&mut self, message: Block, tail: Block) {
+        let Some(id) = self.node(message).owned else { return };
         let mut at = Some(tail);
         while let Some(block) = at {
             let start = block.index() * self.block_size;
             let node = self.node(block);
             let (used, next) = (usize::from(node.used), node.next);
-            self.handed_over.append(id, self.bytes.get(start..start + used).unwrap_or(&[]), 1);
+            self.owned.append(id, self.bytes.get(start..start + used).unwrap_or(&[]), 1);
             at = next;
         }
         let size = self.node(tail).size;
@@ -362,17 +362,17 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// Returns the bytes of one block, or all handed-over bytes if the block refers to a vector.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
-        match self.node(block).handed_over {
+        match self.node(block).owned {
             None => self.bytes(block),
-            Some(id) => self.handed_over.bytes(id),
+            Some(id) => self.owned.bytes(id),
         }
     }
 
     /// The mutable variant of `contents`.
     pub(crate) fn contents_mut(&mut self, block: Block) -> &mut [u8] {
-        match self.node(block).handed_over {
+        match self.node(block).owned {
             None => self.bytes_mut(block),
-            Some(id) => self.handed_over.bytes_mut(id),
+            Some(id) => self.owned.bytes_mut(id),
         }
     }
 
@@ -420,7 +420,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node(message);
         let used = usize::from(node.used);
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        if node.next.is_some() || node.handed_over.is_some() || used + length > self.block_size {
+        if node.next.is_some() || node.owned.is_some() || used + length > self.block_size {
             return false;
         }
         let node = self.node_mut(message);
@@ -472,8 +472,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.used = 0;
         node.last = Some(message);
         let rest = node.next.take();
-        let handed_over = if self.is_handed_over(message) { self.release_handed_over(message) } else { 0 };
-        handed_over + rest.map_or(0, |rest| self.free(rest))
+        let owned = if self.is_owned(message) { self.release_owned(message) } else { 0 };
+        owned + rest.map_or(0, |rest| self.free(rest))
     }
 
     /// Frees the blocks of a message and its vector, and returns the number of blocks charged for them.
@@ -490,39 +490,39 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(last).next = free;
         self.free = Some(message);
         self.available += freed;
-        if self.is_handed_over(message) { freed + self.release_handed_over(message) } else { freed }
+        if self.is_owned(message) { freed + self.release_owned(message) } else { freed }
     }
 
     /// Releases the vector of a message, and returns the number of blocks charged for it.
     #[cold]
-    fn release_handed_over(&mut self, message: Block) -> usize {
-        self.node_mut(message).handed_over.take().map_or(0, |id| self.handed_over.release(id))
+    fn release_owned(&mut self, message: Block) -> usize {
+        self.node_mut(message).owned.take().map_or(0, |id| self.owned.release(id))
     }
 }
 
-#[cfg(feature = "hand-over")]
+#[cfg(feature = "zero-copy")]
 impl<H: Copy + Default> Pool<'_, H> {
     /// Sets the size in bytes from which messages are handed over.
-    pub(crate) const fn set_hand_over_from(&mut self, bytes: usize) {
-        self.handed_over.from = bytes;
+    pub(crate) const fn set_zero_copy_threshold(&mut self, bytes: usize) {
+        self.owned.from = bytes;
     }
 
-    /// Returns an id for a message of `length` bytes that [`keep_handed_over`](Self::keep_handed_over) will store.
+    /// Returns an id for a message of `length` bytes that [`fill_owned`](Self::fill_owned) will store.
     ///
     /// Returns `None` if the message is not large.
-    pub(crate) fn name_handed_over(&mut self, length: usize) -> Option<HandOverId> {
-        self.handed_over.name(length)
+    pub(crate) fn reserve_owned(&mut self, length: usize) -> Option<OwnedId> {
+        self.owned.name(length)
     }
 
     /// Stores a vector as long as blocks refer to its id.
-    pub(crate) fn keep_handed_over(&mut self, id: HandOverId, bytes: alloc::vec::Vec<u8>) {
-        self.handed_over.fill(id, bytes);
+    pub(crate) fn fill_owned(&mut self, id: OwnedId, bytes: alloc::vec::Vec<u8>) {
+        self.owned.fill(id, bytes);
     }
 
     /// Takes the bytes of a message out of the pool, if they are handed over.
-    pub(crate) fn take_handed_over(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
-        let id = self.node(message).handed_over?;
-        Some(self.handed_over.take(id))
+    pub(crate) fn take_owned(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
+        let id = self.node(message).owned?;
+        Some(self.owned.take(id))
     }
 }
 
@@ -551,7 +551,7 @@ pub(super) mod tests {
         let mut nodes: Vec<Node<u32>, BLOCKS> = Vec::new();
         nodes.resize_default(BLOCKS).expect("as long as its capacity");
         let shares = Shares::new(BLOCKS, 1, None);
-        let mut pool = Pool::new(Slots::Lent(bytes), Slots::Lent(&mut nodes), 8, shares);
+        let mut pool = Pool::new(Slots::Borrowed(bytes), Slots::Borrowed(&mut nodes), 8, shares);
         check(&mut pool);
     }
 

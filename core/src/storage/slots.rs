@@ -9,7 +9,7 @@ use heapless::deque::DequeView;
 /// Both variants are a pointer and a length, so an access need not branch on the variant.
 #[derive(Debug)]
 pub(crate) enum Slots<'a, T> {
-    Lent(&'a mut [T]),
+    Borrowed(&'a mut [T]),
     #[cfg(feature = "alloc")]
     Owned(alloc::boxed::Box<[T]>),
 }
@@ -67,7 +67,7 @@ impl<T> Deref for Slots<'_, T> {
     #[inline]
     fn deref(&self) -> &[T] {
         match self {
-            Self::Lent(slots) => slots,
+            Self::Borrowed(slots) => slots,
             #[cfg(feature = "alloc")]
             Self::Owned(slots) => slots,
         }
@@ -78,7 +78,7 @@ impl<T> DerefMut for Slots<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
-            Self::Lent(slots) => slots,
+            Self::Borrowed(slots) => slots,
             #[cfg(feature = "alloc")]
             Self::Owned(slots) => slots,
         }
@@ -88,7 +88,7 @@ impl<T> DerefMut for Slots<'_, T> {
 /// A first-in-first-out queue of connection slots, with room for each slot once.
 #[derive(Debug)]
 pub(crate) enum SlotQueue<'a> {
-    Lent(&'a mut DequeView<u16>),
+    Borrowed(&'a mut DequeView<u16>),
     #[cfg(feature = "alloc")]
     Owned(alloc::collections::VecDeque<u16>),
 }
@@ -100,7 +100,7 @@ impl SlotQueue<'_> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn push(&mut self, slot: u16) {
         match self {
-            Self::Lent(queue) => {
+            Self::Borrowed(queue) => {
                 let full = queue.push_back(slot).is_err();
                 debug_assert!(!full, "a slot stands in a queue twice");
             }
@@ -115,7 +115,7 @@ impl SlotQueue<'_> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn front(&self) -> Option<u16> {
         match self {
-            Self::Lent(queue) => queue.front().copied(),
+            Self::Borrowed(queue) => queue.front().copied(),
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => queue.front().copied(),
         }
@@ -124,7 +124,7 @@ impl SlotQueue<'_> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn pop(&mut self) -> Option<u16> {
         match self {
-            Self::Lent(queue) => queue.pop_front(),
+            Self::Borrowed(queue) => queue.pop_front(),
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => queue.pop_front(),
         }
@@ -136,7 +136,7 @@ impl SlotQueue<'_> {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Lent(queue) => queue.iter().len(),
+            Self::Borrowed(queue) => queue.iter().len(),
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => queue.len(),
         }
@@ -146,7 +146,7 @@ impl SlotQueue<'_> {
 /// A queue in memory that is lent by the caller or allocated.
 #[derive(Debug)]
 pub(crate) enum Ring<'a, T> {
-    Lent(&'a mut DequeView<T>),
+    Borrowed(&'a mut DequeView<T>),
     #[cfg(feature = "alloc")]
     Owned {
         queue: alloc::collections::VecDeque<T>,
@@ -158,7 +158,7 @@ impl<T: Copy> Ring<'_, T> {
     /// Appends a value; returns false if the queue is full.
     pub(crate) fn push(&mut self, value: T) -> bool {
         match self {
-            Self::Lent(queue) => queue.push_back(value).is_ok(),
+            Self::Borrowed(queue) => queue.push_back(value).is_ok(),
             #[cfg(feature = "alloc")]
             Self::Owned { queue, capacity } => {
                 let fits = queue.len() < *capacity;
@@ -172,7 +172,7 @@ impl<T: Copy> Ring<'_, T> {
 
     pub(crate) fn pop(&mut self) -> Option<T> {
         match self {
-            Self::Lent(queue) => queue.pop_front(),
+            Self::Borrowed(queue) => queue.pop_front(),
             #[cfg(feature = "alloc")]
             Self::Owned { queue, .. } => queue.pop_front(),
         }
@@ -180,7 +180,7 @@ impl<T: Copy> Ring<'_, T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Self::Lent(queue) => queue.is_empty(),
+            Self::Borrowed(queue) => queue.is_empty(),
             #[cfg(feature = "alloc")]
             Self::Owned { queue, .. } => queue.is_empty(),
         }
@@ -188,7 +188,7 @@ impl<T: Copy> Ring<'_, T> {
 
     pub(crate) fn is_full(&self) -> bool {
         match self {
-            Self::Lent(queue) => queue.is_full(),
+            Self::Borrowed(queue) => queue.is_full(),
             #[cfg(feature = "alloc")]
             Self::Owned { queue, capacity } => queue.len() >= *capacity,
         }

@@ -16,7 +16,7 @@ use super::Broken;
 /// The first sequences of a side; most of them wrap during a run.
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
-const MOST_OPERATIONS: usize = 80;
+const MAX_OPERATIONS: usize = 80;
 /// Length of the message before the end: two chunks.
 const LAST_WORDS: usize = 600;
 /// A limit of steps that no run reaches.
@@ -126,7 +126,7 @@ pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
     let mut bytes = Unstructured::new(bytes);
     let Ok(mut world) = World::new(&mut bytes) else { return Ok(Outcome::default()) };
     world.connect()?;
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         let Ok(operation) = Operation::arbitrary(&mut bytes) else { break };
         if bytes.is_empty() || world.ended {
             break;

@@ -20,7 +20,7 @@ const WISHES: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
 
 struct Dialler {
     peer: Peer<'static>,
-    wants_keys: bool,
+    requires_keys: bool,
     /// Its own attempt, until that has failed.
     attempt: Option<ConnectionId>,
     is_open: bool,
@@ -30,7 +30,7 @@ fn key() -> StaticKey {
     StaticKey::from_bytes([7; 32])
 }
 
-fn dialler(place: usize, wants_keys: bool) -> Dialler {
+fn dialler(place: usize, requires_keys: bool) -> Dialler {
     let mut security = Security::new([0x40 + place as u8; 32]);
     security.server = Some(ServerIdentity::new(key()));
     let mut config = Config::new([0x80 + place as u8; 32]);
@@ -38,7 +38,7 @@ fn dialler(place: usize, wants_keys: bool) -> Dialler {
     config.max_incoming = 2;
     config.security = Some(security);
     let peer = Peer::with_capacity(Capacity { connections: 2, blocks: 64, block_size: 256 }, config);
-    Dialler { peer, wants_keys, attempt: None, is_open: false }
+    Dialler { peer, requires_keys, attempt: None, is_open: false }
 }
 
 /// Runs each case; the bytes select the next datagram to arrive, or the time at which the second peer connects.
@@ -85,7 +85,7 @@ impl World {
 
     fn dial(&mut self, place: usize) -> Kept {
         let dialler = &mut self.diallers[place];
-        let trust = dialler.wants_keys.then(|| ServerTrust::Key(key().public()));
+        let trust = dialler.requires_keys.then(|| ServerTrust::Key(key().public()));
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
         dialler.attempt = match dialler.peer.connect_with(NOW, address(1 - place), &options) {
             Ok(id) => Some(id),
@@ -133,10 +133,10 @@ impl Dialler {
         }
         self.is_open = true;
         let has_keys = self.peer.secure_peer(id).is_some();
-        if has_keys == self.wants_keys {
+        if has_keys == self.requires_keys {
             return Ok(());
         }
-        Err(format!("wanted keys: {}, got keys: {has_keys}", self.wants_keys))
+        Err(format!("wanted keys: {}, got keys: {has_keys}", self.requires_keys))
     }
 
     /// Checks that nothing waits for a timer, since no datagram is lost.
@@ -144,6 +144,6 @@ impl Dialler {
         if self.attempt.is_none() || self.is_open {
             return Ok(());
         }
-        Err(format!("an attempt hangs; keys requested: {}", self.wants_keys))
+        Err(format!("an attempt hangs; keys requested: {}", self.requires_keys))
     }
 }

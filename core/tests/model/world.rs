@@ -29,7 +29,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 const STANDSTILL: u32 = 64;
 /// The number of blocks from which a peer hands messages over, and the shortest length of these messages.
 const HANDING_OVER: usize = 128;
-const HANDED_OVER: usize = 300;
+const ZERO_COPY_THRESHOLD: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 /// A pong is not longer than its ping, except for the two bytes of an empty pong.
 const LONGEST_PONG: usize = 35;
@@ -124,7 +124,7 @@ fn station(setup: Setup, end: End) -> Station {
     let mut peer = Peer::with_capacity(capacity, config);
     peer.start_numbers_at(U24::new(setup.first_number));
     if setup.blocks >= HANDING_OVER {
-        peer.hand_over_from(HANDED_OVER);
+        peer.set_zero_copy_threshold(ZERO_COPY_THRESHOLD);
     }
     Station {
         peer,
@@ -436,7 +436,7 @@ impl World {
                 Event::Message { id, delivery, message } if Some(id) == own.life.id() => {
                     self.delivered += 1;
                     let lent = message.to_vec();
-                    if own.peer.take_lent() != lent {
+                    if own.peer.take_event_data() != lent {
                         return Err("a taken message differs from the borrowed one".to_owned());
                     }
                     arrive(self.trust, &mut other.ledger, delivery, &lent)?;
@@ -539,9 +539,9 @@ fn send_somehow(
     if message.len().is_multiple_of(2) {
         return peer.send(now, id, message, delivery);
     }
-    let mut handed_over = message.to_vec();
-    let sent = peer.send_vec(now, id, &mut handed_over, delivery);
-    assert_eq!(handed_over.is_empty(), sent.is_ok(), "a refused message stays with the application");
+    let mut owned = message.to_vec();
+    let sent = peer.send_vec(now, id, &mut owned, delivery);
+    assert_eq!(owned.is_empty(), sent.is_ok(), "a refused message stays with the application");
     sent
 }
 
@@ -562,8 +562,8 @@ enum Trouble {
 }
 
 fn trouble(now: Instant, own: &Station, other: &Station, jumped_at: Option<Instant>) -> Trouble {
-    let told_at = own.absent_since.unwrap_or(now);
-    let shows = |at: Option<Instant>| at.is_some_and(|at| told_at <= at + AFTERMATH);
+    let notified_at = own.absent_since.unwrap_or(now);
+    let shows = |at: Option<Instant>| at.is_some_and(|at| notified_at <= at + AFTERMATH);
     if shows(jumped_at) {
         Trouble::Jump
     } else if shows(own.route.lost_at) || shows(other.route.lost_at) {

@@ -23,7 +23,7 @@ pub enum BanError {
 impl core::fmt::Display for BanError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::NoList => "there is no ban list; lend one with `lend_bans`",
+            Self::NoList => "there is no ban list; lend one with `set_ban_list`",
             Self::Full => "the ban list is full; remove one or use a wider pattern",
         })
     }
@@ -110,7 +110,7 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
     /// # let (client, server) = loopback::peers::<RakNet>(stack);
     /// let network: AddressPattern = "10.*".parse()?;
-    /// server.lend_bans(BANS.take());
+    /// server.set_ban_list(BANS.take());
     /// server.ban(network, None)?;
     /// let failed = client.connect(loopback::SERVER).await.err();
     /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned))));
@@ -119,15 +119,15 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// assert!(client.connect(loopback::SERVER).await.is_ok());
     /// # Ok(()) }) }
     /// ```
-    pub fn lend_bans(&self, bans: &'d mut BanList) {
-        self.shared.update(|inner, _| inner.hooked.peer.lend_bans(bans));
+    pub fn set_ban_list(&self, bans: &'d mut BanList) {
+        self.shared.update(|inner, _| inner.hooked.peer.set_ban_list(bans));
     }
 
     /// Bans the addresses that match `pattern`, for some time or forever. It replaces an earlier ban of the same
     /// pattern, and does not affect existing connections.
     ///
     /// # Errors
-    /// [`BanError::NoList`] before [`lend_bans`](Self::lend_bans); [`BanError::Full`].
+    /// [`BanError::NoList`] before [`set_ban_list`](Self::set_ban_list); [`BanError::Full`].
     pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanError> {
         self.shared.update(|inner, now| {
             let bans = inner.hooked.peer.bans_mut().ok_or(BanError::NoList)?;

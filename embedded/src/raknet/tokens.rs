@@ -32,8 +32,8 @@ impl<const N: usize> Default for UsedTokenTable<N> {
 }
 
 impl<const N: usize> UsedTokenStore for UsedTokenTable<N> {
-    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
-        self.0.lock(|used| used.borrow_mut().take(token, now))
+    fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+        self.0.lock(|used| used.borrow_mut().mark_used(token, now))
     }
 }
 

@@ -59,7 +59,7 @@ struct Pending {
     datagrams: u32,
     purpose: Purpose,
     /// Set if smoltcp may have sent a request for it at once.
-    is_asked: bool,
+    is_requested: bool,
     since: Instant,
 }
 
@@ -76,7 +76,7 @@ impl Pending {
     /// Returns when the last request for it was sent, if there was one by `now`.
     fn requested(&self, now: Instant) -> Option<Instant> {
         let second = self.since + SILENCE;
-        if now >= second { Some(second) } else { self.is_asked.then_some(self.since) }
+        if now >= second { Some(second) } else { self.is_requested.then_some(self.since) }
     }
 
     /// Returns whether only datagrams for this next hop are waiting.
@@ -141,12 +141,12 @@ impl Resolution {
 
     /// Records that a datagram entered the socket.
     pub(super) fn sent(&mut self, now: Instant, hop: IpAddress, purpose: Purpose) {
-        let is_asked = self.last_request.is_none_or(|last| now >= last + SILENCE);
+        let is_requested = self.last_request.is_none_or(|last| now >= last + SILENCE);
         let pending = self.pending.get_or_insert_with(|| Pending {
             hops: Vec::new(),
             datagrams: 0,
             purpose,
-            is_asked,
+            is_requested,
             since: now,
         });
         if purpose == Purpose::Wanted {

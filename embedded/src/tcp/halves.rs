@@ -74,7 +74,7 @@ impl Receiver<'_, '_> {
             self.frames.next();
         }
         while self.frames.message().is_none() {
-            let ended = match self.reader.0.read(self.frames.vacant()).await {
+            let ended = match self.reader.0.read(self.frames.unfilled()).await {
                 Ok(0) if !self.frames.is_within_frame() => Some(DisconnectReason::Remote),
                 Ok(0) | Err(_) => Some(DisconnectReason::Lost),
                 Ok(read) => self.frames.advance(read).err().map(|_| DisconnectReason::MessageTooLong),

@@ -18,7 +18,7 @@ async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connect
     let server = Server::start(program, &["--library", library]).expect("a foreign server");
     let mut client = Options::client().expect("entropy");
     // Some report that they listen before they do.
-    client.hears_unreachable = false;
+    client.fail_on_unreachable = false;
     let client = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
     // The pong shows the version for the first attempt. Not all of them answer pings.
     let pong = async { while client.ping(server.address, PONG_TIME).await.is_err() {} };

@@ -147,7 +147,7 @@ impl<P: Protocol> Endpoint<P> {
     /// let hook = |number: usize| filters[number].clone();
     /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, filters.len(), hook).await?;
     /// for filter in &filters {
-    ///     filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
+    ///     filter.with(|filter| filter.deny(FilterGroup::DEFAULT, [0x90]));
     /// }
     /// assert_eq!(shards.len(), filters.len());
     /// # Ok(())

@@ -25,7 +25,7 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// # Errors
     /// Returns [`ConnectError::Failed`] if the server refuses or does not answer, or immediately if the address is
-    /// [reported unreachable](super::Options::hears_unreachable). By default, a server is considered unresponsive after
+    /// [reported unreachable](super::Options::fail_on_unreachable). By default, a server is considered unresponsive after
     /// 6.5 seconds in RakNet, or 21 if it has required another version, and after 15 seconds in the Game Protocol.
     /// Other errors are immediate.
     pub async fn connect(
@@ -92,7 +92,7 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// The addresses are usually those of a host name, as [`lookup`](crate::lookup) returns them. The next address is
     /// tried when an attempt gets no answer: at once if the address is [reported
-    /// unreachable](super::Options::hears_unreachable) or the socket has another address family, and otherwise after
+    /// unreachable](super::Options::fail_on_unreachable) or the socket has another address family, and otherwise after
     /// the timeouts of [`connect`](Self::connect). A refusal counts as an answer.
     ///
     /// A socket bound to `[::]:0` reaches both IPv4 and IPv6.
@@ -245,7 +245,7 @@ pub(crate) struct Watch<'s, P: Protocol> {
 
 impl<'s, P: Protocol> Watch<'s, P> {
     pub(crate) fn new(shared: &'s Shared<P>) -> Self {
-        let socket = if shared.hears_unreachable { shared.io.reader().socket() } else { None };
+        let socket = if shared.fail_on_unreachable { shared.io.reader().socket() } else { None };
         if let Some(socket) = &socket {
             socket.watch();
         }

@@ -89,7 +89,7 @@ impl<P: Protocol> Connection<P> {
             result => return result,
         }
         // Boxed to keep this future small, because it rarely has to wait.
-        Box::pin(self.reference.send_when_room(Bytes::Lent(message), delivery)).await
+        Box::pin(self.reference.send_when_room(Bytes::Borrowed(message), delivery)).await
     }
 
     /// Sends a message like [`send`](Self::send), without copying a large one.
@@ -125,11 +125,11 @@ impl<P: Protocol> Connection<P> {
         mut message: Vec<u8>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        match self.reference.try_send(Bytes::HandedOver(&mut message), delivery) {
+        match self.reference.try_send(Bytes::Owned(&mut message), delivery) {
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
             result => return result,
         }
-        Box::pin(self.reference.send_when_room(Bytes::HandedOver(&mut message), delivery)).await
+        Box::pin(self.reference.send_when_room(Bytes::Owned(&mut message), delivery)).await
     }
 
     /// Sends a message if there is room for it now.
@@ -138,7 +138,7 @@ impl<P: Protocol> Connection<P> {
     /// The same as for [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there
     /// is no room until earlier messages have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
-        self.reference.try_send(Bytes::Lent(message), delivery)
+        self.reference.try_send(Bytes::Borrowed(message), delivery)
     }
 
     /// Sends a message like [`send_vec`](Self::send_vec) if there is room for it now.
@@ -152,7 +152,7 @@ impl<P: Protocol> Connection<P> {
         message: &mut Vec<u8>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.reference.try_send(Bytes::HandedOver(message), delivery)
+        self.reference.try_send(Bytes::Owned(message), delivery)
     }
 
     /// Waits for the next message.
@@ -465,9 +465,9 @@ impl<P: Protocol> Drop for ConnectionRef<P> {
 #[derive(Debug)]
 pub(crate) enum Bytes<'m> {
     /// Borrowed from the application, and copied.
-    Lent(&'m [u8]),
+    Borrowed(&'m [u8]),
     /// Taken out of the vector if the message is accepted.
-    HandedOver(&'m mut Vec<u8>),
+    Owned(&'m mut Vec<u8>),
 }
 
 impl Bytes<'_> {
@@ -479,8 +479,8 @@ impl Bytes<'_> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         match self {
-            Self::Lent(bytes) => state.hooked.send(now, id, bytes, delivery),
-            Self::HandedOver(bytes) => state.hooked.send_vec(now, id, bytes, delivery),
+            Self::Borrowed(bytes) => state.hooked.send(now, id, bytes, delivery),
+            Self::Owned(bytes) => state.hooked.send_vec(now, id, bytes, delivery),
         }
     }
 }
@@ -605,7 +605,7 @@ impl<P: Protocol, B: AsRef<[u8]>> Sink<(B, P::Delivery)> for MessageSink<P, B> {
         let Self { connection, unsent, wait, .. } = &mut *self;
         let Some((message, delivery)) = unsent else { return Poll::Ready(Ok(())) };
         let sent =
-            ready!(connection.reference.poll_send(cx, wait, &mut Bytes::Lent(message.as_ref()), *delivery));
+            ready!(connection.reference.poll_send(cx, wait, &mut Bytes::Borrowed(message.as_ref()), *delivery));
         *unsent = None;
         Poll::Ready(sent.map(drop))
     }
@@ -674,7 +674,7 @@ mod tests {
         let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
         let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
         assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
-        let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
+        let sent = connection.try_send(Bytes::Borrowed(&[0x86]), P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
     }

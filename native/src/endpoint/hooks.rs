@@ -152,8 +152,8 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 /// let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await?;
 /// // Later: connections in no other group may only log in.
 /// filter.with(|filter| {
-///     filter.forbid_all(FilterGroup::EVERYONE);
-///     filter.allow(FilterGroup::EVERYONE, [0x86]);
+///     filter.deny_all(FilterGroup::DEFAULT);
+///     filter.allow(FilterGroup::DEFAULT, [0x86]);
 /// });
 ///
 /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
@@ -163,7 +163,7 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 /// here.send(b"\x86name", Delivery::RELIABLE_ORDERED).await?;
 /// assert_eq!(there.recv().await.ok_or("the client is gone")?.bytes, b"\x86name");
 /// // The player has logged in.
-/// filter.with(|filter| filter.put(there.id(), FilterGroup(1)));
+/// filter.with(|filter| filter.set_group(there.id(), FilterGroup(1)));
 /// here.send(b"\x90move", Delivery::RELIABLE_ORDERED).await?;
 /// assert_eq!(there.recv().await.ok_or("the client is gone")?.bytes, b"\x90move");
 /// # Ok(())

@@ -209,7 +209,7 @@ impl<P: Protocol> Endpoint<P> {
         simulation: Option<Simulation>,
     ) -> Self {
         let local = socket.local_addr();
-        P::tell_addresses(&mut shared.lock().hooked.peer, &own_addresses(local));
+        P::set_internal_addresses(&mut shared.lock().hooked.peer, &own_addresses(local));
         shared.io.span.bound(local);
         let socket = Arc::new(socket);
         shared.io.reader().use_socket(Some(Arc::clone(&socket)));
@@ -287,7 +287,7 @@ impl<P: Protocol> Endpoint<P> {
         }
         let socket = Socket::over(socket)?;
         let local = socket.local_addr();
-        P::tell_addresses(&mut self.shared.lock().hooked.peer, &own_addresses(local));
+        P::set_internal_addresses(&mut self.shared.lock().hooked.peer, &own_addresses(local));
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
         self.shared.io.span.bound(local);
         self.shared.replace_socket(socket);

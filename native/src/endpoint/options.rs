@@ -73,7 +73,7 @@ pub struct Options<P: Protocol> {
     /// server has answered. Reports of routers (ICMP) are received on Linux and Android only; on other systems an
     /// attempt at a closed port ends by its timeout. The default is true. NAT traversal and meshes need false: the
     /// peer's router may reject datagrams until that peer has sent one.
-    pub hears_unreachable: bool,
+    pub fail_on_unreachable: bool,
     /// Proxies that announce the address of each client by a header of the PROXY protocol, version 2, before its first
     /// datagrams.
     ///
@@ -106,7 +106,7 @@ impl<P: Protocol> Options<P> {
             backlog: 1_024,
             defer_incoming: false,
             arrival_queue: 16 << 20,
-            hears_unreachable: true,
+            fail_on_unreachable: true,
             trusted_proxies: Vec::new(),
             #[cfg(feature = "sim")]
             simulate: None,
@@ -174,7 +174,7 @@ pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
     let mut with = entropy().unwrap_or_default();
     let number = ENDPOINTS.fetch_add(1, Ordering::Relaxed);
     with.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
-    P::diversify(&mut config, &with);
+    P::mix_entropy(&mut config, &with);
     config
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Shared<P: Protocol> {
     postponed: Postponed<P>,
     pub(crate) io: Io,
     /// True if attempts and pings end when their address is reported unreachable.
-    pub(crate) hears_unreachable: bool,
+    pub(crate) fail_on_unreachable: bool,
     /// Notified when more messages to peers without a connection may fit.
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
@@ -56,7 +56,7 @@ impl<P: Protocol> Shared<P> {
             hook: hook.id(),
             postponed: Postponed::default(),
             io: Io::new(options.arrival_queue, options.simulation(), clock, span.clone()),
-            hears_unreachable: options.hears_unreachable,
+            fail_on_unreachable: options.fail_on_unreachable,
             state: Mutex::new(State::new(options, hook, span)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
@@ -153,7 +153,7 @@ impl<P: Protocol> Shared<P> {
 
     /// Reports unreachable addresses to the protocol, unless the application has disabled that.
     pub(crate) fn on_unreachable(&self, addresses: &[SocketAddr]) {
-        if addresses.is_empty() || !self.hears_unreachable {
+        if addresses.is_empty() || !self.fail_on_unreachable {
             return;
         }
         let mut state = self.lock();

@@ -24,7 +24,7 @@ use crate::arrivals::{ArrivalQueue, Proxies};
 use crate::host::{Clock, unix_time};
 use crate::huge_pages;
 use crate::outgoing::Outgoing;
-use crate::socket::{RecvBatch, WayOut};
+use crate::socket::{RecvBatch, SendPath};
 
 /// The protocol, and the dispatch of its events.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct State<P: Protocol> {
     /// Clients that wait for a decision of the application, if it decides.
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
-    pub(crate) way_out: WayOut,
+    pub(crate) send_path: SendPath,
     pub(crate) proxies: Proxies,
     /// True once the advice to the operator has been logged.
     is_advised: bool,
@@ -107,7 +107,7 @@ impl<P: Protocol> State<P> {
             requests: Requests::default(),
             deferred,
             pending_wake: None,
-            way_out: WayOut::new(P::MAX_DATAGRAM),
+            send_path: SendPath::new(P::MAX_DATAGRAM),
             proxies,
             is_advised: false,
         };
@@ -215,11 +215,11 @@ impl<P: Protocol> State<P> {
         while let Some(event) = self.hooked.poll_event() {
             if let Event::Connected { id, remote, identity, side } = event {
                 // They are available until the next event.
-                let addresses = P::told_addresses(&self.hooked.peer, id).collect();
+                let addresses = P::internal_addresses(&self.hooked.peer, id).collect();
                 self.dispatcher.on_connected(id, remote, identity, side, addresses);
             } else if let Event::Message { id, delivery, .. } = event {
                 let peer = &mut self.hooked.peer;
-                self.dispatcher.on_message(id, || Message { bytes: peer.take_lent(), delivery });
+                self.dispatcher.on_message(id, || Message { bytes: peer.take_event_data(), delivery });
             } else {
                 self.dispatcher.dispatch(event);
             }
@@ -240,7 +240,7 @@ impl<P: Protocol> State<P> {
     /// Writes datagrams such as acknowledgements to `outgoing`, while time must not advance because more datagrams have
     /// arrived.
     pub(crate) fn answer(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.way_out.hand_over(outgoing);
+        self.send_path.return_to_driver(outgoing);
         self.dispatch(now);
         self.write(now, outgoing);
         self.dispatch(now);
@@ -250,10 +250,10 @@ impl<P: Protocol> State<P> {
 
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.way_out.hand_over(outgoing);
+        self.send_path.return_to_driver(outgoing);
         self.hooked.handle_timeout(now);
         if !self.requests.is_empty() {
-            P::tell_unix_time(&mut self.hooked.peer, now, unix_time());
+            P::set_unix_time(&mut self.hooked.peer, now, unix_time());
         }
         for (from, request) in self.requests.take() {
             self.hooked.handle_datagram(now, from, &request);
@@ -285,8 +285,8 @@ impl<P: Protocol> State<P> {
 
     /// Sends pending datagrams after a message, if inline sending is allowed.
     pub(crate) fn send_inline(&mut self, now: Instant) {
-        let Self { hooked, way_out, proxies, .. } = self;
-        way_out.send_inline(|buffer| {
+        let Self { hooked, send_path, proxies, .. } = self;
+        send_path.send_inline(|buffer| {
             let transmit = hooked.poll_transmit(now, buffer)?;
             Some((proxies.path_to(transmit.to), transmit.payload.len()))
         });

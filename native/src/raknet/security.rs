@@ -149,7 +149,7 @@ impl Default for UsedTokenTable {
 }
 
 impl UsedTokenStore for UsedTokenTable {
-    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+    fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if token.expires <= used.forgotten {
             return Err(TokenError::Expired);

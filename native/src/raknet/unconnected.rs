@@ -22,7 +22,7 @@ pub enum PingError {
     #[error("the server does not answer")]
     NoAnswer,
     /// The system or a router reports the address unreachable
-    /// ([`Options::hears_unreachable`](crate::endpoint::Options::hears_unreachable)).
+    /// ([`Options::fail_on_unreachable`](crate::endpoint::Options::fail_on_unreachable)).
     #[error("nothing listens at this address, or no route leads there")]
     Unreachable,
     /// Pings to eight other addresses are outstanding.

@@ -44,7 +44,7 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, events: &mut Events<P>) {
             }
             Event::ConnectFailed { reason, .. } => events.failed = Some(reason),
             Event::Disconnected { reason, .. } => events.ended = Some(reason),
-            Event::Message { .. } => events.messages.push(endpoint.take_lent()),
+            Event::Message { .. } => events.messages.push(endpoint.take_event_data()),
             Event::Receipt { .. }
             | Event::Progress { .. }
             | Event::MtuChanged { .. }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rakwire::raknet::{RakNet, Refusal};
-use rakwire_native::reconnect::{Pauses, Reconnect, is_transient};
+use rakwire_native::reconnect::{Backoff, Reconnect, is_transient};
 use rakwire_native::{ConnectError, ConnectFailure};
 
 use crate::endpoint::subject::{client, server};
 
-const SHORT: Pauses =
-    Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(4), attempts: Some(5) };
+const SHORT: Backoff =
+    Backoff { initial: Duration::from_millis(1), max: Duration::from_millis(4), attempts: Some(5) };
 
 #[tokio::test]
 async fn only_attempts_that_may_succeed_are_repeated() {
@@ -27,7 +27,7 @@ async fn only_attempts_that_may_succeed_are_repeated() {
             if attempts < 3 { Err(ConnectError::Failed(failure)) } else { client.connect(address).await }
         };
         let mut connections = Reconnect::new(open, is_transient);
-        connections.pauses = SHORT;
+        connections.backoff = SHORT;
         let opened = connections.next().await;
         assert_eq!((attempts, opened.is_ok()), (expected, expected == 3), "{failure}");
         if let Ok(connection) = opened {
@@ -46,7 +46,7 @@ async fn the_number_of_attempts_is_bounded() {
         failed
     };
     let mut connections = Reconnect::new(open, is_transient);
-    connections.pauses = SHORT;
+    connections.backoff = SHORT;
     assert!(connections.next().await.is_err());
     assert_eq!(attempts, 5);
 }

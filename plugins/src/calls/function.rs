@@ -38,7 +38,7 @@ pub trait Handler<F: Function, C> {
 ///
 /// The answer is given by [`RemoteCalls::answer`](super::RemoteCalls::answer) or
 /// [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the pending call.
-pub trait LaterHandler<F: Function, C> {
+pub trait DeferredHandler<F: Function, C> {
     /// Returns whether a peer may call this, like [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
@@ -121,7 +121,7 @@ impl<C> Registered<C> {
         Self { name: F::NAME, order, schema, is_allowed: H::is_allowed, run: Run::Rabbit(run::<C, F, H>) }
     }
 
-    pub(super) fn later<F: Function, H: LaterHandler<F, C>>() -> Self {
+    pub(super) fn later<F: Function, H: DeferredHandler<F, C>>() -> Self {
         let (schema, run) = (
             Schema::of_function::<F::Arguments<'static>, F::Answer<'static>>(),
             Run::Later(begin::<C, F, H>),
@@ -176,7 +176,7 @@ fn run<C, F: Function, H: Handler<F, C>>(
 }
 
 /// Calls a handler that answers later with packed arguments.
-fn begin<C, F: Function, H: LaterHandler<F, C>>(
+fn begin<C, F: Function, H: DeferredHandler<F, C>>(
     context: &mut C,
     pending: PendingCall,
     arguments: &[u8],

@@ -71,7 +71,7 @@ use self::schema::Schema;
 use self::wire::encoded;
 use crate::bytes;
 
-pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCall};
+pub use self::function::{Function, HandleBits, Handler, DeferredHandler, PendingCall};
 pub use self::outcome::{CallError, CallFailure, CallId, CallStats, Finished, Mismatch, RegisterError};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
@@ -134,7 +134,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// ```
     /// use rakwire::endpoint::ConnectionId;
     /// use rakwire::raknet::RakNet;
-    /// use rakwire_plugins::calls::{Function, LaterHandler, Refusal, RemoteCalls, PendingCall};
+    /// use rakwire_plugins::calls::{Function, DeferredHandler, Refusal, RemoteCalls, PendingCall};
     ///
     /// /// Loads the number of coins of a player.
     /// struct Coins;
@@ -149,7 +149,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// #[derive(Default)]
     /// struct Queries(Vec<(PendingCall, u32)>);
     ///
-    /// impl LaterHandler<Coins, Queries> for Coins {
+    /// impl DeferredHandler<Coins, Queries> for Coins {
     ///     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
     ///         true
     ///     }
@@ -161,7 +161,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// }
     ///
     /// let mut calls = RemoteCalls::<RakNet, Queries, 4, 16, 256>::new(Queries::default());
-    /// calls.register_later::<Coins, Coins>()?;
+    /// calls.register_deferred::<Coins, Coins>()?;
     /// // When the database has answered:
     /// for (pending, player) in core::mem::take(&mut calls.context.0) {
     ///     calls.answer::<Coins>(pending, &u64::from(player));
@@ -171,7 +171,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     ///
     /// # Errors
     /// See [`RegisterError`].
-    pub fn register_later<F: Function, H: LaterHandler<F, C>>(&mut self) -> Result<(), RegisterError> {
+    pub fn register_deferred<F: Function, H: DeferredHandler<F, C>>(&mut self) -> Result<(), RegisterError> {
         self.register_function(Registered::later::<F, H>())
     }
 

@@ -51,7 +51,7 @@ mod wire;
 pub use self::outcome::{Failure, Progress, Reason, StorageError, Totals};
 pub use self::path::{MAX_PATH, check_path};
 pub use self::receiver::{
-    FileReceiver, Limits, PatchStep, ReceiverEvent, ReceiverStats, Store, TransferUnderWay,
+    FileReceiver, Limits, PatchStep, ReceiverEvent, ReceiverStats, Store, TransferInProgress,
 };
 pub use self::sender::{FileSender, SenderEvent, SenderStats, Source};
 pub use self::wire::{

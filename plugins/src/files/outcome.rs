@@ -96,9 +96,9 @@ impl core::error::Error for Reason {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// This peer has ended it and has sent the reason to the remote.
-    Here(Reason),
+    Local(Reason),
     /// The remote peer has ended it.
-    There(Reason),
+    Remote(Reason),
     /// The connection has ended. The receiver may fetch again on another connection, and resumes from what it has.
     Disconnected,
 }
@@ -106,8 +106,8 @@ pub enum Failure {
 impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Here(reason) => reason.fmt(f),
-            Self::There(reason) => write!(f, "the other peer ended the transfer: {reason}"),
+            Self::Local(reason) => reason.fmt(f),
+            Self::Remote(reason) => write!(f, "the other peer ended the transfer: {reason}"),
             Self::Disconnected => f.write_str("the connection has ended"),
         }
     }

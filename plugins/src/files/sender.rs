@@ -69,7 +69,7 @@ pub struct SenderStats {
     /// Messages that are malformed or longer than requests.
     pub malformed: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 /// The plugin of the peer that serves files.
@@ -107,7 +107,7 @@ struct Receiver<const WINDOW: usize> {
 impl<const WINDOW: usize> Receiver<WINDOW> {
     /// Ends the transfer, and notifies the remote.
     fn fail(&mut self, reason: Reason) {
-        self.end(Err(Failure::Here(reason)));
+        self.end(Err(Failure::Local(reason)));
         self.failed = Some(reason);
     }
 
@@ -126,7 +126,7 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
                 }
             }
             Request::Done => self.end(Ok(())),
-            Request::Failed(reason) => self.end(Err(Failure::There(reason))),
+            Request::Failed(reason) => self.end(Err(Failure::Remote(reason))),
         }
     }
 
@@ -325,7 +325,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, _: Side) {
         let receiver = Receiver { is_served: self.serves_all, ..Receiver::default() };
         if self.peers.get(id).is_none() && !self.peers.insert(id, receiver) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
         }
     }
 

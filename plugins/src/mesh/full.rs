@@ -17,10 +17,10 @@ use crate::bytes;
 /// The minimum interval between two announcements, however often other members announce changes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum number of scans for unconnected members in each [`LOOK_PERIOD`]. A scan compares all members with all
+/// The maximum number of scans for unconnected members in each [`CHECK_PERIOD`]. A scan compares all members with all
 /// others, and any message of a member may require one.
-const LOOKS: u8 = 5;
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+const CHECKS: u8 = 5;
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// The progress of connecting to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct MeshStats {
     /// Peers announced by other members that are not tried, because there is no room to remember them.
     pub dropped: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 #[derive(Debug)]
@@ -64,12 +64,12 @@ pub struct Mesh<const PEERS: usize> {
     members: BySlot<Member<PEERS>, PEERS>,
     targets: Targets<PEERS>,
     standing: Option<Standing>,
-    wants_to_found: bool,
+    is_creating: bool,
     is_leaving: bool,
-    told_host: Option<Guid>,
+    reported_host: Option<Guid>,
     next_announcement: Instant,
     /// When to scan for unconnected members, if an announcement has changed since the last scan.
-    look_at: Option<Instant>,
+    check_at: Option<Instant>,
     /// The remaining scans, and the end of the period to which they apply.
     looks: (u8, Instant),
     stats: MeshStats,
@@ -86,13 +86,13 @@ impl<const PEERS: usize> Mesh<PEERS> {
             members: BySlot::new(),
             targets: Targets::new(),
             standing: None,
-            wants_to_found: false,
+            is_creating: false,
             is_leaving: false,
-            told_host: None,
+            reported_host: None,
             next_announcement: Instant::ZERO,
-            look_at: None,
+            check_at: None,
             looks: (0, Instant::ZERO),
-            stats: MeshStats { malformed: 0, dropped: 0, without_room: 0 },
+            stats: MeshStats { malformed: 0, dropped: 0, over_capacity: 0 },
         }
     }
 
@@ -100,7 +100,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     ///
     /// Without this call the peer becomes a member when it meets the first one.
     pub const fn found(&mut self) {
-        self.wants_to_found = true;
+        self.is_creating = true;
     }
 
     /// Returns the graph of known connections.
@@ -144,7 +144,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Returns the host if it has changed since the last call.
     pub fn poll_host(&mut self) -> Option<Guid> {
         let host = self.host()?;
-        (self.told_host.replace(host) != Some(host)).then_some(host)
+        (self.reported_host.replace(host) != Some(host)).then_some(host)
     }
 
     /// Returns whether this peer is the host.
@@ -176,8 +176,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
 
     /// Returns a member to which another member is connected but which this peer could not reach in time. Each is
     /// returned once.
-    pub fn poll_out_of_reach(&mut self) -> Option<Guid> {
-        self.targets.poll_out_of_reach()
+    pub fn poll_unreachable(&mut self) -> Option<Guid> {
+        self.targets.poll_unreachable()
     }
 
     /// Returns the pairs of members that are not connected to each other, including pairs with this peer. Pairs that
@@ -233,7 +233,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         if is_moved {
             self.announce_again();
         }
-        self.look_soon(now);
+        self.check_soon(now);
     }
 
     /// Moves to the epoch of another member if it wins: of two epochs, the one with the lower founder GUID does. If neither
@@ -255,17 +255,17 @@ impl<const PEERS: usize> Mesh<PEERS> {
     }
 
     /// Scans for unconnected members, at once or later if the scans of this period are used up.
-    fn look_soon(&mut self, now: Instant) {
+    fn check_soon(&mut self, now: Instant) {
         if now >= self.looks.1 {
-            self.looks = (LOOKS, now + LOOK_PERIOD);
+            self.looks = (CHECKS, now + CHECK_PERIOD);
         }
         let (left, until) = &mut self.looks;
         if *left == 0 {
-            self.look_at = Some(*until);
+            self.check_at = Some(*until);
             return;
         }
         *left -= 1;
-        self.look_at = None;
+        self.check_at = None;
         self.look_for_peers(now);
     }
 
@@ -320,11 +320,11 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     fn on_connected(&mut self, now: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, side: Side) {
         let member = Member { guid, announcement: None, is_announcement_due: true };
         if self.members.get(id).is_none() && !self.members.insert(id, member) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
         }
         self.graph.on_connected(now, id, remote, guid, side);
         self.targets.remove(guid);
-        self.look_soon(now);
+        self.check_soon(now);
     }
 
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: DisconnectReason) {
@@ -338,7 +338,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
             let is_lost = !matches!(reason, DisconnectReason::Local | DisconnectReason::Remote);
             self.targets.on_disconnected(now, self.own, Target { address, guid }, is_lost);
         }
-        self.look_soon(now);
+        self.check_soon(now);
     }
 
     fn on_message(
@@ -354,18 +354,18 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
             if let Some(left) = self.graph.receive(id, message) {
                 self.targets.on_left(left);
             }
-            self.look_soon(now);
+            self.check_soon(now);
         }
         Verdict::Drop
     }
 
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
-        if core::mem::take(&mut self.wants_to_found) && self.standing.is_none() {
+        if core::mem::take(&mut self.is_creating) && self.standing.is_none() {
             self.standing = Some(Standing::found(now, self.own));
             self.announce_again();
         }
-        if self.look_at.is_some_and(|at| at <= now) {
-            self.look_soon(now);
+        if self.check_at.is_some_and(|at| at <= now) {
+            self.check_soon(now);
         }
         self.targets.update(now);
         self.graph.update(now, sender);
@@ -376,12 +376,12 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.wants_to_found {
+        if self.is_creating {
             return Some(Instant::ZERO);
         }
         let is_announcement_due = self.members.iter().any(|(_, member)| member.is_announcement_due);
         let announcement = is_announcement_due.then_some(self.next_announcement);
         let graph = Plugin::<RakNet>::poll_timeout(&self.graph);
-        [announcement, self.look_at, self.targets.poll_timeout(), graph].into_iter().flatten().min()
+        [announcement, self.check_at, self.targets.poll_timeout(), graph].into_iter().flatten().min()
     }
 }

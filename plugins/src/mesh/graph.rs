@@ -33,7 +33,7 @@ pub struct GraphStats {
     /// Connections of other peers that are ignored for lack of room.
     pub dropped: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 /// A connection about which another peer was notified.
@@ -71,7 +71,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
     /// Creates an empty graph. Its messages are sent reliably and in order on channel 0, as C++ RakNet sends them.
     #[must_use]
     pub const fn new() -> Self {
-        let stats = GraphStats { malformed: 0, dropped: 0, without_room: 0 };
+        let stats = GraphStats { malformed: 0, dropped: 0, over_capacity: 0 };
         Self { nodes: BySlot::new(), delivery: Delivery::RELIABLE_ORDERED, is_due: false, stats }
     }
 
@@ -210,7 +210,7 @@ impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
             let node = Node { guid, address: remote, remotes: Vec::new(), announced: Vec::new() };
             let is_kept = self.nodes.insert(id, node);
             self.is_due |= is_kept;
-            self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(u64::from(!is_kept));
         }
     }
 

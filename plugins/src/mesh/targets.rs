@@ -150,7 +150,7 @@ impl<const PEERS: usize> Targets<PEERS> {
         Some((entry.target, attempts))
     }
 
-    pub(super) fn poll_out_of_reach(&mut self) -> Option<Guid> {
+    pub(super) fn poll_unreachable(&mut self) -> Option<Guid> {
         let entry = self.0.iter_mut().find(|entry| entry.is_unreported)?;
         entry.is_unreported = false;
         Some(entry.target.guid)

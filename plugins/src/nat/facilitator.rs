@@ -20,10 +20,10 @@ const MAX_PORTS: usize = 64;
 /// The maximum number of attempts of one client, and of its forwarded pairs. Twice as many attempts of others may
 /// target it.
 const ATTEMPTS_OF_ONE: usize = 4;
-/// The maximum number of queued knocks.
+/// The maximum number of queued filter probes.
 const QUEUE: usize = 64;
-/// The number of times that each knock is sent.
-const KNOCKS: usize = 3;
+/// The number of times that each filter probe is sent.
+const FILTER_PROBES: usize = 3;
 
 /// Returns the share of clients on one host: half of all places, and at least one. Clients on one host may claim any
 /// identity.
@@ -33,7 +33,7 @@ const fn share_of_host(all: usize) -> usize {
 
 /// A datagram to send from a probe port, to test whether it passes the client's router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knock {
+pub struct FilterProbe {
     /// The port of the socket to send it from.
     pub port: u16,
     /// The destination.
@@ -55,8 +55,8 @@ pub struct FacilitatorStats {
     pub malformed: u64,
     /// Datagrams that were not forwarded: from unknown senders, above the rate limit, or before both ends were known.
     pub dropped: u64,
-    /// Messages to clients and knocks that were dropped for lack of room.
-    pub without_room: u64,
+    /// Messages to clients and filter probes that were dropped for lack of room.
+    pub over_capacity: u64,
 }
 
 /// A forwarding port, and the pair that uses it.
@@ -70,7 +70,7 @@ struct ForwardingPort {
 /// has an example of a client.
 ///
 /// Its driver has further sockets beside that of its peer. For each *probe port* it passes arriving datagrams to
-/// [`handle_probe`](Self::handle_probe) and sends what [`poll_knock`](Self::poll_knock) returns. For each *forwarding
+/// [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For each *forwarding
 /// port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the IP address of
 /// the peer's socket, because clients know only that address.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     pairings: Vec<Pairing, ATTEMPTS>,
     probe_ports: Vec<u16, MAX_PORTS>,
     forwarding: Vec<ForwardingPort, MAX_PORTS>,
-    knocks: Deque<Knock, QUEUE>,
+    filter_probes: Deque<FilterProbe, QUEUE>,
     entropy: [u8; 32],
     numbers: u64,
     stats: FacilitatorStats,
@@ -99,7 +99,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             pairings: Vec::new(),
             probe_ports: probe_ports.iter().take(MAX_PORTS).copied().collect(),
             forwarding: forwarding.map(|port| ForwardingPort { port: *port, pair: None }).collect(),
-            knocks: Deque::new(),
+            filter_probes: Deque::new(),
             entropy,
             numbers: 0,
             stats: FacilitatorStats::default(),
@@ -135,9 +135,9 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         }
     }
 
-    /// Returns the next knock to send.
-    pub fn poll_knock(&mut self) -> Option<Knock> {
-        self.knocks.pop_front()
+    /// Returns the next filter probe to send.
+    pub fn poll_filter_probe(&mut self) -> Option<FilterProbe> {
+        self.filter_probes.pop_front()
     }
 
     /// Returns where to send a datagram that arrived at a forwarding port, from the same port; `None` drops it.
@@ -166,7 +166,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     fn notify(&mut self, id: ConnectionId, note: Note) {
         let Some(client) = self.clients.get_mut(id) else { return };
         let is_kept = client.unsent.push_back(note).is_ok();
-        self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+        self.stats.over_capacity = self.stats.over_capacity.saturating_add(u64::from(!is_kept));
     }
 
     fn refuse(&mut self, id: ConnectionId, peer: Guid, reason: Refusal) {
@@ -202,7 +202,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
-    /// Handles the hello of a client: sends it its mapped address, and knocks from a port to which it has not sent.
+    /// Handles the hello of a client: sends it its mapped address, and filter probes from a port to which it has not sent.
     fn handle_hello(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
@@ -211,10 +211,10 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let Some(port) = self.probe_ports.last().copied().filter(|_| self.probe_ports.len() > 2) else {
             return;
         };
-        let payload = Punch { kind: PunchKind::Knock, number }.encode();
-        for _ in 0..KNOCKS {
-            let is_kept = self.knocks.push_back(Knock { port, to: mapped, payload }).is_ok();
-            self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+        let payload = Punch { kind: PunchKind::FilterProbe, number }.encode();
+        for _ in 0..FILTER_PROBES {
+            let is_kept = self.filter_probes.push_back(FilterProbe { port, to: mapped, payload }).is_ok();
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(u64::from(!is_kept));
         }
     }
 
@@ -235,8 +235,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             self.pairings.iter().filter(|pairing| is_counted(pairing)).count()
         };
         let asks = count(&|pairing| pairing.connecting.id == id);
-        let is_asked = count(&|pairing| pairing.accepting.id == other);
-        let is_busy = asks >= ATTEMPTS_OF_ONE || is_asked >= 2 * ATTEMPTS_OF_ONE;
+        let is_requested = count(&|pairing| pairing.accepting.id == other);
+        let is_busy = asks >= ATTEMPTS_OF_ONE || is_requested >= 2 * ATTEMPTS_OF_ONE;
         let host = self.host_of(id);
         let of_host = count(&|pairing| pairing.connecting.host == host);
         if self.pairings.is_full() || is_busy || of_host >= share_of_host(ATTEMPTS) {
@@ -246,7 +246,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let session = self.number();
         let pairing = Pairing {
             session,
-            connecting: Side { has_asked: true, ..self.side(id, from) },
+            connecting: Side { has_requested: true, ..self.side(id, from) },
             accepting: self.side(other, target),
             phase: Phase::Probing { until: now + PROBE_TIME },
             ends_at: now + ATTEMPT_TIME,
@@ -273,7 +273,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     /// is enough once the step is known. A router that uses one address for all destinations needs none.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
         let host = self.host_of(id);
-        // The last port is the one that sends knocks.
+        // The last port is the one that sends filter probes.
         let ports = self.probe_ports.len().saturating_sub(1);
         let client =
             self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
@@ -283,7 +283,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             host,
             probes: [(0, None); 2],
             known_step: None,
-            has_asked: false,
+            has_requested: false,
             has_failed: false,
         };
         let Some(client) = client else { return side };
@@ -386,7 +386,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
                 self.open(now, id, from, target);
             }
             FromClient::Failed { session } => self.fail(now, id, session),
-            FromClient::Heard { .. } => client.lets_others_in = true,
+            FromClient::FilterProbeReceived { .. } => client.accepts_unsolicited = true,
             FromClient::Connected { session } => self.succeed(id, session),
         }
     }
@@ -410,8 +410,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     /// Returns whether a client's router accepts datagrams from addresses to which nothing was sent, as far as is
     /// known.
     #[must_use]
-    pub fn lets_others_in(&self, id: ConnectionId) -> bool {
-        self.clients.get(id).is_some_and(|client| client.lets_others_in)
+    pub fn accepts_unsolicited(&self, id: ConnectionId) -> bool {
+        self.clients.get(id).is_some_and(|client| client.accepts_unsolicited)
     }
 }
 
@@ -434,13 +434,13 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
             internal: Vec::new(),
             has_plugin: false,
             is_symmetric: None,
-            lets_others_in: false,
+            accepts_unsolicited: false,
             step: None,
             next_port: 0,
             unsent: Deque::new(),
         };
         if self.clients.get(id).is_none() && !self.clients.insert(id, client) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
         }
     }
 

@@ -102,7 +102,7 @@ impl Forwarding {
         let end = match punch.kind {
             PunchKind::ToAccepting => &mut self.connecting,
             PunchKind::ToConnecting => &mut self.accepting,
-            PunchKind::Probe | PunchKind::Knock | PunchKind::Ack => return,
+            PunchKind::Probe | PunchKind::FilterProbe | PunchKind::Ack => return,
         };
         if end.ip == from.ip() {
             end.address.get_or_insert(from);

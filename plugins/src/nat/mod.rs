@@ -56,7 +56,7 @@ mod session;
 mod traversal;
 mod wire;
 
-pub use self::facilitator::{Facilitator, FacilitatorStats, Knock};
+pub use self::facilitator::{Facilitator, FacilitatorStats, FilterProbe};
 pub use self::forwarder::{FORWARDING_RATE, FORWARDING_TIME};
 pub use self::session::{CONNECT_TIME, PUNCH_INTERVAL, PUNCH_TIME};
 pub use self::traversal::{Action, NatType, Outcome, TooMany, Traversal, TraversalStats};

@@ -47,7 +47,7 @@ pub(super) struct Client {
     pub(super) has_plugin: bool,
     /// Whether its router uses another port for each destination; unknown until a probe has arrived.
     pub(super) is_symmetric: Option<bool>,
-    pub(super) lets_others_in: bool,
+    pub(super) accepts_unsolicited: bool,
     /// The port step of its router, once two probes have shown it.
     pub(super) step: Option<u16>,
     /// The index of the facilitator's port to be probed next.
@@ -67,7 +67,7 @@ pub(super) struct Side {
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
     /// Its client requested this attempt.
-    pub(super) has_asked: bool,
+    pub(super) has_requested: bool,
     pub(super) has_failed: bool,
 }
 
@@ -147,8 +147,8 @@ impl Pairing {
         let [a, b] = self.sides_mut();
         let (own, their) = if a.id == id { (a, b) } else { (b, a) };
         let is_same = own.id == id && Some(their.id) == other;
-        let is_joined = is_same && (is_probing || !own.has_asked);
-        own.has_asked |= is_joined;
+        let is_joined = is_same && (is_probing || !own.has_requested);
+        own.has_requested |= is_joined;
         is_joined
     }
 

@@ -102,17 +102,17 @@ impl Session {
     }
 
     /// Hands out the steps that are due at `now`. Punches and acknowledgements that are not taken are repeated later.
-    pub(super) fn update(&mut self, now: Instant, mut hand_out: impl FnMut(Step) -> bool) {
-        self.connect_to.take_if(|to| hand_out(Step::Connect(*to)));
+    pub(super) fn update(&mut self, now: Instant, mut emit: impl FnMut(Step) -> bool) {
+        self.connect_to.take_if(|to| emit(Step::Connect(*to)));
         while let Some(to) = self.acks.pop_front() {
-            hand_out(Step::Send(to, Punch { kind: PunchKind::Ack, number: self.id }));
+            emit(Step::Send(to, Punch { kind: PunchKind::Ack, number: self.id }));
         }
         if !self.punches() || now < self.next_at {
             return;
         }
         let kind = if self.connects { PunchKind::ToAccepting } else { PunchKind::ToConnecting };
         for to in self.candidates.iter().skip(self.next).take(BURST) {
-            hand_out(Step::Send(*to, Punch { kind, number: self.id }));
+            emit(Step::Send(*to, Punch { kind, number: self.id }));
         }
         self.next += BURST;
         self.next_at = now + BURST_INTERVAL;

@@ -72,7 +72,7 @@ pub struct NatType {
     pub is_symmetric: Option<bool>,
     /// Whether datagrams arrive from addresses to which nothing was sent. True without a router and behind a full-cone
     /// or restricted NAT.
-    pub lets_others_in: bool,
+    pub accepts_unsolicited: bool,
 }
 
 /// Counters of the plugin.
@@ -83,7 +83,7 @@ pub struct TraversalStats {
     /// Out-of-band messages that belong to no attempt.
     pub unexpected: u64,
     /// Attempts of others, and messages to the facilitator, that were dropped for lack of room.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 /// The error of [`Traversal::open`] when the maximum number of attempts is under way.
@@ -153,8 +153,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             unsent: Deque::new(),
             actions: Deque::new(),
             outcomes: Deque::new(),
-            nat_type: NatType { mapped: None, is_symmetric: None, lets_others_in: false },
-            stats: TraversalStats { malformed: 0, unexpected: 0, without_room: 0 },
+            nat_type: NatType { mapped: None, is_symmetric: None, accepts_unsolicited: false },
+            stats: TraversalStats { malformed: 0, unexpected: 0, over_capacity: 0 },
         }
     }
 
@@ -250,10 +250,10 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     pub fn handle_out_of_band(&mut self, now: Instant, from: SocketAddr, data: &[u8]) -> bool {
         let Some(punch) = Punch::decode(data) else { return false };
         match punch.kind {
-            PunchKind::Knock if self.link.is_some_and(|link| link.remote.ip() == from.ip()) => {
-                if !self.nat_type.lets_others_in {
-                    self.nat_type.lets_others_in = true;
-                    self.enqueue(FromClient::Heard { token: punch.number });
+            PunchKind::FilterProbe if self.link.is_some_and(|link| link.remote.ip() == from.ip()) => {
+                if !self.nat_type.accepts_unsolicited {
+                    self.nat_type.accepts_unsolicited = true;
+                    self.enqueue(FromClient::FilterProbeReceived { token: punch.number });
                 }
             }
             PunchKind::ToAccepting | PunchKind::ToConnecting | PunchKind::Ack => {
@@ -262,7 +262,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
                     Some(_) | None => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
                 }
             }
-            PunchKind::Probe | PunchKind::Knock => {
+            PunchKind::Probe | PunchKind::FilterProbe => {
                 self.stats.unexpected = self.stats.unexpected.saturating_add(1);
             }
         }
@@ -278,7 +278,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     fn enqueue(&mut self, message: FromClient) {
         // If the message is dropped, the attempt times out.
         let is_kept = self.unsent.push_back(message).is_ok();
-        self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+        self.stats.over_capacity = self.stats.over_capacity.saturating_add(u64::from(!is_kept));
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -387,7 +387,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     fn begin(&mut self, session: Session) {
         self.sessions.retain(|other| other.peer != session.peer);
         if let Err(session) = self.sessions.push(session) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
             self.enqueue(FromClient::Failed { session: session.id });
         }
     }

@@ -35,9 +35,9 @@ pub enum FromClient {
         /// The session.
         session: u64,
     },
-    /// 4: reports a knock from a port of the facilitator to which the client has not sent.
-    Heard {
-        /// The token of the [`PunchKind::Knock`].
+    /// 4: reports a filter probe from a port of the facilitator to which the client has not sent.
+    FilterProbeReceived {
+        /// The token of the [`PunchKind::FilterProbe`].
         token: u64,
     },
     /// 5: reports that the peer is connected, which ends the attempt.
@@ -142,7 +142,7 @@ pub enum PunchKind {
     /// 1: sent by a client to a port of the facilitator, which learns an external address from it.
     Probe,
     /// 2: sent from a port of the facilitator to a client that has not sent to that port.
-    Knock,
+    FilterProbe,
     /// 3: sent by the peer that will connect.
     ToAccepting,
     /// 4: sent by the peer that will accept.
@@ -156,14 +156,14 @@ pub enum PunchKind {
 pub struct Punch {
     /// The purpose of the message.
     pub kind: PunchKind,
-    /// The session, or the token of a probe or knock.
+    /// The session, or the token of a probe or filter probe.
     pub number: u64,
 }
 
 impl Punch {
     const KINDS: [(u8, PunchKind); 5] = [
         (1, PunchKind::Probe),
-        (2, PunchKind::Knock),
+        (2, PunchKind::FilterProbe),
         (3, PunchKind::ToAccepting),
         (4, PunchKind::ToConnecting),
         (5, PunchKind::Ack),
@@ -229,7 +229,7 @@ impl FromClient {
                 writer.u8(3)?;
                 writer.u64(*session)?;
             }
-            Self::Heard { token } => {
+            Self::FilterProbeReceived { token } => {
                 writer.u8(4)?;
                 writer.u64(*token)?;
             }
@@ -251,7 +251,7 @@ impl FromClient {
             1 => Self::Hello { internal: read_addresses(reader)? },
             2 => Self::Open { target: Guid(reader.u64("target")?) },
             3 => Self::Failed { session: reader.u64("session")? },
-            4 => Self::Heard { token: reader.u64("token")? },
+            4 => Self::FilterProbeReceived { token: reader.u64("token")? },
             5 => Self::Connected { session: reader.u64("session")? },
             _ => return Err(WireError::UnknownId),
         })

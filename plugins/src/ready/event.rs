@@ -12,7 +12,7 @@ pub(super) struct Remote {
     /// A request for its status is pending.
     asks: bool,
     /// It has requested our status.
-    is_asked: bool,
+    is_requested: bool,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl<const PEERS: usize> Event<PEERS> {
     pub(super) fn on_message(&mut self, id: ConnectionId, message: Message) -> bool {
         let Some(remote) = self.remotes.get_mut(id) else { return false };
         match message {
-            Message::Query => remote.is_asked = true,
+            Message::Query => remote.is_requested = true,
             Message::Status(Status::ForceAllSet) => self.status = Status::ForceAllSet,
             Message::Status(status) => remote.received = status,
         }
@@ -134,14 +134,14 @@ impl Remote {
         if self.asks {
             return Some(Message::Query);
         }
-        let is_answer = self.is_asked && status != Status::Unset;
+        let is_answer = self.is_requested && status != Status::Unset;
         (is_answer || self.sent != status).then_some(Message::Status(status))
     }
 
     const fn on_sent(&mut self, message: Message) {
         match message {
             Message::Query => self.asks = false,
-            Message::Status(status) => (self.sent, self.is_asked) = (status, false),
+            Message::Status(status) => (self.sent, self.is_requested) = (status, false),
         }
     }
 }

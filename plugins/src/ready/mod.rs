@@ -59,7 +59,7 @@ pub struct ReadyStats {
     /// Messages about unknown events, or from peers that are not waited for.
     pub unexpected: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 /// The plugin for up to `EVENTS` events, each with up to `PEERS` remote peers.
@@ -84,7 +84,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     /// status that arrives after a later one would replace it.
     #[must_use]
     pub const fn with_delivery(delivery: Delivery) -> Self {
-        let stats = ReadyStats { malformed: 0, unexpected: 0, without_room: 0 };
+        let stats = ReadyStats { malformed: 0, unexpected: 0, over_capacity: 0 };
         Self { events: Vec::new(), connected: BySlot::new(), delivery, stats }
     }
 
@@ -220,7 +220,7 @@ impl<const EVENTS: usize, const PEERS: usize> Plugin<RakNet> for ReadyEvents<EVE
         _side: Side,
     ) {
         if !self.connected.insert(id, ()) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
         }
         for event in self.events.iter_mut().filter(|event| event.waits_for_all) {
             event.wait_for(id);

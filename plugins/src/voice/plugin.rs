@@ -27,7 +27,7 @@ pub struct VoiceStats {
     /// Messages that are malformed or longer than the plugin supports.
     pub malformed: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
 }
 
 /// A remote peer.
@@ -72,7 +72,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
             number: 0,
             is_talking: false,
             is_muted: false,
-            stats: VoiceStats { sent: 0, dropped: 0, malformed: 0, without_room: 0 },
+            stats: VoiceStats { sent: 0, dropped: 0, malformed: 0, over_capacity: 0 },
         }
     }
 
@@ -126,7 +126,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Voice<PEERS, F
 
     /// Sets whether a remote peer receives the frames of this one, for teams or proximity chat. Returns false if there
     /// is no such connection.
-    pub fn set_heard_by(&mut self, id: ConnectionId, hears: bool) -> bool {
+    pub fn set_listener(&mut self, id: ConnectionId, hears: bool) -> bool {
         self.others.get_mut(id).map(|other| other.hears = hears).is_some()
     }
 
@@ -178,7 +178,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Plugin<RakNet>
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: Guid, _: Side) {
         let other = Other { buffer: Buffer::new(), hears: true, is_muted: false };
         if self.others.get(id).is_none() && !self.others.insert(id, other) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.stats.over_capacity = self.stats.over_capacity.saturating_add(1);
         }
     }
 

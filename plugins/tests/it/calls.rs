@@ -14,7 +14,7 @@ use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::{Channel, Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
-    CallError, CallFailure, Function, Handler, LaterHandler, MAX_NAME, Message, PendingCall, Refusal,
+    CallError, CallFailure, Function, Handler, DeferredHandler, MAX_NAME, Message, PendingCall, Refusal,
     RegisterError, RemoteCalls,
 };
 use serde_json::Value;
@@ -627,7 +627,7 @@ fn dropped_answer_is_reported_to_its_caller() {
 #[derive(Default)]
 struct Queries(Vec<(PendingCall, (u32, u32))>);
 
-impl LaterHandler<Self, Queries> for Add {
+impl DeferredHandler<Self, Queries> for Add {
     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
         true
     }
@@ -642,7 +642,7 @@ impl LaterHandler<Self, Queries> for Add {
 fn handlers_may_answer_later_within_half_the_places_per_caller() {
     let ids = connections::<RakNet>(2);
     let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
-    server.register_later::<Add, Add>().expect("room");
+    server.register_deferred::<Add, Add>().expect("room");
     let mut client = Client::new(());
     for number in 0..4 {
         client.call::<Add>(ids[0], &(number, 1), TIMEOUT, ORDERED).expect("room");

@@ -74,7 +74,7 @@ pub enum AllowedOrigin {
     Page(Origin),
     /// `https://*.example.org`: the pages of all hosts below one, with the same scheme and port, but not those of the
     /// host itself.
-    Below(Origin),
+    Subdomains(Origin),
 }
 
 impl AllowedOrigin {
@@ -83,7 +83,7 @@ impl AllowedOrigin {
         match self {
             Self::Any => true,
             Self::Page(origin) => origin == page,
-            Self::Below(origin) => {
+            Self::Subdomains(origin) => {
                 let is_same = (&origin.scheme, origin.port) == (&page.scheme, page.port);
                 let below = page.host.strip_suffix(&origin.host).and_then(|rest| rest.strip_suffix('.'));
                 is_same && below.is_some_and(is_name)
@@ -106,7 +106,7 @@ impl AllowedOrigin {
         if !origin.host.contains('.') && origin.host != "localhost" {
             return Err(OriginSyntaxError::PatternTopLevel);
         }
-        Ok(Self::Below(origin))
+        Ok(Self::Subdomains(origin))
     }
 }
 
@@ -135,7 +135,7 @@ impl Serialize for AllowedOrigin {
         match self {
             Self::Any => serializer.serialize_str("*"),
             Self::Page(origin) => serializer.collect_str(origin),
-            Self::Below(origin) => {
+            Self::Subdomains(origin) => {
                 let text = origin.to_string().replacen("://", "://*.", 1);
                 serializer.serialize_str(&text)
             }

@@ -53,7 +53,7 @@ pub(crate) struct Request {
     /// True if the client has the secret of a flow to resume.
     pub(crate) is_returning: bool,
     /// True if the client is closed when its game server is unreachable.
-    pub(crate) closes_unreachable: bool,
+    pub(crate) closes_on_unreachable: bool,
 }
 
 impl Request {
@@ -67,7 +67,7 @@ impl Request {
             token: token.map(Token),
             is_deferred: parameter(query, "defer").is_some(),
             is_returning: false,
-            closes_unreachable: parameter(query, "unreachable").is_some_and(|value| value == CLOSE),
+            closes_on_unreachable: parameter(query, "unreachable").is_some_and(|value| value == CLOSE),
         }
     }
 
@@ -81,7 +81,7 @@ impl Request {
             token: given(token).map(Token),
             is_deferred: false,
             is_returning: false,
-            closes_unreachable: false,
+            closes_on_unreachable: false,
         }
     }
 
@@ -92,7 +92,7 @@ impl Request {
 
     /// Sets the client's choice for an unreachable game server.
     pub(crate) fn when_unreachable(self, then: Option<&str>) -> Self {
-        Self { closes_unreachable: then == Some(CLOSE), ..self }
+        Self { closes_on_unreachable: then == Some(CLOSE), ..self }
     }
 
     /// Returns true if [`Admission::check`](super::Admission::check) counts the client as new.

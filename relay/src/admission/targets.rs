@@ -251,7 +251,7 @@ fn placed(
         name: name.clone(),
         address: settings.address.clone(),
         key: "address",
-        reason: AddressError::None,
+        reason: AddressError::NotFound,
     };
     let address = in_use.or_else(|| addresses.first().copied()).ok_or_else(none)?;
     Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses, found: by_host })
@@ -312,7 +312,7 @@ fn usable(target: &Target, host: &HostPort, found: &[SocketAddr]) -> Result<Vec<
         return Ok(usable);
     }
     Err(match found.iter().map(|address| classify(address.ip())).min() {
-        None => AddressError::None,
+        None => AddressError::NotFound,
         Some(class) if class <= allowed(target, host) => AddressError::NotLoopback,
         Some(AddressClass::Private) => AddressError::Private,
         Some(AddressClass::Public | AddressClass::Refused) => AddressError::Refused,
@@ -500,7 +500,7 @@ mod tests {
             address("127.0.0.1:2")
         );
         assert_eq!(pick("[::ffff:127.0.0.1]:3", false, &["[::ffff:127.0.0.1]:3"]), address("127.0.0.1:3"));
-        assert_eq!(pick("name:1", false, &[]), Err(AddressError::None));
+        assert_eq!(pick("name:1", false, &[]), Err(AddressError::NotFound));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::trust::client_config;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The maximum number of characters of a store's error that are repeated.
-const SAID_MAX: usize = 200;
+const MAX_QUOTED: usize = 200;
 
 /// The location of a store, and the way to connect.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Drop for Connection {
 /// Formats an error as one short line: its text may come from the store.
 pub(super) fn said(error: &dyn core::error::Error) -> String {
     let text = error.to_string();
-    printable(&text.chars().take(SAID_MAX).collect::<String>())
+    printable(&text.chars().take(MAX_QUOTED).collect::<String>())
 }
 
 /// Returns why TLS with the store failed.

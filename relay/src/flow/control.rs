@@ -133,7 +133,7 @@ pub(super) struct Reports {
     /// The earliest time of the next requested first message. The first request is answered at once, because the
     /// message may have been lost.
     next_greeting: Instant,
-    has_asked: bool,
+    has_requested: bool,
     drops: [u32; DropReason::ALL.len()],
     /// True if there are drops that have not been reported.
     is_behind: bool,
@@ -150,7 +150,7 @@ impl Reports {
             is_resumed: false,
             greeting: Greeting::Due,
             next_greeting: now,
-            has_asked: false,
+            has_requested: false,
             drops: [0; DropReason::ALL.len()],
             is_behind: false,
             is_due: false,
@@ -171,7 +171,7 @@ impl Reports {
 
     /// Sends everything again to a new connection of the client.
     pub(super) fn handle_attached(&mut self, now: Instant) {
-        (self.is_resumed, self.greeting, self.has_asked) = (true, Greeting::Due, false);
+        (self.is_resumed, self.greeting, self.has_requested) = (true, Greeting::Due, false);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
         self.next_report = now;
         if let Some(Draining { until, .. }) = self.draining {
@@ -188,7 +188,7 @@ impl Reports {
     pub(super) fn handle_flow_request(&mut self, now: Instant) {
         if self.greeting == Greeting::Sent {
             self.greeting = Greeting::Asked;
-            self.has_asked = true;
+            self.has_requested = true;
         }
         self.handle_timeout(now);
     }
@@ -203,7 +203,7 @@ impl Reports {
         self.handle_timeout(now);
         if self.greeting == Greeting::Due {
             self.greeting = Greeting::Sent;
-            self.next_greeting = if self.has_asked { now + GREETING_INTERVAL } else { now };
+            self.next_greeting = if self.has_requested { now + GREETING_INTERVAL } else { now };
             return Some(flow_message(&self.secret, resume_within, self.is_resumed, max_datagram));
         }
         if let Some(draining) = self.draining.as_mut().filter(|draining| draining.is_due) {
@@ -308,7 +308,7 @@ impl<H> ResumeTable<H> {
     /// Checks if a connection with this secret and target counts as a returning client: ten at once, and one a second.
     ///
     /// Further connections, and those with an unknown secret, are subject to the limits of new clients.
-    pub fn admits_return(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
+    pub fn admits_resumption(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
         let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
         let Some(entry) = entry else { return false };
         let full_at = entry.returns_full_at.map_or(now, |full_at| full_at.max(now)) + RETURN_INTERVAL;
@@ -437,7 +437,7 @@ mod tests {
         let (mut table, start) = (table(2), Instant::now());
         let mut admitted = |number: u8, target: &str, seconds| {
             let now = start + Duration::from_secs(seconds);
-            (0..100).filter(|_| table.admits_return(&Secret::new([number; 16]), target, now)).count()
+            (0..100).filter(|_| table.admits_resumption(&Secret::new([number; 16]), target, now)).count()
         };
         assert_eq!([0, 0, 1, 4, 60, 0].map(|seconds| admitted(0, "game", seconds)), [10, 0, 1, 3, 10, 0]);
         assert_eq!(admitted(1, "game", 0), 10, "each flow has its own");

@@ -337,7 +337,7 @@ impl Unreachable {
 
     /// Returns true if the game server itself is absent. The other reasons concern the path, which may recover.
     #[must_use]
-    pub const fn is_absence(self) -> bool {
+    pub const fn is_server_absent(self) -> bool {
         match self {
             Self::ClosedPort => true,
             Self::Host | Self::Network | Self::Forbidden | Self::Other => false,
@@ -373,9 +373,9 @@ pub enum FlowEnd {
     /// The UDP socket failed for good.
     UdpFailed,
     /// The network reported that nothing listens on the game server's port before it had sent anything, and
-    /// [`Setup::closes_unreachable`] is set.
+    /// [`Setup::closes_on_unreachable`] is set.
     ///
-    /// [`Setup::closes_unreachable`]: super::Setup::closes_unreachable
+    /// [`Setup::closes_on_unreachable`]: super::Setup::closes_on_unreachable
     ServerUnreachable,
     /// The client began the handshake of another protocol than that of the target, given here.
     WrongProtocol(ProtocolKind),

@@ -22,7 +22,7 @@ use super::counters::{Direction, DropReason, FlowEnd, TargetCounters, Unreachabl
 use super::proxy_header::{self, Announcement};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
-use super::{Batch, Carried, FromClient, FromServer, Inspect, Sending, Setup, ToClient, TransportLimits};
+use super::{Batch, Forwarded, FromClient, FromServer, Inspect, Sending, Setup, ToClient, TransportLimits};
 use crate::protocol::{Change, Refusal, Verdict};
 
 /// The number of ping intervals that a client may be silent; a ping is sent at the end of each but the last.
@@ -73,9 +73,9 @@ pub struct Flow {
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
     /// True if an absent game server ends the flow; cleared once the server has sent something.
-    closes_unreachable: bool,
+    closes_on_unreachable: bool,
     transport_limits: TransportLimits,
-    carried: Carried,
+    forwarded: Forwarded,
 }
 
 impl Flow {
@@ -102,9 +102,9 @@ impl Flow {
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
-            closes_unreachable: setup.closes_unreachable,
+            closes_on_unreachable: setup.closes_on_unreachable,
             transport_limits: TransportLimits::default(),
-            carried: Carried::default(),
+            forwarded: Forwarded::default(),
         }
     }
 
@@ -177,7 +177,7 @@ impl Flow {
         if self.transport_limits.max_unfragmented != transport_limits.max_unfragmented
             && let Some(inspect) = &mut self.inspect
         {
-            inspect.set_carried(transport_limits.max_unfragmented);
+            inspect.set_max_datagram(transport_limits.max_unfragmented);
         }
         self.transport_limits = transport_limits;
     }
@@ -282,7 +282,7 @@ impl Flow {
             sent.fold((0, 0), |(count, bytes), datagram| (count + 1, bytes + datagram.len()));
         match sending {
             Sending::Sent => {
-                self.carried.to_server += bytes as u64;
+                self.forwarded.to_server += bytes as u64;
                 self.counters.sent_to_server(count, bytes);
                 if let Some(announcement) = &mut self.announcement {
                     announcement.handle_sent();
@@ -293,8 +293,8 @@ impl Flow {
         }
     }
 
-    /// Returns the next frame to the client. Each datagram must be reported by [`Flow::handle_taken`] or
-    /// [`Flow::handle_unsent`].
+    /// Returns the next frame to the client. Each datagram must be reported by [`Flow::handle_sent_to_client`] or
+    /// [`Flow::handle_too_long_for_client`].
     pub fn poll_to_client(&mut self, now: Instant) -> Option<ToClient> {
         if !self.is_attached() {
             return None;
@@ -329,24 +329,24 @@ impl Flow {
 
     /// Returns the bytes forwarded in each direction.
     #[must_use]
-    pub const fn carried(&self) -> Carried {
-        self.carried
+    pub const fn forwarded(&self) -> Forwarded {
+        self.forwarded
     }
 
     /// Reports that the client's transport accepted a datagram of [`Flow::poll_to_client`] with this length.
-    pub fn handle_taken(&mut self, bytes: usize) {
-        self.carried.to_client += bytes as u64;
+    pub fn handle_sent_to_client(&mut self, bytes: usize) {
+        self.forwarded.to_client += bytes as u64;
         self.counters.sent_to_client(bytes);
     }
 
     /// Reports that the last datagram of [`Flow::poll_to_client`] was too long for the client's transport.
-    pub fn handle_unsent(&mut self) {
+    pub fn handle_too_long_for_client(&mut self) {
         self.count_drops(DropReason::DatagramTooBig, 1);
     }
 
     /// Returns how many datagrams of the game server fit before the oldest is dropped.
     #[must_use]
-    pub fn room_to_client(&self) -> usize {
+    pub fn client_queue_capacity(&self) -> usize {
         self.to_client.room(&bounds(&self.limits))
     }
 
@@ -358,7 +358,7 @@ impl Flow {
 
     /// Returns true if datagrams are queued for the game server.
     #[must_use]
-    pub fn has_for_server(&self) -> bool {
+    pub fn has_queued_to_server(&self) -> bool {
         !self.to_server.is_empty()
     }
 
@@ -385,8 +385,8 @@ impl Flow {
 
     /// Returns true if [`FromServer::Unreachable`] would end the flow if the game server is absent.
     #[must_use]
-    pub const fn closes_unreachable(&self) -> bool {
-        self.closes_unreachable
+    pub const fn closes_on_unreachable(&self) -> bool {
+        self.closes_on_unreachable
     }
 
     /// Returns true if no flow to this game server has received [`FromServer::Unreachable`] for `reason`.
@@ -447,14 +447,14 @@ impl Flow {
     fn handle_unreachable(&mut self, reason: Unreachable) {
         self.counters.unreachable(reason);
         self.announcement.iter_mut().for_each(Announcement::begin_again);
-        if self.closes_unreachable && reason.is_absence() {
+        if self.closes_on_unreachable && reason.is_server_absent() {
             self.finish(FlowEnd::ServerUnreachable);
         }
     }
 
     fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.announcement.iter_mut().for_each(Announcement::handle_answer);
-        self.closes_unreachable = false;
+        self.closes_on_unreachable = false;
         if !self.total.has_room(now, Direction::ToClient, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToClient, 1);
         }
@@ -556,9 +556,9 @@ impl Flow {
     /// Ends the flow and notifies the game server, which would otherwise keep the player until its own timeout.
     fn part(&mut self, now: Instant, end: FlowEnd) {
         if self.end.is_none()
-            && let Some(parting) = self.inspect.as_ref().and_then(|inspect| inspect.parting())
+            && let Some(datagram) = self.inspect.as_ref().and_then(|inspect| inspect.disconnect_datagram())
         {
-            self.queue_to_server(now, parting);
+            self.queue_to_server(now, datagram);
         }
         self.finish(end);
     }

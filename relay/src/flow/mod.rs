@@ -25,7 +25,7 @@
 //!
 //! flow.handle_server(now, FromServer::Datagram(b"welcome"));
 //! assert_eq!(flow.poll_to_client(now), Some(ToClient::Datagram(b"welcome"[..].into())));
-//! flow.handle_taken(7);
+//! flow.handle_sent_to_client(7);
 //! assert_eq!(counters.snapshot().to_client.bytes, 7);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -55,7 +55,7 @@ pub use self::counters::{
 pub use self::machine::Flow;
 pub use self::proxy_header::{ProxyHeader, Source};
 pub use self::rate::{FlowLimits, Rate, SharedRate, Shares, TotalRate};
-use crate::protocol::{Awareness, Verdict};
+use crate::protocol::{FlowInspector, Verdict};
 
 /// Input from the client.
 #[derive(Debug, Clone)]
@@ -155,12 +155,12 @@ pub struct Setup {
     /// The shares of the client in that rate.
     pub shares: Shares,
     /// True if the flow ends when the network reports the game server as absent before it has sent anything.
-    pub closes_unreachable: bool,
+    pub closes_on_unreachable: bool,
 }
 
 /// Bytes of datagrams that were forwarded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct Forwarded {
     /// To the game server, without PROXY headers.
     pub to_server: u64,
     /// To the client.
@@ -179,13 +179,13 @@ pub trait Inspect: Send + fmt::Debug {
     fn begins_connection(&self, datagram: &[u8]) -> bool;
 
     /// Returns the datagram that notifies the game server of the client's departure, if the protocol has one.
-    fn parting(&self) -> Option<Bytes>;
+    fn disconnect_datagram(&self) -> Option<Bytes>;
 
     /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
-    fn set_carried(&mut self, longest: Option<usize>);
+    fn set_max_datagram(&mut self, longest: Option<usize>);
 }
 
-impl Inspect for Awareness {
+impl Inspect for FlowInspector {
     fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
         self.handle_client(now, datagram)
     }
@@ -198,12 +198,12 @@ impl Inspect for Awareness {
         Self::begins_connection(self, datagram)
     }
 
-    fn parting(&self) -> Option<Bytes> {
-        Self::parting(self).map(Bytes::from)
+    fn disconnect_datagram(&self) -> Option<Bytes> {
+        Self::disconnect_datagram(self).map(Bytes::from)
     }
 
-    fn set_carried(&mut self, longest: Option<usize>) {
-        Self::set_carried(self, longest.and_then(|longest| u16::try_from(longest).ok()));
+    fn set_max_datagram(&mut self, longest: Option<usize>) {
+        Self::set_max_datagram(self, longest.and_then(|longest| u16::try_from(longest).ok()));
     }
 }
 

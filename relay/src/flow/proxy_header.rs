@@ -316,7 +316,7 @@ mod tests {
             DropReason, FlowLimits, FromClient, FromServer, Inspect, ProxyHeader, Secret, Sending, Setup,
             Unreachable,
         };
-        use crate::protocol::{Awareness, Handshake, ProtocolKind};
+        use crate::protocol::{FlowInspector, Handshake, ProtocolKind};
 
         /// Creates a flow to a game server that reads the PROXY protocol and has answered one datagram.
         fn announced(inspect: Option<Box<dyn Inspect>>) -> Fixture {
@@ -382,13 +382,13 @@ mod tests {
         fn the_client_address_is_announced_again_for_a_new_connection() {
             let handshake = Handshake::default();
             let now = Instant::now();
-            let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), now);
+            let inspector = FlowInspector::new(ProtocolKind::RakNet, handshake, Arc::default(), now);
             let header = ProxyHeader {
                 client: "192.0.2.7:5".parse().unwrap(),
                 server: "192.0.2.1:6".parse().unwrap(),
             };
             let setup =
-                Setup { proxy_header: Some(header), inspect: Some(Box::new(awareness)), ..Setup::default() };
+                Setup { proxy_header: Some(header), inspect: Some(Box::new(inspector)), ..Setup::default() };
             let mut fixture = fixture_of(limits(), setup);
             let mut request = vec![0; 600];
             request[..18]

@@ -192,7 +192,7 @@ mod tests {
                 fixture.server(FromServer::Datagram(&[0; 3][..len]));
             }
             assert_eq!(fixture.drops(DropReason::ClientQueueFull), 1);
-            assert_eq!(fixture.flow.room_to_client(), 0);
+            assert_eq!(fixture.flow.client_queue_capacity(), 0);
             let expected = [2, 3].map(|len| ToClient::Datagram(vec![0; len].into()));
             assert_eq!(fixture.taken_to_client(), expected);
             assert_eq!(fixture.counters.snapshot().to_client.bytes, 5);

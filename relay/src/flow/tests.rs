@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
-use crate::protocol::{Awareness, Change, Handshake, ProtocolKind, Refusal};
+use crate::protocol::{FlowInspector, Change, Handshake, ProtocolKind, Refusal};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -59,7 +59,7 @@ impl Fixture {
         let taken: Vec<_> = std::iter::from_fn(|| self.flow.poll_to_client(now)).collect();
         for frame in &taken {
             if let ToClient::Datagram(datagram) = frame {
-                self.flow.handle_taken(datagram.len());
+                self.flow.handle_sent_to_client(datagram.len());
             }
         }
         taken
@@ -233,7 +233,7 @@ fn equal_datagrams_form_a_batch_that_a_shorter_one_ends() {
         fixture.client(datagram(len));
     }
     let mut batches = Vec::new();
-    while fixture.flow.has_for_server() {
+    while fixture.flow.has_queued_to_server() {
         batches.push(fixture.batch());
         fixture.flow.handle_sent(batches.last().unwrap().len(), Sending::Sent);
     }
@@ -493,11 +493,11 @@ impl Inspect for Strict {
         false
     }
 
-    fn parting(&self) -> Option<Bytes> {
+    fn disconnect_datagram(&self) -> Option<Bytes> {
         Some(Bytes::from_static(b"gone"))
     }
 
-    fn set_carried(&mut self, _: Option<usize>) {}
+    fn set_max_datagram(&mut self, _: Option<usize>) {}
 }
 
 /// Otherwise it would keep the player until its own timeout, whatever ended the flow.
@@ -558,7 +558,7 @@ fn request_through(fixture: &mut Fixture, transport_limits: TransportLimits) -> 
 #[test]
 fn the_mtu_is_clamped_to_the_transport() {
     let now = Instant::now();
-    let inspect = Awareness::new(ProtocolKind::RakNet, Handshake::default(), Arc::default(), now);
+    let inspect = FlowInspector::new(ProtocolKind::RakNet, Handshake::default(), Arc::default(), now);
     let setup = Setup { inspect: Some(Box::new(inspect)), ..Setup::default() };
     let mut fixture = fixture_of(FlowLimits::default(), setup);
     let carries = |max| TransportLimits { max_unfragmented: max, ..TransportLimits::default() };
@@ -582,8 +582,8 @@ fn foreign_datagrams_are_counted() {
 #[test]
 fn refusals_are_counted_and_a_foreign_protocol_ends_the_flow() {
     let handshake = Handshake { payload_max: 1_000, datagrams: 2, ..Handshake::default() };
-    let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::default(), Instant::now());
-    let mut fixture = fixture_of(limits(), Setup { inspect: Some(Box::new(awareness)), ..Setup::default() });
+    let inspector = FlowInspector::new(ProtocolKind::RakNet, handshake, Arc::default(), Instant::now());
+    let mut fixture = fixture_of(limits(), Setup { inspect: Some(Box::new(inspector)), ..Setup::default() });
     let mut request = vec![0; 1_400];
     request[..18]
         .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
@@ -635,7 +635,7 @@ fn clock_jumps_end_a_flow_in_order_or_change_nothing() {
 
 #[test]
 fn an_absent_server_ends_the_flow_if_requested() {
-    let setup = || Setup { closes_unreachable: true, ..Setup::default() };
+    let setup = || Setup { closes_on_unreachable: true, ..Setup::default() };
     let mut waiting = fixture_of(limits(), setup());
     waiting.server(FromServer::Foreign);
     waiting.server(FromServer::Unreachable(Unreachable::ClosedPort));
@@ -649,7 +649,7 @@ fn an_absent_server_ends_the_flow_if_requested() {
 
 #[test]
 fn path_errors_are_counted_and_do_not_end_the_flow() {
-    let mut waiting = fixture_of(limits(), Setup { closes_unreachable: true, ..Setup::default() });
+    let mut waiting = fixture_of(limits(), Setup { closes_on_unreachable: true, ..Setup::default() });
     for reason in [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other] {
         assert!(waiting.flow.is_first_report(reason), "{reason:?}");
         waiting.server(FromServer::Unreachable(reason));

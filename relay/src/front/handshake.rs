@@ -164,7 +164,7 @@ impl<A: Admit> Front<A> {
             }
         };
         match id {
-            Ok(id) => self.ask_server(now, id, asked, out),
+            Ok(id) => self.query_server(now, id, asked, out),
             Err(NotAdmitted::Later) => {}
             Err(NotAdmitted::Refused) => {
                 let (refusal, guid) = (Refusal::NoFreeIncomingConnections, self.guid());
@@ -186,7 +186,7 @@ impl<A: Admit> Front<A> {
 
     /// Sends the message that the server has not answered yet: request 1 at first, and again whenever the client
     /// repeats its request.
-    fn ask_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
+    fn query_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
         let Some(flow) = self.raknet_flow(id).copied() else { return };
         let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
         let length = if repeats_request_2 { REQUEST_2 } else { request_1_length(asked.mtu) };

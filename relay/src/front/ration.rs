@@ -148,7 +148,7 @@ impl Places {
         *self.0.entry(of).or_default() += 1;
     }
 
-    pub(crate) fn give_back(&mut self, of: IpAddr) {
+    pub(crate) fn release(&mut self, of: IpAddr) {
         if let Some(taken) = self.0.get_mut(&of) {
             *taken -= 1;
             if *taken == 0 {
@@ -266,7 +266,7 @@ mod tests {
         assert!(!places.admits(ip, 0) && !places.admits(ip, 1) && places.admits(ip, 2));
         places.take(ip);
         assert!(!places.admits(ip, 2));
-        (0..3).for_each(|_| places.give_back(ip));
+        (0..3).for_each(|_| places.release(ip));
         assert!(places.admits(ip, 0) && places.0.is_empty());
     }
 

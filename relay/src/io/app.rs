@@ -168,9 +168,9 @@ impl App {
 
     /// Returns true if a flow with this secret and target exists, so that the client can resume it without counting as
     /// new. Counts as a return.
-    pub(crate) fn admits_return(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
+    pub(crate) fn admits_resumption(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
         let now = Instant::now();
-        secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_return(secret, target, now))
+        secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_resumption(secret, target, now))
     }
 
     /// Stops accepting clients, and notifies connected ones if flows may continue until a deadline.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
 use rakwire_udp::{
-    ALWAYS_FITS, Descriptor, allow_fragmentation, forbid_fragmentation, fragmenting_state, is_too_large,
-    route, state_without_times,
+    IPV6_MIN_MTU_PAYLOAD, Descriptor, allow_fragmentation, forbid_fragmentation, fragmenting_state, is_too_large,
+    route, state_without_timestamps,
 };
 use socket2::SockRef;
 use tokio::io::Interest;
@@ -63,7 +63,7 @@ impl BatchSocket {
     /// off, and debug builds abort on an assertion in quinn-udp at the first datagram of a socket bound to `[::]`.
     /// Timestamps are therefore disabled.
     pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {
-        let state = state_without_times(&socket)?;
+        let state = state_without_timestamps(&socket)?;
         Self::with_state(socket, state, true)
     }
 
@@ -114,7 +114,7 @@ impl BatchSocket {
     /// Datagrams that the system does not accept at once are lost, as on any path; their number is returned.
     pub(crate) fn send(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
         let stride = stride.max(1);
-        if !self.is_beside_quic || stride <= ALWAYS_FITS {
+        if !self.is_beside_quic || stride <= IPV6_MIN_MTU_PAYLOAD {
             return self.send_all(to, bytes, stride);
         }
         let _only = self.keep_fragmentation();

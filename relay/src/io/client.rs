@@ -15,7 +15,7 @@ use super::udp::ServerSocket;
 use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Request};
 use crate::close::{BANNED, CloseReason};
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
-use crate::protocol::{Awareness, Handshake, ProtocolKind, largest_behind};
+use crate::protocol::{FlowInspector, Handshake, ProtocolKind, largest_behind};
 use crate::time::Now;
 
 /// How long a client waits for the slot of an evicted flow.
@@ -40,7 +40,7 @@ pub(crate) struct Opening {
     /// True if the client has been counted as new.
     pub(crate) is_counted: bool,
     /// True if the client is closed when its game server is unreachable.
-    pub(crate) closes_unreachable: bool,
+    pub(crate) closes_on_unreachable: bool,
 }
 
 /// How a client wants to use resumption.
@@ -253,7 +253,7 @@ async fn run(
         inspect: awareness(app, grant, proxy_header.as_ref()),
         total: app.admission.total().clone(),
         shares: app.admission.total().shares_of(grant.client.ip()),
-        closes_unreachable: opening.closes_unreachable,
+        closes_on_unreachable: opening.closes_on_unreachable,
     };
     let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);
     if let Some(rate) = app.admission.shared_rate(grant, limits.rate, now) {
@@ -290,7 +290,7 @@ fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Op
     let payload_max =
         grant.limits.payload_max().min(largest_behind(proxy_header.map_or(0, ProxyHeader::length)));
     let handshake = Handshake { payload_max, ..Handshake::default() };
-    Some(Box::new(Awareness::new(kind, handshake, pongs, Instant::now())))
+    Some(Box::new(FlowInspector::new(kind, handshake, pongs, Instant::now())))
 }
 
 /// Returns a secret for a new flow. Without random bytes there is none, and the flow cannot be resumed.

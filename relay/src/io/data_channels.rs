@@ -296,7 +296,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     let OpenRequest { target, token, resume, defer, unreachable, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
     let resume = Resume::read(resume.as_ref().map(|secret| secret.0.as_str()));
-    let is_returning = app.admits_return(resume.secret(), target.as_deref());
+    let is_returning = app.admits_resumption(resume.secret(), target.as_deref());
     let request = Request::without_origin(client, target, token.map(|token| token.0));
     let request =
         request.deferred(is_deferred).returning(is_returning).when_unreachable(unreachable.as_deref());
@@ -307,7 +307,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
         resume,
         is_deferred,
         is_counted: request.is_counted(),
-        closes_unreachable: request.closes_unreachable,
+        closes_on_unreachable: request.closes_on_unreachable,
     }
 }
 

@@ -19,7 +19,7 @@ use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
 use crate::counters::TransportKind;
-use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
+use crate::flow::{Forwarded, Flow, FlowEnd, FromClient, FromServer};
 
 /// Messages read from the client before they are sent on.
 const READS_MAX: usize = 32;
@@ -36,7 +36,7 @@ pub(crate) struct Ended {
     /// The last address and transport of the client.
     pub(crate) client: SocketAddr,
     pub(crate) transport: TransportKind,
-    pub(crate) carried: Carried,
+    pub(crate) forwarded: Forwarded,
     /// The connection of the client, if it is still open.
     pub(crate) connection: Option<Box<Connection>>,
 }
@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
         let connection = self.returning.close().or(self.connection);
         let last = connection.as_ref().map(|connection| (connection.client(), connection.kind()));
         let (client, transport) = last.unwrap_or((self.client, self.transport));
-        Ended { reason, client, transport, carried: self.flow.carried(), connection }
+        Ended { reason, client, transport, forwarded: self.flow.forwarded(), connection }
     }
 
     fn poll(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<FlowEnd> {
@@ -121,7 +121,7 @@ impl<'a> Driver<'a> {
             // The timer alone would not suffice: it is polled only once no more input is queued.
             self.check_time(now);
             self.write(context, now);
-            self.listed.set_carried(self.flow.carried());
+            self.listed.set_forwarded(self.flow.forwarded());
             if let Some(end) = self.flow.end() {
                 // Notifies the server of the end.
                 self.send(context, now);
@@ -212,10 +212,10 @@ impl<'a> Driver<'a> {
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, observations, .. } = self;
         let (address, client) = (server.server(), self.client.ip());
-        if !flow.closes_unreachable() {
+        if !flow.closes_on_unreachable() {
             server.ignore_errors();
         }
-        while flow.closes_unreachable()
+        while flow.closes_on_unreachable()
             && let Poll::Ready(reason) = server.poll_unreachable(context)
         {
             observations.unreachable(client, reason);
@@ -236,7 +236,7 @@ impl<'a> Driver<'a> {
             let received = server.try_recv(|input| {
                 // Written before the queue is full, so that only a slow client loses datagrams. The next write returns
                 // any error again.
-                if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
+                if let (0, Some(connection)) = (flow.client_queue_capacity(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
                 }
                 match &input {

@@ -15,7 +15,7 @@ use super::open_flows::{Ender, OpenFlowGuard};
 use crate::addresses::TargetName;
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
-use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
+use crate::flow::{self, Forwarded, FlowEnd, Shares, TargetCounters, TotalRate};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::time::Now;
 
@@ -54,7 +54,7 @@ pub(crate) struct FrontPermit {
     /// The number of the flow, which connects its lines in the log.
     flow: u64,
     begun: Instant,
-    carried: Carried,
+    forwarded: Forwarded,
     /// The rate limit of all clients together, with this client's shares.
     total: TotalRate,
     shares: Shares,
@@ -165,7 +165,7 @@ impl Admit for FrontAdmission {
                 counters,
                 flow,
                 begun: now.at,
-                carried: Carried::default(),
+                forwarded: Forwarded::default(),
                 shares: total.shares_of(client.ip()),
                 total,
                 listed,
@@ -197,8 +197,8 @@ impl Drop for FrontPermit {
             transport = TRANSPORT,
             flow = self.flow,
             seconds = self.begun.elapsed().as_secs(),
-            bytes_to_server = self.carried.to_server,
-            bytes_to_client = self.carried.to_client,
+            bytes_to_server = self.forwarded.to_server,
+            bytes_to_client = self.forwarded.to_client,
             "client closed"
         );
     }
@@ -207,10 +207,10 @@ impl Drop for FrontPermit {
 impl Permit for FrontPermit {
     fn note_passed(&mut self, direction: Direction, bytes: usize) {
         match direction {
-            Direction::ToServer => self.carried.to_server += bytes as u64,
-            Direction::ToClient => self.carried.to_client += bytes as u64,
+            Direction::ToServer => self.forwarded.to_server += bytes as u64,
+            Direction::ToClient => self.forwarded.to_client += bytes as u64,
         }
-        self.listed.set_carried(self.carried);
+        self.listed.set_forwarded(self.forwarded);
     }
 
     fn admits(&mut self, direction: Direction, bytes: usize) -> bool {

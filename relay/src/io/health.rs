@@ -280,7 +280,7 @@ impl Observations {
     /// Records that the network or this machine reported the game server as unreachable to a flow. An error about the
     /// path may concern this client alone, so it counts as silence.
     pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
-        if reason.is_absence() {
+        if reason.is_server_absent() {
             self.refused.store(true, Ordering::Relaxed);
         } else {
             self.begun(client);

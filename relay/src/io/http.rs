@@ -145,7 +145,7 @@ async fn open(
     }
     let resume = Resume::read(parameter(&query, "resume").as_deref());
     let request = Request::from_http(client, &headers, &query);
-    let is_returning = app.admits_return(resume.secret(), request.target.as_deref());
+    let is_returning = app.admits_resumption(resume.secret(), request.target.as_deref());
     let request = request.returning(is_returning);
     let permission = client::permission(&app, &request);
     let upgrade = configure(upgrade, &app.admission.limits()).protocols([FLOW_PROTOCOL]);
@@ -157,7 +157,7 @@ async fn open(
         resume,
         is_deferred: request.is_deferred,
         is_counted: request.is_counted(),
-        closes_unreachable: request.closes_unreachable,
+        closes_on_unreachable: request.closes_on_unreachable,
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use super::transport::Connection;
 use crate::addresses::TargetName;
 use crate::clients::{ClientEntry, ClientList};
-use crate::flow::{Carried, FlowEnd};
+use crate::flow::{Forwarded, FlowEnd};
 
 /// The maximum number of clients in one list.
 const LISTED_MAX: usize = 10_000;
@@ -173,9 +173,9 @@ impl OpenFlowGuard {
     }
 
     /// Records the traffic forwarded so far.
-    pub(super) fn set_carried(&self, carried: Carried) {
-        self.flow.to_server.store(carried.to_server, Ordering::Relaxed);
-        self.flow.to_client.store(carried.to_client, Ordering::Relaxed);
+    pub(super) fn set_forwarded(&self, forwarded: Forwarded) {
+        self.flow.to_server.store(forwarded.to_server, Ordering::Relaxed);
+        self.flow.to_client.store(forwarded.to_client, Ordering::Relaxed);
     }
 
     /// Ends the flow.

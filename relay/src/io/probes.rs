@@ -417,7 +417,7 @@ mod tests {
     #[tokio::test]
     async fn a_target_behind_a_raknet_front_stays_probed() {
         let front = |name: &str, protocol| FrontTarget { name: name.parse().unwrap(), protocol };
-        for (front, is_asked) in [
+        for (front, is_requested) in [
             (front("game", FrontProtocol::RakNet), true),
             (front("game", FrontProtocol::GameProtocol), false),
             (front("other", FrontProtocol::RakNet), false),
@@ -429,10 +429,10 @@ mod tests {
             probes.follow(&targets(ProtocolKind::GameProtocol), Some(&front), &Counters::default());
             assert_eq!(
                 lock(&probes.by_address).values().any(|probe| probe.task.is_some()),
-                is_asked,
+                is_requested,
                 "{front:?}"
             );
-            assert_eq!(Arc::ptr_eq(&before, &pongs(ProtocolKind::GameProtocol)), is_asked, "{front:?}");
+            assert_eq!(Arc::ptr_eq(&before, &pongs(ProtocolKind::GameProtocol)), is_requested, "{front:?}");
         }
     }
 }

@@ -141,7 +141,7 @@ pub(super) struct Handshake {
 
 impl Handshakes {
     /// Returns true if there are so many handshakes that clients must validate their addresses first.
-    pub(super) fn want_proof(&self) -> bool {
+    pub(super) fn must_validate(&self) -> bool {
         self.lock().taken >= UNPROVEN_MAX
     }
 
@@ -176,8 +176,8 @@ impl Drop for Handshake {
         let mut places = self.places.lock();
         places.taken = places.taken.saturating_sub(1);
         if let Some(ip) = self.proven {
-            places.of_network.give_back(site(ip));
-            places.of_address.give_back(ip);
+            places.of_network.release(site(ip));
+            places.of_address.release(ip);
         }
     }
 }
@@ -325,7 +325,7 @@ mod tests {
         fn many_handshakes_require_validation_and_are_limited() {
             let handshakes = Handshakes::default();
             let mut taken = Vec::new();
-            while !handshakes.want_proof() {
+            while !handshakes.must_validate() {
                 taken.push(handshakes.begin(None).unwrap());
             }
             assert_eq!(taken.len(), UNPROVEN_MAX);

@@ -458,7 +458,7 @@ mod tests {
             let error = errno.into();
             assert_eq!(unreachable(&error), Some(reason), "{errno}");
             assert!(is_temporary(&error), "{errno}");
-            assert_eq!(reason.is_absence(), reason == Unreachable::ClosedPort);
+            assert_eq!(reason.is_server_absent(), reason == Unreachable::ClosedPort);
         }
         assert_eq!(unreachable(&Errno::BADF.into()), None);
     }

@@ -217,7 +217,7 @@ impl WebTransport {
 async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Arc<App>) {
     let handshakes = Handshakes::default();
     while let Some(incoming) = endpoint.accept().await {
-        if handshakes.want_proof() && incoming.may_retry() {
+        if handshakes.must_validate() && incoming.may_retry() {
             // Cannot fail: the address is not validated yet.
             let _ = incoming.retry();
             continue;
@@ -363,7 +363,7 @@ async fn decide(
     let query = asked.url.query().unwrap_or_default();
     let resume = Resume::read(parameter(query, "resume").as_deref());
     let request = Request::from_http(connected.peer(), &asked.headers, query);
-    let is_returning = app.admits_return(resume.secret(), request.target.as_deref());
+    let is_returning = app.admits_resumption(resume.secret(), request.target.as_deref());
     let request = request.returning(is_returning);
     if asked.url.path() != PATH {
         app.counters.handshakes_failed.increment();
@@ -378,7 +378,7 @@ async fn decide(
         resume,
         is_deferred: request.is_deferred,
         is_counted: request.is_counted(),
-        closes_unreachable: request.closes_unreachable,
+        closes_on_unreachable: request.closes_on_unreachable,
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
     within(app, Newcomer::connected(request.client, &connection), answer).await?;

@@ -1,18 +1,18 @@
-//! The relay's awareness of a target's protocol, without IO: which datagrams pass, how they are changed, and which are
+//! The relay's inspector of a target's protocol, without IO: which datagrams pass, how they are changed, and which are
 //! answered on behalf of the server.
 //!
-//! Each flow of a target has one [`Awareness`]. Every datagram of the client goes through [`Awareness::handle_client`]
-//! and every datagram of the server through [`Awareness::handle_server`]:
+//! Each flow of a target has one [`FlowInspector`]. Every datagram of the client goes through [`FlowInspector::handle_client`]
+//! and every datagram of the server through [`FlowInspector::handle_server`]:
 //!
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Instant;
 //!
-//! use rakwire_relay::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Refusal, Verdict};
+//! use rakwire_relay::protocol::{FlowInspector, Change, Handshake, PongCache, ProtocolKind, Refusal, Verdict};
 //!
 //! let pongs = Arc::new(PongCache::default());
 //! let now = Instant::now();
-//! let mut flow = Awareness::new(ProtocolKind::GameProtocol, Handshake::default(), pongs, now);
+//! let mut flow = FlowInspector::new(ProtocolKind::GameProtocol, Handshake::default(), pongs, now);
 //! // A packet of a connection passes once the server has answered the handshake, which is four bytes.
 //! assert_eq!(flow.handle_client(now, &[5, 0, 0, 7, b'h', b'i']), Verdict::Drop(Refusal::NoHandshake));
 //! assert_eq!(flow.handle_client(now, &[0x49, 0x9E, 0xD2, 0x67]), Verdict::Pass(Change::None));
@@ -39,7 +39,7 @@ pub use verdict::{
 
 /// Decides about the datagrams of one flow.
 #[derive(Debug)]
-pub struct Awareness(Flow);
+pub struct FlowInspector(Flow);
 
 #[derive(Debug)]
 enum Flow {
@@ -48,7 +48,7 @@ enum Flow {
     Raw,
 }
 
-impl Awareness {
+impl FlowInspector {
     /// Creates the state of a flow without an answer of the server. `pongs` are those of its target.
     #[must_use]
     pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
@@ -92,18 +92,18 @@ impl Awareness {
 
     /// Returns the datagram that notifies the server of the client's departure, if the server knows the client.
     #[must_use]
-    pub fn parting(&self) -> Option<Vec<u8>> {
+    pub fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         match &self.0 {
-            Flow::RakNet(flow) => flow.parting(),
-            Flow::GameProtocol(flow) => flow.parting(),
+            Flow::RakNet(flow) => flow.disconnect_datagram(),
+            Flow::GameProtocol(flow) => flow.disconnect_datagram(),
             Flow::Raw => None,
         }
     }
 
     /// Sets the longest datagram that the client's transport carries in one piece from now on; `None` is unlimited.
-    pub const fn set_carried(&mut self, longest: Option<u16>) {
+    pub const fn set_max_datagram(&mut self, longest: Option<u16>) {
         if let Flow::RakNet(flow) = &mut self.0 {
-            flow.set_carried(longest);
+            flow.set_max_datagram(longest);
         }
     }
 
@@ -139,7 +139,7 @@ impl GameProtocolFlow {
     }
 
     /// Returns the packet that notifies the server of the client's departure.
-    fn parting(&self) -> Option<Vec<u8>> {
+    fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         let mut buffer = [0; HEADER];
         let mut writer = Writer::new(&mut buffer);
         Header::End.write(&mut writer).ok().filter(|()| self.is_open)?;
@@ -181,7 +181,7 @@ mod tests {
     fn everything_passes_for_an_unknown_protocol() {
         let now = Instant::now();
         let mut flow =
-            Awareness::new(ProtocolKind::Raw, Handshake::default(), Arc::new(PongCache::default()), now);
+            FlowInspector::new(ProtocolKind::Raw, Handshake::default(), Arc::new(PongCache::default()), now);
         assert!(flow.is_open());
         for datagram in [&[][..], &[0x05; 1_472], &[0x84, 0, 0, 0], &[1; 33]] {
             assert_eq!(flow.handle_client(now, datagram), Verdict::Pass(Change::None));
@@ -201,14 +201,14 @@ mod tests {
         let now = Instant::now();
         let mut flow = flow(now);
         assert_eq!(flow.handle_client(now, &PACKET), Verdict::Drop(Refusal::NoHandshake));
-        assert_eq!(flow.parting(), None);
+        assert_eq!(flow.disconnect_datagram(), None);
         assert_eq!(flow.handle_client(now, &SALT[..3]), Verdict::Drop(Refusal::NoHandshake));
         assert_eq!(flow.handle_client(now, &SALT), Verdict::Pass(Change::None));
         flow.handle_server(&[1, 2, 3]);
         assert!(!flow.is_open());
         flow.handle_server(&[0xA1, 0xB2, 0xC3, 0xD4]);
         assert!(flow.is_open());
-        assert_eq!(Header::read(&flow.parting().unwrap()).unwrap().0, Header::End);
+        assert_eq!(Header::read(&flow.disconnect_datagram().unwrap()).unwrap().0, Header::End);
         assert_eq!(flow.handle_client(now, &PACKET), Verdict::Pass(Change::None));
     }
 

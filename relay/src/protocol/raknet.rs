@@ -25,7 +25,7 @@ const PARTING_MAX: usize = 32;
 pub(super) struct RakNetFlow {
     payload_max: u16,
     /// The longest datagram that the client's transport carries, if limited.
-    carried: Option<u16>,
+    max_datagram: Option<u16>,
     budget: Budget,
     pongs: Arc<PongCache>,
     /// True if the server has accepted a connection, by reply 2.
@@ -40,7 +40,7 @@ impl RakNetFlow {
     pub(super) fn new(handshake: &Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
         Self {
             payload_max: handshake.payload_max,
-            carried: None,
+            max_datagram: None,
             budget: Budget::new(handshake, now),
             pongs,
             is_open: false,
@@ -49,15 +49,15 @@ impl RakNetFlow {
         }
     }
 
-    pub(super) const fn set_carried(&mut self, longest: Option<u16>) {
-        self.carried = longest;
+    pub(super) const fn set_max_datagram(&mut self, longest: Option<u16>) {
+        self.max_datagram = longest;
     }
 
     fn clamp(&self, message: &Offline<'_>, datagram: &[u8]) -> Change {
         clamp(
             message,
             datagram,
-            self.carried.map_or(self.payload_max, |carried| carried.min(self.payload_max)),
+            self.max_datagram.map_or(self.payload_max, |longest| longest.min(self.payload_max)),
         )
     }
 
@@ -96,7 +96,7 @@ impl RakNetFlow {
     /// Returns the datagram that notifies the server of the client's departure: an unreliable disconnection
     /// notification with the client's next datagram number. A secure connection does not accept it, because it is not
     /// sealed.
-    pub(super) fn parting(&self) -> Option<Vec<u8>> {
+    pub(super) fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         let (number, hints) = self.last_data.filter(|_| self.is_open)?;
         let mut buffer = [0; PARTING_MAX];
         let mut writer = Writer::new(&mut buffer);
@@ -433,11 +433,11 @@ mod tests {
         fn the_disconnect_for_a_departed_client_uses_its_next_number() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
-            assert_eq!(flow.parting(), None, "the client has sent nothing that the server could follow");
+            assert_eq!(flow.disconnect_datagram(), None, "the client has sent nothing that the server could follow");
             flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
             // An acknowledgement has no number.
             flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);
-            assert_eq!(flow.parting().unwrap(), [0x84, 0, 0, 1, 0, 0, 8, 0x15]);
+            assert_eq!(flow.disconnect_datagram().unwrap(), [0x84, 0, 0, 1, 0, 0, 8, 0x15]);
         }
 
         #[test]
@@ -445,7 +445,7 @@ mod tests {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_client(now, &request_1(1_492));
             flow.handle_client(now, &CONNECTED);
-            assert_eq!(flow.parting(), None);
+            assert_eq!(flow.disconnect_datagram(), None);
         }
 
         /// Data channels and WebTransport reorder, and a server drops a number that it has already received.
@@ -457,13 +457,13 @@ mod tests {
             for number in [0, 1, 5, 3, 4, 1] {
                 flow.handle_client(now, &data(number));
             }
-            assert_eq!(flow.parting().unwrap()[..4], [0x84, 6, 0, 0]);
+            assert_eq!(flow.disconnect_datagram().unwrap()[..4], [0x84, 6, 0, 0]);
             // Numbers wrap around.
             flow.handle_server(now, &reply_2());
             for number in [[0xFF, 0xFF, 0xFF], [0xFE, 0xFF, 0xFF], [0, 0, 0], [0xFF, 0xFF, 0xFF]] {
                 flow.handle_client(now, &[&[0x84][..], &number, &[0, 0, 8, 0xFE]].concat());
             }
-            assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+            assert_eq!(flow.disconnect_datagram().unwrap()[..4], [0x84, 1, 0, 0]);
         }
 
         /// A client that connects again on its flow begins with another number.
@@ -474,7 +474,7 @@ mod tests {
             flow.handle_client(now, &[0x84, 9, 0, 0, 0, 0, 8, 0xFE]);
             flow.handle_server(now, &reply_2());
             flow.handle_client(now, &[0x84, 0, 0, 0, 0, 0, 8, 0xFE]);
-            assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+            assert_eq!(flow.disconnect_datagram().unwrap()[..4], [0x84, 1, 0, 0]);
         }
     }
 

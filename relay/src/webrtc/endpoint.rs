@@ -316,7 +316,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
 
     fn forget_half_open(&mut self, number: u64) {
         let Some(from) = self.half_open.remove(&number) else { return };
-        self.half_open_of.give_back(site(from.ip()));
+        self.half_open_of.release(site(from.ip()));
     }
 }
 

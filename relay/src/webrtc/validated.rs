@@ -179,7 +179,7 @@ impl Validated {
 
     fn forget(&mut self, source: SocketAddr) {
         self.sources.remove(&source);
-        self.of_site.give_back(site(source.ip()));
+        self.of_site.release(site(source.ip()));
     }
 
     fn tick(&self, now: Instant) -> u64 {

@@ -178,7 +178,7 @@ async fn fetched(endpoint: SocketAddr) -> String {
 }
 
 /// Runs an endpoint in front of a relay with its key.
-async fn hands_out_tokens(for_relay: &PathBuf, endpoint: &mut Command) {
+async fn issues_tokens(for_relay: &PathBuf, endpoint: &mut Command) {
     let endpoint = Program::run(endpoint);
     let target = format!("game={}", Server::echo().await);
     let arguments = ["--listen", "127.0.0.1:0", "--target", &target, "--token-single-use", "--token-key"];
@@ -199,7 +199,7 @@ async fn the_node_example_issues_tokens() {
         let (key, for_relay) = keygen(&format!("node-{algorithm}.key"), algorithm);
         let mut command = Command::new("node");
         command.arg(example).args(["--target", "game", "--listen", "127.0.0.1:0", "--key"]).arg(key);
-        hands_out_tokens(&for_relay, &mut command).await;
+        issues_tokens(&for_relay, &mut command).await;
     }
 }
 
@@ -208,7 +208,7 @@ async fn the_rust_example_issues_tokens() {
     let (key, for_relay) = keygen("rust.key", "ed25519");
     let mut command = Command::new(example("token_server"));
     command.arg(key).args(["game", "127.0.0.1:0"]);
-    hands_out_tokens(&for_relay, &mut command).await;
+    issues_tokens(&for_relay, &mut command).await;
 }
 
 /// Returns the program of an example. Cargo builds it together with all tests of the package, but not for a single

@@ -245,7 +245,7 @@ async fn a_game_server_receives_the_client_address() {
 
 #[test]
 fn addresses_of_every_family_are_read_from_a_header() {
-    for [client, server, told_client, told_server] in [
+    for [client, server, announced_client, announced_server] in [
         ["192.0.2.7:5000", "127.0.0.1:19132", "192.0.2.7:5000", "127.0.0.1:19132"],
         ["[::ffff:192.0.2.7]:5000", "127.0.0.1:19132", "192.0.2.7:5000", "127.0.0.1:19132"],
         ["[2001:db8::7]:5000", "[2001:db8::1]:19132", "[2001:db8::7]:5000", "[2001:db8::1]:19132"],
@@ -256,7 +256,7 @@ fn addresses_of_every_family_are_read_from_a_header() {
         let mut datagram = Vec::new();
         header.write(&mut datagram);
         datagram.extend(b"hello");
-        let expected = ProxiedAddress::datagram(told_client.parse().unwrap(), told_server.parse().unwrap());
+        let expected = ProxiedAddress::datagram(announced_client.parse().unwrap(), announced_server.parse().unwrap());
         assert_eq!(read_header(&datagram), (expected, header.length()), "{client} to {server}");
         assert_eq!(datagram[header.length()..], *b"hello");
     }

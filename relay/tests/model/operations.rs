@@ -18,7 +18,7 @@ use crate::flow::{
 
 const FLOWS: usize = 3;
 const TARGET: &str = "game";
-const MOST_OPERATIONS: usize = 200;
+const MAX_OPERATIONS: usize = 200;
 /// The header of each datagram: its number and its sending time in milliseconds.
 const HEAD: usize = 12;
 /// The length of a PROXY protocol header over IPv4.
@@ -111,7 +111,7 @@ struct Client {
     kept_until: Option<Instant>,
     must_greet: bool,
     /// Records a repeated request for the first message, and the last answer to one.
-    has_asked: bool,
+    has_requested: bool,
     last_answer: Option<Instant>,
     last_report: Option<Instant>,
 }
@@ -134,7 +134,7 @@ struct World {
 pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
     let mut bytes = Unstructured::new(bytes);
     let Ok(mut world) = World::new(&mut bytes) else { return Ok(Outcome::default()) };
-    for _ in 0..MOST_OPERATIONS {
+    for _ in 0..MAX_OPERATIONS {
         let Ok(operation) = Operation::arbitrary(&mut bytes) else { break };
         if bytes.is_empty() {
             break;
@@ -233,7 +233,7 @@ impl World {
             down: Direction::default(),
             kept_until: None,
             must_greet: secret.is_some(),
-            has_asked: false,
+            has_requested: false,
             last_answer: None,
             last_report: None,
         });
@@ -404,7 +404,7 @@ impl World {
             if client.flow.bytes_queued() > 2 * bound {
                 return Err(format!("{} bytes wait", client.flow.bytes_queued()));
             }
-            if client.flow.room_to_client() > self.limits.queue.get() {
+            if client.flow.client_queue_capacity() > self.limits.queue.get() {
                 return Err("there is more room than the queue has".into());
             }
         }
@@ -454,7 +454,7 @@ impl Client {
             4..=90 => FromClient::Vanished,
             91..=150 => FromClient::Datagram(Vec::new().into()),
             151..=170 => return self.lose_up(now, kind - 150),
-            171..=190 => return self.ask_for_flow(now),
+            171..=190 => return self.request_flow(now),
             _ => FromClient::Control,
         };
         self.flow.handle_client(now, input);
@@ -482,9 +482,9 @@ impl Client {
     }
 
     /// The client has missed the first control message, and requests it.
-    fn ask_for_flow(&mut self, now: Instant) {
+    fn request_flow(&mut self, now: Instant) {
         if self.flow.end().is_none() && self.flow.is_attached() {
-            self.has_asked = self.secret.is_some();
+            self.has_requested = self.secret.is_some();
             self.flow.handle_client(now, FromClient::FlowRequest);
         }
     }
@@ -560,10 +560,10 @@ impl Client {
         }
         if text.starts_with(r#"{"type":"flow""#) {
             self.last_report = None;
-            let (is_first, is_asked) = (mem::take(&mut self.must_greet), mem::take(&mut self.has_asked));
+            let (is_first, is_requested) = (mem::take(&mut self.must_greet), mem::take(&mut self.has_requested));
             let last = mem::replace(&mut self.last_answer, (!is_first).then_some(now));
             let may_again = last.is_none_or(|last| now >= last + Duration::from_millis(100));
-            return if is_first || is_asked && may_again { Ok(()) } else { Err("two flow messages".into()) };
+            return if is_first || is_requested && may_again { Ok(()) } else { Err("two flow messages".into()) };
         }
         if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
             return Err(format!("a report that comes too early: {text}"));

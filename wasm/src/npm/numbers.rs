@@ -174,7 +174,7 @@ mod tests {
             Failure::NoAnswer,
             Failure::HandshakeTimeout,
             Failure::IncompatibleProtocol { server: 7 },
-            Failure::SilentSinceIncompatible { server: 250 },
+            Failure::NoAnswerAfterIncompatible { server: 250 },
             Failure::SecurityRequired,
             Failure::ServerWithoutSecurity,
             Failure::IdentityRequired,

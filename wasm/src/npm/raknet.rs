@@ -121,7 +121,7 @@ impl Numbers for RakNet {
             ConnectFailure::Cancelled => (2, 0),
             ConnectFailure::Refused(refusal) => (refusal_number(refusal), 0),
             ConnectFailure::IncompatibleProtocol { server } => (8, server.into()),
-            ConnectFailure::SilentSinceIncompatible { server } => (9, server.into()),
+            ConnectFailure::NoAnswerAfterIncompatible { server } => (9, server.into()),
             ConnectFailure::SecurityRequired => (10, 0),
             ConnectFailure::IdentityRequired => (11, 0),
             ConnectFailure::InvalidIdentity => (12, 0),

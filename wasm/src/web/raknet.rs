@@ -166,8 +166,8 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 /// plugins.attach::<RakNet>(Rc::clone(&filter))?;
 /// let connection = connect_with_hook("wss://play.example.org/ws", "game", Options::default(), plugins).await?;
 /// // Messages of the server with other ids are dropped from now on.
-/// filter.borrow_mut().forbid_all(FilterGroup::EVERYONE);
-/// filter.borrow_mut().allow(FilterGroup::EVERYONE, [0x86]);
+/// filter.borrow_mut().deny_all(FilterGroup::DEFAULT);
+/// filter.borrow_mut().allow(FilterGroup::DEFAULT, [0x86]);
 /// connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED)?;
 /// # Ok(())
 /// # }

@@ -230,22 +230,22 @@ fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Resul
 /// The treatment of integers outside of their range; both sides must agree.
 ///
 /// ```
-/// use rakwire::codec::bitstream::{BitStreamWriter, Outside};
+/// use rakwire::codec::bitstream::{BitStreamWriter, OutOfRange};
 /// use rakwire::wire::WireError;
 ///
 /// let mut buffer = [0; 8];
 /// let mut writer = BitStreamWriter::new(&mut buffer);
-/// assert_eq!(writer.ranged(2000_u32, 0..=1000, Outside::Refused), Err(WireError::BadValue));
-/// writer.ranged(2000_u32, 0..=1000, Outside::Flagged)?;
+/// assert_eq!(writer.ranged(2000_u32, 0..=1000, OutOfRange::Reject), Err(WireError::BadValue));
+/// writer.ranged(2000_u32, 0..=1000, OutOfRange::Flag)?;
 /// assert_eq!(writer.position(), 33);
 /// # Ok::<(), WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutOfRange {
     /// Refuses to write them; the encoding has no flag bit.
-    Refused,
+    Reject,
     /// Writes a set bit and the whole value; a clear bit precedes values inside.
-    Flagged,
+    Flag,
 }
 
 /// Steps of a 16-bit fraction.
@@ -256,9 +256,9 @@ impl BitStreamReader<'_> {
     ///
     /// # Errors
     /// [`WireError::BadValue`] when the range is empty or the value outside of it, [`WireError::Truncated`].
-    pub fn ranged<T: Integer>(&mut self, range: RangeInclusive<T>, outside: Outside) -> Result<T, WireError> {
+    pub fn ranged<T: Integer>(&mut self, range: RangeInclusive<T>, out_of_range: OutOfRange) -> Result<T, WireError> {
         let (width, count) = width(&range)?;
-        if outside == Outside::Flagged && self.bits.bit()? {
+        if outside == OutOfRange::Flag && self.bits.bit()? {
             return self.read();
         }
         let mut bytes = [0; 8];
@@ -285,23 +285,23 @@ impl BitStreamWriter<'_> {
     /// Appends an integer in as many bits as the width of its range needs: none for a range of one value.
     ///
     /// # Errors
-    /// [`WireError::BadValue`] when the range is empty, or with [`Outside::Refused`] when the value is outside;
+    /// [`WireError::BadValue`] when the range is empty, or with [`OutOfRange::Reject`] when the value is outside;
     /// [`WireError::NoRoom`].
     pub fn ranged<T: Integer>(
         &mut self,
         value: T,
         range: RangeInclusive<T>,
-        outside: Outside,
+        out_of_range: OutOfRange,
     ) -> Result<(), WireError> {
         let (_, count) = width(&range)?;
         match (range.contains(&value), outside) {
-            (false, Outside::Refused) => return Err(WireError::BadValue),
-            (false, Outside::Flagged) => {
+            (false, OutOfRange::Reject) => return Err(WireError::BadValue),
+            (false, OutOfRange::Flag) => {
                 self.bits.bit(true)?;
                 return self.write(value);
             }
-            (true, Outside::Flagged) => self.bits.bit(false)?,
-            (true, Outside::Refused) => {}
+            (true, OutOfRange::Flag) => self.bits.bit(false)?,
+            (true, OutOfRange::Reject) => {}
         }
         let distance = value.above(*range.start());
         self.write_bits(&distance.to_le_bytes(), count, Alignment::Right)

@@ -19,7 +19,7 @@
 //! | string | length in bytes as `u16`, **aligns**, then the bytes |
 //! | compressed string | length in bits as a compressed `u32`, then Huffman codes for English text |
 //! | `f32` in a range | 16 |
-//! | integer in a range | the bits of the width of the range, low byte first; optionally preceded by 1 ([`Outside`]) |
+//! | integer in a range | the bits of the width of the range, low byte first; optionally preceded by 1 ([`OutOfRange`]) |
 //! | vector | length as `f32`; if more than 0.00001, the direction as three compressed `f32` |
 //! | unit vector | three times 16, each a fraction of -1..=1 |
 //! | unit quaternion, rotation matrix | 4 signs and three times 16 |
@@ -38,7 +38,7 @@ mod vector_tests;
 use crate::codec::bits::{BitReader, BitWriter, Msb};
 use crate::cursor::WireError;
 
-pub use items::{Integer, Matrix, Outside, Quaternion, Vector};
+pub use items::{Integer, Matrix, OutOfRange, Quaternion, Vector};
 
 /// Reads values from a RakNet bit stream.
 ///

@@ -55,13 +55,13 @@ fn integer<T: Integer + core::fmt::Debug>(lead: u32, value: T, last: T) {
     let delta = |w: &mut BitStreamWriter<'_>| w.write_compressed_delta(value, last);
     assert_eq!(law(lead, delta, |r| r.read_compressed_delta(last)), value);
     let range = value.min(last)..=value.max(last);
-    for outside in [Outside::Refused, Outside::Flagged] {
+    for outside in [OutOfRange::Reject, OutOfRange::Flag] {
         let write = |w: &mut BitStreamWriter<'_>| w.ranged(value, range.clone(), outside);
         assert_eq!(law(lead, write, |r| r.ranged(range.clone(), outside)), value);
     }
     if value != last {
-        let write = |w: &mut BitStreamWriter<'_>| w.ranged(value, last..=last, Outside::Flagged);
-        assert_eq!(law(lead, write, |r| r.ranged(last..=last, Outside::Flagged)), value);
+        let write = |w: &mut BitStreamWriter<'_>| w.ranged(value, last..=last, OutOfRange::Flag);
+        assert_eq!(law(lead, write, |r| r.ranged(last..=last, OutOfRange::Flag)), value);
     }
 }
 
@@ -172,7 +172,7 @@ proptest! {
         let _ = fresh().aligned_bytes_safe(usize::MAX);
         let mut out = [0; 40];
         let _ = fresh().compressed_string(&mut out);
-        let _ = fresh().ranged(3..=1000_u16, Outside::Flagged);
+        let _ = fresh().ranged(3..=1000_u16, OutOfRange::Flag);
         let _ = fresh().vector();
         let _ = fresh().rotation_matrix();
         let _ = fresh().float16(0.0..=1.0);
@@ -193,8 +193,8 @@ fn fractions_are_clamped_at_their_ends() {
 fn forbidden_values_are_refused() {
     let mut buffer = [0; 16];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    assert_eq!(writer.ranged(1_u8, RangeInclusive::new(2, 1), Outside::Flagged), Err(WireError::BadValue));
-    assert_eq!(writer.ranged(3_i8, -2..=2, Outside::Refused), Err(WireError::BadValue));
+    assert_eq!(writer.ranged(1_u8, RangeInclusive::new(2, 1), OutOfRange::Flag), Err(WireError::BadValue));
+    assert_eq!(writer.ranged(3_i8, -2..=2, OutOfRange::Reject), Err(WireError::BadValue));
     assert_eq!(writer.vector([f32::MAX, 0.0, 0.0]), Err(WireError::BadValue));
     assert_eq!(writer.vector([f32::NAN, 0.0, 0.0]), Err(WireError::BadValue));
     assert_eq!(writer.string(&vec![0; 65_536]), Err(WireError::BadLength));
@@ -205,7 +205,7 @@ fn forbidden_values_are_refused() {
     assert_eq!(writer.position(), 0);
 
     let mut reader = BitStreamReader::new(&[0xFF; 16]);
-    assert_eq!(reader.ranged(0..=10_u8, Outside::Refused), Err(WireError::BadValue));
+    assert_eq!(reader.ranged(0..=10_u8, OutOfRange::Reject), Err(WireError::BadValue));
     assert_eq!(BitStreamReader::new(&[0x7F, 0x80, 0, 0]).vector(), Err(WireError::BadValue));
     assert_eq!(BitStreamReader::new(&[0x7F, 0xC0, 0, 0]).vector(), Err(WireError::BadValue));
 }
@@ -409,8 +409,8 @@ proptest! {
             same(lead, |w| w.write(word), |slow| slow.number(word.into(), 32));
             let (low, high) = (ends.0.min(ends.1) >> shift, ends.0.max(ends.1));
             let inside = low + (value % (high - low).max(1));
-            same(lead, |w| w.ranged(inside, low..=high, Outside::Refused), |slow| slow.ranged(inside - low, high - low));
-            same(lead, |w| w.ranged(inside as i64, i64::MIN..=i64::MAX, Outside::Flagged), |slow| {
+            same(lead, |w| w.ranged(inside, low..=high, OutOfRange::Reject), |slow| slow.ranged(inside - low, high - low));
+            same(lead, |w| w.ranged(inside as i64, i64::MIN..=i64::MAX, OutOfRange::Flag), |slow| {
                 slow.bit(false);
                 slow.ranged((inside as i64).wrapping_sub(i64::MIN) as u64, u64::MAX);
             });

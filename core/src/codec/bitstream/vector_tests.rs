@@ -118,14 +118,14 @@ fn floats_vectors_and_quaternions_match_the_vectors() {
 
 #[test]
 fn integers_of_a_range_match_the_vectors() {
-    written(4, "70", |writer| writer.ranged(7_u32, 0..=10, Outside::Refused));
-    assert_eq!(read(4, "70", |reader| reader.ranged(0..=10_u32, Outside::Refused)), 7);
-    written(10, "2C40", |writer| writer.ranged(300_u32, 0..=1000, Outside::Refused));
-    assert_eq!(read(10, "2C40", |reader| reader.ranged(0..=1000_u32, Outside::Refused)), 300);
-    written(33, "800003E800", |writer| writer.ranged(2000_u32, 0..=1000, Outside::Flagged));
-    assert_eq!(read(33, "800003E800", |reader| reader.ranged(0..=1000_u32, Outside::Flagged)), 2000);
-    written(0, "", |writer| writer.ranged(5_u32, 5..=5, Outside::Refused));
-    assert_eq!(read(0, "", |reader| reader.ranged(5..=5_u32, Outside::Refused)), 5);
+    written(4, "70", |writer| writer.ranged(7_u32, 0..=10, OutOfRange::Reject));
+    assert_eq!(read(4, "70", |reader| reader.ranged(0..=10_u32, OutOfRange::Reject)), 7);
+    written(10, "2C40", |writer| writer.ranged(300_u32, 0..=1000, OutOfRange::Reject));
+    assert_eq!(read(10, "2C40", |reader| reader.ranged(0..=1000_u32, OutOfRange::Reject)), 300);
+    written(33, "800003E800", |writer| writer.ranged(2000_u32, 0..=1000, OutOfRange::Flag));
+    assert_eq!(read(33, "800003E800", |reader| reader.ranged(0..=1000_u32, OutOfRange::Flag)), 2000);
+    written(0, "", |writer| writer.ranged(5_u32, 5..=5, OutOfRange::Reject));
+    assert_eq!(read(0, "", |reader| reader.ranged(5..=5_u32, OutOfRange::Reject)), 5);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn fractions_match_the_captures() {
 fn ranged<T: Integer + Debug>(
     value: T,
     range: core::ops::RangeInclusive<T>,
-    outside: Outside,
+    outside: OutOfRange,
     count: usize,
     hex: &str,
 ) {
@@ -250,18 +250,18 @@ fn ranged<T: Integer + Debug>(
 
 #[test]
 fn ranges_match_the_captures() {
-    use Outside::{Flagged, Refused};
-    ranged(200_u8, 100..=250, Refused, 8, "64");
-    ranged(-1_i8, -2..=2, Refused, 3, "20");
-    ranged(-300_i16, -1_000..=1_000, Refused, 11, "BC40");
-    ranged(65_535_u16, 0..=65_535, Refused, 16, "FFFF");
-    ranged(70_000_i32, -5..=100_000, Refused, 17, "751180");
-    ranged(7_i32, 0..=10, Flagged, 5, "38");
-    ranged(-7_i32, 0..=10, Flagged, 33, "FFFFFFFC80");
-    ranged(u32::MAX, 0..=u32::MAX - 1, Flagged, 33, "FFFFFFFF80");
-    ranged(5_000_000_000_u64, 0..=8_000_000_000, Refused, 33, "00F2052A80");
-    ranged(-5_i64, -10..=10, Refused, 5, "28");
-    ranged(9_000_000_000_u64, 0..=8_000_000_000, Flagged, 65, "800000010C388D0000");
+    use OutOfRange::{Flag, Reject};
+    ranged(200_u8, 100..=250, Reject, 8, "64");
+    ranged(-1_i8, -2..=2, Reject, 3, "20");
+    ranged(-300_i16, -1_000..=1_000, Reject, 11, "BC40");
+    ranged(65_535_u16, 0..=65_535, Reject, 16, "FFFF");
+    ranged(70_000_i32, -5..=100_000, Reject, 17, "751180");
+    ranged(7_i32, 0..=10, Flag, 5, "38");
+    ranged(-7_i32, 0..=10, Flag, 33, "FFFFFFFC80");
+    ranged(u32::MAX, 0..=u32::MAX - 1, Flag, 33, "FFFFFFFF80");
+    ranged(5_000_000_000_u64, 0..=8_000_000_000, Reject, 33, "00F2052A80");
+    ranged(-5_i64, -10..=10, Reject, 5, "28");
+    ranged(9_000_000_000_u64, 0..=8_000_000_000, Flag, 65, "800000010C388D0000");
 }
 
 #[test]

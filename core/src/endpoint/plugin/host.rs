@@ -48,9 +48,9 @@ impl core::error::Error for AttachError {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginStats {
     /// Messages of connections shown to it.
-    pub shown: u64,
+    pub offered: u64,
     /// Messages of connections that it handled or dropped.
-    pub taken: u64,
+    pub consumed: u64,
     /// Messages of the application that it refused.
     pub refused: u64,
     /// Messages that it injected for the application.
@@ -116,7 +116,7 @@ impl<T, const N: usize> PluginHost<T, N> {
         T: Plugin<P>,
     {
         let message_ids = plugin.message_ids();
-        let taken = self.attached.iter().find_map(|other| other.message_ids.first_of_both(message_ids));
+        let taken = self.attached.iter().find_map(|other| other.message_ids.first_common(message_ids));
         if let Some(id) = taken {
             return Err(AttachError::IdTaken(id));
         }
@@ -188,9 +188,9 @@ impl<T, const N: usize> PluginHost<T, N> {
             if !attached.message_ids.contains(first) && !attached.plugin.watches_all() {
                 continue;
             }
-            attached.stats.shown = attached.stats.shown.saturating_add(1);
+            attached.stats.offered = attached.stats.offered.saturating_add(1);
             if attached.plugin.on_message(now, id, delivery, message) == Verdict::Drop {
-                attached.stats.taken = attached.stats.taken.saturating_add(1);
+                attached.stats.consumed = attached.stats.consumed.saturating_add(1);
                 return Verdict::Drop;
             }
         }

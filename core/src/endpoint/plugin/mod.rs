@@ -287,7 +287,7 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>>
 ///
 /// let ids = MessageIds::of(&[68, 69]);
 /// assert!(ids.contains(68) && !ids.contains(70));
-/// assert_eq!(ids.first_of_both(MessageIds::of(&[90, 69])), Some(69));
+/// assert_eq!(ids.first_common(MessageIds::of(&[90, 69])), Some(69));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageIds([u64; 4]);
@@ -328,7 +328,7 @@ impl MessageIds {
 
     /// Returns the lowest id that is in both sets.
     #[must_use]
-    pub fn first_of_both(self, other: Self) -> Option<u8> {
+    pub fn first_common(self, other: Self) -> Option<u8> {
         (0..=u8::MAX).find(|id| self.contains(*id) && other.contains(*id))
     }
 }

@@ -77,7 +77,7 @@ use crate::time::{Instant, divide, long_micros};
 /// The longest datagram of a secure connection that is read, in bytes: the payload of an Ethernet frame.
 ///
 /// Plain datagrams may be as long as the driver receives them: others send up to 1,492 bytes.
-const LONGEST_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
+const MAX_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// The connection with one remote peer.
 #[derive(Debug, Default)]
@@ -325,11 +325,11 @@ impl Connection {
     /// A separate function, so that plain datagrams do not pay for its buffer.
     #[inline(never)]
     fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
-        if datagram.len() > LONGEST_SEALED {
+        if datagram.len() > MAX_SEALED {
             cx.stats.drop(DropReason::BadDatagram);
             return;
         }
-        let mut buffer = [0; LONGEST_SEALED];
+        let mut buffer = [0; MAX_SEALED];
         match self.protection.open(cx.now, datagram, &mut buffer) {
             Some(opened) => self.handle_opened(cx, opened),
             None => cx.stats.drop(DropReason::Unauthentic),

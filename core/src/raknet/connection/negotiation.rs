@@ -119,7 +119,7 @@ impl ConnectionProtection {
     /// Returns the initial protection of a connection after the server has answered the client.
     pub(crate) fn half_open(handshake: ServerHandshake, datagrams: DatagramProtection) -> Self {
         let stage =
-            Stage::HalfOpen { handshake: Stored::<ServerHandshake>::from(handshake), owes_reply: true };
+            Stage::HalfOpen { handshake: Stored::<ServerHandshake>::from(handshake), reply_due: true };
         Self::Sealed(Stored::<Sealed>::from(Sealed { datagrams, stage, peer: SecurePeer::Client(None) }))
     }
 
@@ -273,12 +273,12 @@ impl ConnectionProtection {
     /// Returns true if it replaces the previous one.
     pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) -> bool {
         let half_open = if let Self::Sealed(sealed) = self { sealed.half_open() } else { None };
-        let Some((handshake, owes_reply, has_opened)) = half_open else {
+        let Some((handshake, reply_due, has_opened)) = half_open else {
             cx.stats.drop(DropReason::Unexpected);
             return false;
         };
         if request.repeats(cx.config, handshake) {
-            *owes_reply = true;
+            *reply_due = true;
             return false;
         }
         let number = handshake.number();
@@ -306,8 +306,8 @@ impl ConnectionProtection {
         buffer: &mut [u8],
     ) -> Option<usize> {
         let Self::Sealed(sealed) = self else { return None };
-        let Stage::HalfOpen { handshake, owes_reply } = &mut sealed.stage else { return None };
-        if !mem::take(owes_reply) {
+        let Stage::HalfOpen { handshake, reply_due } = &mut sealed.stage else { return None };
+        if !mem::take(reply_due) {
             return None;
         }
         let answer: &[u8; ANSWER] = handshake.answer();

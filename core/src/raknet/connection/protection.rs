@@ -160,7 +160,7 @@ pub(super) enum Stage {
     HalfOpen {
         handshake: Stored<ServerHandshake>,
         /// Set while reply 2 is to be sent.
-        owes_reply: bool,
+        reply_due: bool,
     },
     Open {
         /// Server: the token of the client, if tokens are required.
@@ -204,7 +204,7 @@ impl Sealed {
     pub(super) fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
         let has_opened = self.datagrams.has_opened();
         match &mut self.stage {
-            Stage::HalfOpen { handshake, owes_reply } => Some((handshake, owes_reply, has_opened)),
+            Stage::HalfOpen { handshake, reply_due } => Some((handshake, reply_due, has_opened)),
             Stage::Requesting(_) | Stage::Open { .. } => None,
         }
     }

@@ -226,7 +226,7 @@ impl Occupant for Connection {
         false
     }
 
-    fn makes_way(&self) -> bool {
+    fn is_evictable(&self) -> bool {
         let state = self.handshake.state();
         (state.is_over() || state == State::Rejecting) && !self.has_own_events() && self.receiver.is_read()
     }

@@ -106,11 +106,11 @@ impl Request2<'_> {
     ///
     /// That happens once for each first request: a client that does not support cookies repeats its second request for
     /// each reply. The answer is shorter than the request.
-    fn ask_for_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
+    fn request_cookie(&self, config: &Config, state: &mut State<'_>) -> Option<Answer> {
         let Self { from, mtu, source, .. } = *self;
-        let may_ask =
+        let may_request =
             config.cookies != CookiePolicy::Off && state.responder.cookieless.remove(&config.secret, &from);
-        may_ask.then_some(Answer::Reply1(Reply1 { mtu, asks_cookie: true, list_length: source.list_length }))
+        may_request.then_some(Answer::Reply1(Reply1 { mtu, requires_cookie: true, list_length: source.list_length }))
     }
 }
 
@@ -207,11 +207,11 @@ impl Peer<'_, RakNet> {
             }
             Rejection::Unvalidated => {
                 self.stats.drop(DropReason::CookieRequested);
-                request.ask_for_cookie(&self.config, &mut self.state)
+                request.request_cookie(&self.config, &mut self.state)
             }
             Rejection::HalfOpen => {
                 self.stats.drop(DropReason::HalfOpenLimit);
-                request.ask_for_cookie(&self.config, &mut self.state)
+                request.request_cookie(&self.config, &mut self.state)
             }
             Rejection::Refused => Some(Answer::Refused(Refusal::NoFreeIncomingConnections)),
             Rejection::Ignored => None,

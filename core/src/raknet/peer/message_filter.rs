@@ -15,8 +15,8 @@ use crate::time::Instant;
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {
-    /// The group of all connections that were put into no other group.
-    pub const EVERYONE: Self = Self(0);
+    /// The group of all connections without another group.
+    pub const DEFAULT: Self = Self(0);
 }
 
 /// The number of groups, including the default group.
@@ -29,10 +29,10 @@ pub const FILTER_GROUPS: usize = 8;
 /// ```
 /// use rakwire::raknet::{FilterGroup, MessageFilter};
 ///
-/// const GUESTS: FilterGroup = FilterGroup::EVERYONE;
+/// const GUESTS: FilterGroup = FilterGroup::DEFAULT;
 /// const PLAYERS: FilterGroup = FilterGroup(1);
 /// let mut filter = MessageFilter::<64>::new();
-/// filter.forbid_all(GUESTS);
+/// filter.deny_all(GUESTS);
 /// filter.allow(GUESTS, 0x86..=0x86); // a guest may log in, and nothing else
 /// assert!(filter.is_allowed(PLAYERS, 0x90));
 /// assert!(!filter.is_allowed(GUESTS, 0x90));
@@ -58,16 +58,16 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         }
     }
 
-    /// Forbids a group to send messages with these ids.
-    pub fn forbid(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
+    /// Denies a group messages with these ids.
+    pub fn deny(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
         if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
             ids.into_iter().for_each(|id| allowed.remove(id));
         }
     }
 
-    /// Forbids a group to send any message until some are allowed.
-    pub fn forbid_all(&mut self, group: FilterGroup) {
-        self.forbid(group, 0..=u8::MAX);
+    /// Denies a group all messages until some are allowed.
+    pub fn deny_all(&mut self, group: FilterGroup) {
+        self.deny(group, 0..=u8::MAX);
     }
 
     /// Returns true if a group may send messages with this id. A group that does not exist may send none.
@@ -76,23 +76,23 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         self.allowed.get(usize::from(group.0)).is_some_and(|allowed| allowed.contains(id))
     }
 
-    /// Puts a connection into a group.
+    /// Sets the group of a connection.
     ///
     /// Returns false if there is no such group, or if too many connections are in one.
     #[must_use = "a connection that was not moved keeps its old rights"]
-    pub fn put(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
+    pub fn set_group(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
         self.forget(id);
         if usize::from(group.0) >= FILTER_GROUPS {
             return false;
         }
-        group == FilterGroup::EVERYONE || self.members.push((id, group)).is_ok()
+        group == FilterGroup::DEFAULT || self.members.push((id, group)).is_ok()
     }
 
     /// Returns the group of a connection.
     #[must_use]
     pub fn group_of(&self, id: ConnectionId) -> FilterGroup {
         let member = self.members.iter().find(|(member, _)| *member == id);
-        member.map_or(FilterGroup::EVERYONE, |(_, group)| *group)
+        member.map_or(FilterGroup::DEFAULT, |(_, group)| *group)
     }
 
     fn forget(&mut self, id: ConnectionId) {

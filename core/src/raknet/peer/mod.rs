@@ -65,14 +65,14 @@ impl Protocol for RakNet {
     }
 
     #[cfg(feature = "secure")]
-    fn diversify(config: &mut Config, entropy: &[u8; 32]) {
+    fn mix_entropy(config: &mut Config, entropy: &[u8; 32]) {
         if let Some(security) = &mut config.security {
-            security.diversify(entropy);
+            security.mix_entropy(entropy);
         }
     }
 
     #[cfg(feature = "secure")]
-    fn tell_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
+    fn set_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
         peer.set_unix_time(now, seconds);
     }
 
@@ -85,13 +85,13 @@ impl Protocol for RakNet {
         Some(identity.0)
     }
 
-    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+    fn set_internal_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         // Surplus addresses are not announced.
         let most = addresses.len().min(most_addresses(&peer.config));
         let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
 
-    fn told_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
+    fn internal_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
         peer.internal_addresses(id).into_iter()
     }
 
@@ -270,13 +270,13 @@ impl<'a> Peer<'a, RakNet> {
     }
 
     /// Lends the list of addresses that may not connect. Without one, no address is banned.
-    pub fn lend_bans(&mut self, bans: &'a mut BanList) {
-        self.state.bans = Bans::Lent(bans);
+    pub fn set_ban_list(&mut self, bans: &'a mut BanList) {
+        self.state.bans = Bans::Borrowed(bans);
     }
 
     /// Returns the list of addresses that may not connect.
     ///
-    /// With the feature `alloc` it is created on the first call; without it, it is the lent one.
+    /// With the feature `alloc` it is created on the first call; without it, it is the one that was set.
     pub fn bans_mut(&mut self) -> Option<&mut BanList> {
         #[cfg(feature = "alloc")]
         if matches!(self.state.bans, Bans::None) {
@@ -284,7 +284,7 @@ impl<'a> Peer<'a, RakNet> {
         }
         match &mut self.state.bans {
             Bans::None => None,
-            Bans::Lent(bans) => Some(bans),
+            Bans::Borrowed(bans) => Some(bans),
             #[cfg(feature = "alloc")]
             Bans::Owned(bans) => Some(bans),
         }

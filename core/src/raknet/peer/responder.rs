@@ -59,7 +59,7 @@ const fn reply_2(to: &SocketAddr) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply1 {
     pub(super) mtu: u16,
-    pub(super) asks_cookie: bool,
+    pub(super) requires_cookie: bool,
     /// Derived from the version of the request, which the second one does not contain: the cookie carries it.
     pub(super) list_length: ListLength,
 }
@@ -164,7 +164,7 @@ impl StatelessResponder {
         reply: Reply1,
         length: usize,
     ) {
-        if reply.asks_cookie {
+        if reply.requires_cookie {
             self.cookieless.remove(&config.secret, &to);
         } else {
             self.amplification_budget.add(&config.secret, &to, length, REPLY_1);
@@ -284,8 +284,8 @@ impl StatelessResponder {
 
     pub(super) fn is_idle(&self) -> bool {
         let all_answered = !SERVER || self.answers.is_empty() && self.pongs.is_empty();
-        let all_asked = !UNCONNECTED || self.out_of_band.is_empty() && !self.has_unsent_pings();
-        all_answered && all_asked
+        let all_sent = !UNCONNECTED || self.out_of_band.is_empty() && !self.has_unsent_pings();
+        all_answered && all_sent
     }
 
     /// Encodes the next message at the front of `buffer` and returns its length and destination.
@@ -365,9 +365,9 @@ fn write_answer(
 ) -> Written {
     let guid = config.guid;
     let message = match answer {
-        Answer::Reply1(Reply1 { mtu, asks_cookie, list_length }) => {
+        Answer::Reply1(Reply1 { mtu, requires_cookie, list_length }) => {
             let mut field = [0; 64];
-            let security = if asks_cookie {
+            let security = if requires_cookie {
                 let cookie = cookie::issue(&config.secret, &to, now, list_length.is_twenty());
                 config.server_security(cookie, mtu, &mut field)
             } else {

@@ -199,8 +199,8 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::Banned);
             self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
-            let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu, from), self.asks_cookies());
-            let reply = Reply1 { mtu, asks_cookie, list_length: ListLength::of_version(protocol) };
+            let (mtu, requires_cookie) = (self.config.clamp_mtu(mtu, from), self.requires_cookies());
+            let reply = Reply1 { mtu, requires_cookie, list_length: ListLength::of_version(protocol) };
             let Self { state, config, stats, last_now, .. } = self;
             state.responder.answer_request_1(config, stats, *last_now, from, reply, length);
         } else {
@@ -214,7 +214,7 @@ impl Peer<'_, RakNet> {
     fn handle_request_2(&mut self, request: &Request2<'_>) {
         self.forget_rejections(request);
         let by_address = self.find_or_evict(&request.from);
-        let answer = match (by_address, self.knows_guid(request.guid)) {
+        let answer = match (by_address, self.has_guid(request.guid)) {
             (Some(slot), is_known) => self.answer_known_address(slot, request, is_known),
             (None, true) => Some(Answer::Refused(Refusal::AlreadyConnected)),
             (None, false) if request.is_too_plain(&self.config) => {
@@ -237,7 +237,7 @@ impl Peer<'_, RakNet> {
             let is_rejecting =
                 self.tables.connections.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
             // If the refusal was not even sent yet, the connection ends and its slot is free the next time.
-            if is_rejecting && !self.release_if_it_makes_way(at) {
+            if is_rejecting && !self.release_if_evictable(at) {
                 self.with(at, Connection::forget_rejection);
             }
         }
@@ -326,7 +326,7 @@ impl Peer<'_, RakNet> {
         let connections = &self.tables.connections;
         let known = connections.at(&from).and_then(|slot| connections.slot(slot));
         let is_repeated = known.is_some_and(|slot| slot.connection.is_unverified_with(guid));
-        if !is_repeated && self.asks_cookies() {
+        if !is_repeated && self.requires_cookies() {
             return Err(DropReason::MissingCookie);
         }
         let only = ListLength::of_versions(&self.config.accepted_versions);
@@ -342,7 +342,7 @@ impl Peer<'_, RakNet> {
     }
 
     /// Returns true if reply 1 requests a cookie now.
-    fn asks_cookies(&mut self) -> bool {
+    fn requires_cookies(&mut self) -> bool {
         match self.config.cookie_policy() {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
@@ -354,7 +354,7 @@ impl Peer<'_, RakNet> {
     }
 
     /// Returns true if a connection that has not ended is with the peer of this GUID.
-    fn knows_guid(&mut self, guid: Guid) -> bool {
+    fn has_guid(&mut self, guid: Guid) -> bool {
         let known = self.state.slot_of(guid, &self.tables.connections);
         known.is_some_and(|slot| !self.evict_if_over(slot)) || self.admission.is_known_to_others(guid.0)
     }

@@ -26,7 +26,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(crate) enum Bans<'a> {
     None,
-    Lent(&'a mut BanList),
+    Borrowed(&'a mut BanList),
     #[cfg(feature = "alloc")]
     Owned(alloc::boxed::Box<BanList>),
 }
@@ -35,7 +35,7 @@ impl Bans<'_> {
     pub(super) fn list(&self) -> Option<&BanList> {
         match self {
             Self::None => None,
-            Self::Lent(bans) => Some(bans),
+            Self::Borrowed(bans) => Some(bans),
             #[cfg(feature = "alloc")]
             Self::Owned(bans) => Some(bans),
         }
@@ -222,8 +222,8 @@ impl<const CONNECTIONS: usize> endpoint::Storage<RakNet> for Storage<CONNECTIONS
         refill(&mut self.guids);
         while self.loss_history.push([0; WORDS]).is_ok() {}
         StateTables {
-            guids: Slots::Lent(&mut self.guids),
-            loss_history: Slots::Lent(self.loss_history.as_flattened_mut()),
+            guids: Slots::Borrowed(&mut self.guids),
+            loss_history: Slots::Borrowed(self.loss_history.as_flattened_mut()),
         }
     }
 

@@ -27,10 +27,10 @@ macro_rules! ids {
         /// There are two exceptions: [`REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY`] is local if its type is 0, and
         /// [`CONNECTION_ATTEMPT_FAILED`] is accepted from the network if it carries the magic.
         #[must_use]
-        pub const fn travel(id: u8) -> Travel {
+        pub const fn scope(id: u8) -> MessageScope {
             match id {
-                $($id => Travel::$travel,)+
-                _ => Travel::Application,
+                $($id => MessageScope::$travel,)+
+                _ => MessageScope::Application,
             }
         }
     };
@@ -113,15 +113,15 @@ pub const USER: u8 = 0x86;
 /// The place where a message with some id travels (docs/raknet.md#message-ids).
 ///
 /// ```
-/// use rakwire::wire::id::{self, Travel};
+/// use rakwire::wire::id::{self, MessageScope};
 ///
-/// assert_eq!(id::travel(id::OPEN_CONNECTION_REQUEST_1), Travel::Offline);
-/// assert_eq!(id::travel(id::CONNECTION_REQUEST), Travel::Connection);
-/// assert_eq!(id::travel(id::SEND_RECEIPT_ACKED), Travel::Local);
-/// assert_eq!(id::travel(0xFE), Travel::Application);
+/// assert_eq!(id::scope(id::OPEN_CONNECTION_REQUEST_1), MessageScope::Offline);
+/// assert_eq!(id::scope(id::CONNECTION_REQUEST), MessageScope::Connection);
+/// assert_eq!(id::scope(id::SEND_RECEIPT_ACKED), MessageScope::Local);
+/// assert_eq!(id::scope(0xFE), MessageScope::Application);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Travel {
+pub enum MessageScope {
     /// As a whole datagram, with the offline magic ([`offline`](super::offline)).
     Offline,
     /// Inside a connection, for RakNet itself ([`control`](super::control)).

@@ -18,7 +18,7 @@ use crate::cursor::{Source, WireError, Writer};
 /// let mut writer = Writer::new(&mut buffer);
 /// reply.write(&mut writer)?;
 /// let bytes = writer.finish();
-/// assert_eq!(Offline::read_with(&mut Reader::new(bytes), &SecuritySizes::DOCUMENTS)?, reply);
+/// assert_eq!(Offline::read_with(&mut Reader::new(bytes), &SecuritySizes::DOCUMENTED)?, reply);
 /// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl SecuritySizes {
     /// The sizes in the public documents: 294 for the public key and for the identity.
     ///
     /// No known peer sends these.
-    pub const DOCUMENTS: Self =
+    pub const DOCUMENTED: Self =
         Self { public_key: 294, challenge: 64, answer: 128, proof: 32, identity: 294 };
 }
 

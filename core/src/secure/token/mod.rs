@@ -169,7 +169,7 @@ pub trait UsedTokenStore: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`]; the client is refused.
-    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError>;
+    fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError>;
 }
 
 /// Verifies connect tokens at a server: its token keys and the record of used tokens.
@@ -184,8 +184,8 @@ pub trait UsedTokenStore: fmt::Debug + Send + Sync {
 /// struct Store(Mutex<UsedTokens<1024>>);
 ///
 /// impl UsedTokenStore for Store {
-///     fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
-///         self.0.lock().unwrap_or_else(PoisonError::into_inner).take(token, now)
+///     fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+///         self.0.lock().unwrap_or_else(PoisonError::into_inner).mark_used(token, now)
 ///     }
 /// }
 ///
@@ -203,7 +203,7 @@ pub struct TokenVerifier {
 /// The record of used tokens.
 #[derive(Clone)]
 enum Used {
-    Lent(&'static dyn UsedTokenStore),
+    Borrowed(&'static dyn UsedTokenStore),
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     Shared(alloc::sync::Arc<dyn UsedTokenStore>),
 }
@@ -211,7 +211,7 @@ enum Used {
 impl Used {
     fn store(&self) -> &dyn UsedTokenStore {
         match self {
-            Self::Lent(store) => *store,
+            Self::Borrowed(store) => *store,
             #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
             Self::Shared(store) => &**store,
         }
@@ -222,7 +222,7 @@ impl TokenVerifier {
     /// Creates a verifier for tokens of these keys. Without a key no token is accepted.
     #[must_use]
     pub fn new(keys: TokenKeys, used: &'static dyn UsedTokenStore) -> Self {
-        Self { keys, used: Used::Lent(used) }
+        Self { keys, used: Used::Borrowed(used) }
     }
 
     /// Works like [`new`](Self::new), with a store that is dropped with the last configuration that uses it.
@@ -254,7 +254,7 @@ impl TokenVerifier {
         let open = |key: &TokenKey| key.open(token, server, client, now);
         let opened = self.keys.iter().map(open).find(|opened| *opened != Err(TokenError::DoesNotOpen));
         let token = opened.unwrap_or(Err(TokenError::DoesNotOpen))?;
-        self.used.store().take(&token, now)?;
+        self.used.store().mark_used(&token, now)?;
         Ok(token)
     }
 }
@@ -307,7 +307,7 @@ impl<const N: usize> UsedTokens<N> {
     /// # Errors
     /// [`TokenError::Used`] and [`TokenError::NoRoom`]: the client must be refused. [`TokenError::Expired`] also
     /// for a token that might have been used and forgotten while the clock was ahead.
-    pub fn take(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+    pub fn mark_used(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
         if token.expires <= self.forgotten {
             return Err(TokenError::Expired);
         }

@@ -163,8 +163,8 @@ fn max_incoming_counts_across_peers_of_the_game_protocol() {
         let server = &mut servers[usize::from(number % 2)];
         let last = talk(&mut client, server, address(number), &mut now);
         // A client of the Game Protocol is open once it has answered; END notifies it that there was no place.
-        let is_let_in = number < 3;
-        assert_eq!(last == LastEvent::Connected, is_let_in, "client {number}: {last:?}");
+        let is_admitted = number < 3;
+        assert_eq!(last == LastEvent::Connected, is_admitted, "client {number}: {last:?}");
         clients.push(client);
     }
     assert_eq!(admission.incoming(), 3);

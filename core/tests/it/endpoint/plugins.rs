@@ -174,7 +174,7 @@ fn a_plugin_has_messages_of_its_own<P: Protocol>() {
     assert_eq!(received.server, [&b"\x86other"[..], b"\x87last"]);
     assert_eq!(received.client, [[0x85, 5], [0x85, 1]]);
     let stats = pair.b.hook.stats(key).expect("it is attached");
-    assert_eq!((stats.shown, stats.taken, stats.sent, stats.unsent), (2, 2, 2, 0));
+    assert_eq!((stats.offered, stats.consumed, stats.sent, stats.unsent), (2, 2, 2, 0));
     assert_eq!(pair.b.hook.get(key).expect("it is attached").connected, [server]);
     pair.a.disconnect(pair.now, client);
     run(&mut pair, 5 * SECOND);
@@ -383,7 +383,7 @@ fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
 #[test]
 fn filter_and_log_compose_with_plugins() {
     let mut filter = MessageFilter::<2>::new();
-    filter.forbid(FilterGroup::EVERYONE, [0x85]);
+    filter.deny(FilterGroup::DEFAULT, [0x85]);
     let mut host = PluginHost::<Answerer, 1>::new();
     let key = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
     let log = PacketLogger(LineWriter::<RakNet, _>::new(String::new()));
@@ -391,8 +391,8 @@ fn filter_and_log_compose_with_plugins() {
     let (client, server) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85", b"\x86"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
-    assert_eq!(pair.b.hook.1.stats(key).expect("it is attached").shown, 0);
-    assert!(pair.b.hook.0.1.put(server, FilterGroup(1)));
+    assert_eq!(pair.b.hook.1.stats(key).expect("it is attached").offered, 0);
+    assert!(pair.b.hook.0.1.set_group(server, FilterGroup(1)));
     send(&mut pair, client, &[b"\x85"]);
     assert_eq!(run(&mut pair, SECOND).client, [[0x85, 1]]);
     let stats = pair.b.peer.stats();
@@ -404,7 +404,7 @@ fn filter_and_log_compose_with_plugins() {
 #[test]
 fn a_message_filter_is_a_plugin_too() {
     let mut filter = MessageFilter::<2>::new();
-    filter.forbid(FilterGroup::EVERYONE, [0x85]);
+    filter.deny(FilterGroup::DEFAULT, [0x85]);
     let mut host = PluginHost::<Box<dyn Plugin<RakNet>>, 2>::new();
     host.attach::<RakNet>(Box::new(filter)).expect("room");
     let key = host.attach::<RakNet>(Box::new(Answerer::new(0x85))).expect("a free id");
@@ -412,7 +412,7 @@ fn a_message_filter_is_a_plugin_too() {
     let (client, _) = connect(&mut pair);
     send(&mut pair, client, &[b"\x85", b"\x86"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
-    assert_eq!(pair.b.hook.stats(key).expect("it is attached").shown, 0);
+    assert_eq!(pair.b.hook.stats(key).expect("it is attached").offered, 0);
 }
 
 /// A plugin that sends a message with a receipt on each new connection, and takes out-of-band messages of one id.

@@ -39,7 +39,7 @@ impl Path {
     }
 
     /// Sends messages during a stall; then all of them arrive in order.
-    fn stand_still(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
+    fn stall_acks(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
         let end = self.net.now() + time;
         for number in numbers {
             self.hold_back_until(end);
@@ -53,8 +53,8 @@ impl Path {
     }
 
     /// Sends messages during a stall, delivers all of them and returns the number of resent chunks.
-    fn resent_while_standing_still(&mut self, time: Duration) -> u64 {
-        self.stand_still(time, 0..50);
+    fn resent_while_stalled(&mut self, time: Duration) -> u64 {
+        self.stall_acks(time, 0..50);
         self.net.run_for(Duration::from_secs(3));
         assert_eq!(self.received(), (0..50).collect::<Vec<_>>());
         self.resent()
@@ -108,7 +108,7 @@ fn data_held_back_by_a_stream_is_not_resent() {
     let resent = |carrier| {
         let mut path = Path::new(carrier);
         (0..50).for_each(|number| path.send(number));
-        path.stand_still(Duration::from_millis(900), 50..100);
+        path.stall_acks(Duration::from_millis(900), 50..100);
         path.net.run_for(Duration::from_secs(3));
         assert_eq!(path.received(), (0..100).collect::<Vec<_>>(), "{carrier:?}");
         path.resent()
@@ -123,7 +123,7 @@ fn data_held_back_by_a_stream_is_not_resent() {
 fn late_data_does_not_count_as_missing() {
     let mut path = Path::new(Carrier::Datagrams);
     (0..50).for_each(|number| path.send(number));
-    path.stand_still(Duration::from_millis(900), 50..100);
+    path.stall_acks(Duration::from_millis(900), 50..100);
     path.net.run_for(Duration::from_secs(3));
     let stats = path.stats();
     assert!(stats.chunks_resent > 100, "the stall is too short to show anything: {stats:?}");
@@ -158,7 +158,7 @@ fn duplicates_count_as_neither_missing_nor_late() {
 fn a_long_stall_of_a_stream_is_probed() {
     let mut path = Path::new(Carrier::Stream);
     // After one, three, five and seven seconds.
-    assert_eq!(path.resent_while_standing_still(Duration::from_secs(8)), 4);
+    assert_eq!(path.resent_while_stalled(Duration::from_secs(8)), 4);
 }
 
 /// The age of the chunks does not matter.
@@ -169,7 +169,7 @@ fn a_minute_long_stall_is_probed_by_one_chunk_at_a_time() {
         config
     };
     let mut path = Path::between(Carrier::Stream, patient(client_config()), patient(server_config()));
-    assert_eq!(path.resent_while_standing_still(Duration::from_secs(60)), 30);
+    assert_eq!(path.resent_while_stalled(Duration::from_secs(60)), 30);
 }
 
 /// A stream leads to a relay, behind which datagrams may be lost.
@@ -283,7 +283,7 @@ fn a_burst_lost_twice_is_resent_without_another_timeout() {
 #[test]
 fn a_probe_that_overtook_nothing_indicates_no_loss() {
     let mut path = Path::new(Carrier::Stream);
-    assert_eq!(path.resent_while_standing_still(Duration::from_millis(1_500)), 1);
+    assert_eq!(path.resent_while_stalled(Duration::from_millis(1_500)), 1);
 }
 
 /// This includes data that was sent over the stream.

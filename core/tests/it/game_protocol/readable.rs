@@ -57,8 +57,8 @@ fn each_connection_can_be_read_alone() {
 fn a_borrowed_message_stays_until_it_is_given_back() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
-    assert!(server.lent().is_empty());
-    assert_eq!((server.lent().as_slice(), server.lent().copy_to(&mut [])), (Some(&[][..]), Some(&[][..])));
+    assert!(server.event_data().is_empty());
+    assert_eq!((server.event_data().as_slice(), server.event_data().copy_to(&mut [])), (Some(&[][..]), Some(&[][..])));
     let long: Vec<u8> = (0..CHUNK + 9).map(|at| at as u8).collect();
     server.handle_datagram(START, CLIENT.into(), &packet(INNER, 0, 0, &long[..CHUNK]));
     server.handle_datagram(START, CLIENT.into(), &packet(LAST, 1, 0, &long[CHUNK..]));
@@ -68,15 +68,15 @@ fn a_borrowed_message_stays_until_it_is_given_back() {
     // Everything else continues, including the end of the connection, and the message is unchanged.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
-    assert_eq!(server.lent().to_vec(), long);
-    assert_eq!(server.lent().chunks().count(), 2);
+    assert_eq!(server.event_data().to_vec(), long);
+    assert_eq!(server.event_data().chunks().count(), 2);
     assert_eq!(server.blocks() - server.blocks_available(), 2);
-    server.give_back();
-    assert!(server.lent().is_empty());
+    server.release_event_data();
+    assert!(server.event_data().is_empty());
     assert_eq!(server.blocks_available(), server.blocks());
     let end = server.poll_event_of(there);
     assert!(matches!(end, Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
-    assert!(server.poll_event_of(there).is_none() && server.lent().is_empty());
+    assert!(server.poll_event_of(there).is_none() && server.event_data().is_empty());
     assert_eq!(server.blocks_available(), server.blocks());
 }
 

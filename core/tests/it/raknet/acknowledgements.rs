@@ -42,8 +42,8 @@ fn messages_of_two_parts_are_acknowledged_together() {
         net.server.clear();
     }
     let (forth, back) = (net.pair.forth().take_stats(), net.pair.back().take_stats());
-    assert!(forth.carried > 5_000, "{forth:?}");
-    assert!(back.carried <= forth.carried / 6, "{} for {} datagrams", back.carried, forth.carried);
+    assert!(forth.forwarded > 5_000, "{forth:?}");
+    assert!(back.forwarded <= forth.forwarded / 6, "{} for {} datagrams", back.forwarded, forth.forwarded);
 }
 
 /// Returns the time from a message to its receipt on an empty path without a bottleneck.

@@ -172,8 +172,8 @@ fn a_ban_list_can_be_borrowed() {
     let mut bans = BanList::new();
     let mut resources = Resources::<1, 4, 32>::new();
     let mut server = Peer::new(&mut resources, server_config());
-    server.lend_bans(&mut bans);
-    let list = server.bans_mut().expect("it was lent");
+    server.set_ban_list(&mut bans);
+    let list = server.bans_mut().expect("it was set");
     list.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("room");
     let from: SocketAddr = "203.0.113.5:7".parse().expect("a literal address");
     server.handle_datagram(Instant::ZERO, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));

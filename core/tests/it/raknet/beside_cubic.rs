@@ -127,7 +127,7 @@ impl Race {
         self.net.forth().take_stats();
         self.until(Duration::from_secs(63));
         let [raknet, cubic] = [0, 1].map(|flow| (self.arrived()[flow] - before[flow]) * 8.0 / 60.0);
-        ([raknet, cubic], self.net.forth().take_stats().mean_queueing())
+        ([raknet, cubic], self.net.forth().take_stats().mean_queueing_delay())
     }
 }
 

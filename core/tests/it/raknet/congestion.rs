@@ -56,8 +56,8 @@ struct Race {
 struct Outcome {
     /// Bits of messages per second.
     goodput: Vec<f64>,
-    mean_queueing: Duration,
-    longest_queueing: Duration,
+    mean_queueing_delay: Duration,
+    max_queueing_delay: Duration,
     /// The fraction of datagrams that the bottleneck dropped.
     overflow: f64,
 }
@@ -133,9 +133,9 @@ impl Race {
         let goodput = goodput.map(|(flow, before)| (flow.bytes - before) as f64 * 8.0 / seconds);
         Outcome {
             goodput: goodput.collect(),
-            mean_queueing: stats.mean_queueing(),
-            longest_queueing: stats.longest_queueing,
-            overflow: stats.overflowed as f64 / (stats.carried + stats.overflowed) as f64,
+            mean_queueing_delay: stats.mean_queueing_delay(),
+            max_queueing_delay: stats.max_queueing_delay,
+            overflow: stats.overflowed as f64 / (stats.forwarded + stats.overflowed) as f64,
         }
     }
 
@@ -157,8 +157,8 @@ fn print(name: &str, outcome: &Outcome) {
         "{name:58} Mbit/s {:28} Jain {:.3}  queue mean {:5.1} ms, max {:5.1} ms, dropped {:.2} %",
         goodput.join(" "),
         outcome.jain(),
-        outcome.mean_queueing.as_secs_f64() * 1e3,
-        outcome.longest_queueing.as_secs_f64() * 1e3,
+        outcome.mean_queueing_delay.as_secs_f64() * 1e3,
+        outcome.max_queueing_delay.as_secs_f64() * 1e3,
         outcome.overflow * 100.0,
     );
 }
@@ -184,7 +184,7 @@ fn flows_share_fairly() {
                 print(&format!("{count} {control:?} flows, {gap} s apart, 20 Mbit/s"), &outcome);
                 assert!(outcome.jain() >= 0.9, "{count} {control:?}: {outcome:?}");
                 if control == DelayBased {
-                    assert!(outcome.mean_queueing < Duration::from_millis(25), "{outcome:?}");
+                    assert!(outcome.mean_queueing_delay < Duration::from_millis(25), "{outcome:?}");
                     let fair = (0..2).all(|flow| (0.4..0.6).contains(&outcome.share(flow)));
                     assert!(count != 2 || fair, "{outcome:?}");
                 }
@@ -255,7 +255,7 @@ fn delay_based_flows_keep_a_long_queue_short() {
         let outcome = race.run(seconds(3 * gap), seconds(3 * gap + 60));
         print(&format!("4 DelayBased flows, {gap}.{shift:03} s apart, queue of 200 ms"), &outcome);
         assert!(outcome.jain() >= 0.95, "{outcome:?}");
-        assert!(outcome.mean_queueing < Duration::from_millis(40), "{outcome:?}");
+        assert!(outcome.mean_queueing_delay < Duration::from_millis(40), "{outcome:?}");
     }
 }
 

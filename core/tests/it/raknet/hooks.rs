@@ -65,8 +65,8 @@ fn connect<H: Hook<RakNet>>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId
 #[test]
 fn a_message_filter_enforces_the_rules_of_each_group() {
     let mut filter = MessageFilter::<2>::new();
-    filter.forbid_all(FilterGroup::EVERYONE);
-    filter.allow(FilterGroup::EVERYONE, [0x86]);
+    filter.deny_all(FilterGroup::DEFAULT);
+    filter.allow(FilterGroup::DEFAULT, [0x86]);
     let mut pair = pair(filter);
     let (client, server) = connect(&mut pair);
     let send = |pair: &mut Joined<MessageFilter<2>>| {
@@ -77,20 +77,20 @@ fn a_message_filter_enforces_the_rules_of_each_group() {
     };
     assert_eq!(send(&mut pair), [[0x86]]);
     assert_eq!(pair.b.hook.dropped(), 1);
-    assert!(pair.b.hook.put(server, FilterGroup(1)));
+    assert!(pair.b.hook.set_group(server, FilterGroup(1)));
     assert_eq!(send(&mut pair), [[0x86], [0x90]]);
-    assert!(!pair.b.hook.put(server, FilterGroup(9)));
-    assert_eq!(pair.b.hook.group_of(server), FilterGroup::EVERYONE);
+    assert!(!pair.b.hook.set_group(server, FilterGroup(9)));
+    assert_eq!(pair.b.hook.group_of(server), FilterGroup::DEFAULT);
 }
 
 #[test]
 fn a_connection_that_ends_leaves_its_group() {
     let mut pair = pair(MessageFilter::<1>::new());
     let (client, server) = connect(&mut pair);
-    assert!(pair.b.hook.put(server, FilterGroup(3)));
+    assert!(pair.b.hook.set_group(server, FilterGroup(3)));
     pair.a.disconnect(pair.now, client);
     run(&mut pair, Duration::from_secs(3));
-    assert_eq!(pair.b.hook.group_of(server), FilterGroup::EVERYONE);
+    assert_eq!(pair.b.hook.group_of(server), FilterGroup::DEFAULT);
     assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
@@ -283,7 +283,7 @@ fn sum(bytes: &[u8]) -> u32 {
 #[test]
 fn a_message_filter_sees_the_events_of_one_connection() {
     let mut filter = MessageFilter::<1>::new();
-    filter.forbid(FilterGroup::EVERYONE, [0x90]);
+    filter.deny(FilterGroup::DEFAULT, [0x90]);
     let mut pair = pair(filter);
     let (client, _) = connect(&mut pair);
     for id in [0x90, 0x86, 0x90, 0x87, 0x90] {

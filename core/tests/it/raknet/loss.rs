@@ -110,7 +110,7 @@ fn measure(name: &str, acks: Acks, conditions: Conditions) -> (f64, Duration, f6
         median.sender.datagrams_sent,
         median.sender.datagrams_lost,
         median.forth.lost,
-        median.back.carried + median.back.lost,
+        median.back.forwarded + median.back.lost,
         median.back.bytes,
     );
     (median.rate, p99, worst.rate)
@@ -151,7 +151,7 @@ fn a_lost_acknowledgement_causes_no_spurious_loss() {
 fn repetition_costs_no_bytes_without_losses() {
     let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(0.0), 1);
     // Three bytes of header and seven of a record, and a few longer datagrams at the beginning.
-    assert!(run.back.bytes <= 10 * run.back.carried + 40, "{:?}", run.back);
+    assert!(run.back.bytes <= 10 * run.back.forwarded + 40, "{:?}", run.back);
 }
 
 /// A short message takes a whole block, but messages that wait for a lost one share blocks.

@@ -9,7 +9,7 @@ mod clock;
 mod congestion;
 mod drop_reasons;
 mod found;
-mod hand_over;
+mod zero_copy;
 mod hooks;
 mod hostile;
 mod ids;

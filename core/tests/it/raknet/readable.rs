@@ -89,7 +89,7 @@ fn a_borrowed_message_stays_until_it_is_given_back() {
     exchange(&mut now, &mut clients, &mut server);
     let there = readable(&mut server)[0];
     assert!(matches!(server.poll_event_of(there), Some(Event::Connected { .. })));
-    assert!(server.lent().is_empty());
+    assert!(server.event_data().is_empty());
     let long = [0xFE; 5_000];
     clients[0].send(now, id, &long, Delivery::RELIABLE_ORDERED).unwrap();
     exchange(&mut now, &mut clients, &mut server);
@@ -97,10 +97,10 @@ fn a_borrowed_message_stays_until_it_is_given_back() {
     // Everything else continues, including the end of the connection, and the message is unchanged.
     clients[0].disconnect(now, id);
     exchange(&mut now, &mut clients, &mut server);
-    assert_eq!(server.lent().to_vec(), long);
+    assert_eq!(server.event_data().to_vec(), long);
     let end = server.poll_event_of(there);
     assert!(matches!(end, Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
-    assert!(server.poll_event_of(there).is_none() && server.lent().is_empty());
+    assert!(server.poll_event_of(there).is_none() && server.event_data().is_empty());
     for _ in 0..20 {
         exchange(&mut now, &mut clients, &mut server);
     }
@@ -118,7 +118,7 @@ fn unconnected_messages_are_polled_separately() {
     clients[0].connect(now, address(SERVER)).unwrap();
     exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(clients[0].poll_unconnected(), Some(Event::Pong { .. })));
-    assert_eq!(clients[0].lent().to_vec(), b"a game");
+    assert_eq!(clients[0].event_data().to_vec(), b"a game");
     assert!(clients[0].poll_unconnected().is_none());
     assert_eq!(readable(&mut clients[0]).len(), 1);
 }

@@ -644,7 +644,7 @@ fn a_forged_version_packet_causes_no_downgrade() {
     assert_eq!(protocol, 11);
 }
 
-/// Handshakes are rationed by network, and those of other networks continue.
+/// Handshakes are rate-limited by network, and those of other networks continue.
 #[test]
 fn handshakes_are_rationed() {
     let mut config = requiring_server();
@@ -695,7 +695,7 @@ fn diversified_copies_of_a_configuration_generate_different_keys() {
     let challenge = |entropy: Option<[u8; 32]>| {
         let mut config = secure_client(None);
         if let Some(entropy) = entropy {
-            RakNet::diversify(&mut config, &entropy);
+            RakNet::mix_entropy(&mut config, &entropy);
         }
         challenge_of(config)
     };

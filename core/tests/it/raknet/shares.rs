@@ -207,8 +207,8 @@ fn a_message_beyond_half_a_share_arrives_or_fails_with_a_reason() {
     net.run_for(Duration::from_secs(30));
     let ended = [OwnedEvent::Disconnected(server, DisconnectReason::ReceiveMemory)];
     let events = [OwnedEvent::Disconnected(client, DisconnectReason::Remote)];
-    let both_know = net.server == ended && net.client == events;
-    assert!(messages(&net.server).len() == 2 || both_know, "{:?}, {:?}", net.server, net.client);
+    let both_notified = net.server == ended && net.client == events;
+    assert!(messages(&net.server).len() == 2 || both_notified, "{:?}, {:?}", net.server, net.client);
 }
 
 /// The state of the high channels comes in addition to the shares. Messages that do not fit next to it are refused
@@ -260,7 +260,7 @@ fn half_open_connections_do_not_block_a_full_server() {
     let now = Instant::from_micros(1_000_000);
     for port in 5_000..5_020 {
         let from = SocketAddr::from(([203, 0, 113, 1], port));
-        let cookie = ask_for_cookie(&mut server, now, from);
+        let cookie = request_cookie(&mut server, now, from);
         let request = |guid| {
             let security = ClientSecurity::Cookie(cookie);
             written(&Offline::Request2 { security, server: from, mtu: 1_492, guid: Guid(guid) })
@@ -279,7 +279,7 @@ fn half_open_connections_do_not_block_a_full_server() {
     assert!(server.connections().count() <= 8);
 }
 
-fn ask_for_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
+fn request_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
     let mut buffer = [0; MAX_DATAGRAM];
     let reply = server.poll_transmit(now, &mut buffer).expect("a reply");

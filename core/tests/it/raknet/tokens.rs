@@ -31,8 +31,8 @@ impl Store {
 }
 
 impl UsedTokenStore for Store {
-    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(token, now)
+    fn mark_used(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).mark_used(token, now)
     }
 }
 

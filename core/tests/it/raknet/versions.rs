@@ -46,11 +46,11 @@ impl Client {
         self.look();
     }
 
-    fn hear_incompatible(&mut self, protocol: u8) {
+    fn receive_incompatible(&mut self, protocol: u8) {
         self.hear(&Offline::IncompatibleProtocol { protocol, guid: GUID });
     }
 
-    fn hear_pong(&mut self, data: &[u8]) {
+    fn receive_pong(&mut self, data: &[u8]) {
         self.peer.ping(self.now, SERVER).expect("few pings");
         self.look();
         self.hear(&Offline::Pong { time: 0, guid: GUID, data });
@@ -111,8 +111,8 @@ fn a_client_outlasts_a_server_that_blocks_it() {
     client.connect(&ConnectOptions::default());
     client.wait(600);
     assert_eq!(client.requests, [(6, 1492, 0), (6, 1492, 500)]);
-    client.hear_incompatible(11);
-    client.hear_incompatible(11);
+    client.receive_incompatible(11);
+    client.receive_incompatible(11);
     assert_eq!(client.requests[2..], [(11, 1492, 600)], "at once, and not again for the late answer");
     client.wait(20_600);
     assert_eq!(client.failure, None);
@@ -126,9 +126,9 @@ fn a_client_outlasts_a_server_that_blocks_it() {
 
     client.connect(&ConnectOptions::default());
     assert_eq!(client.requests, [(11, 1492, 21_600)], "the next attempt begins with it");
-    client.hear_incompatible(10);
+    client.receive_incompatible(10);
     client.wait(60_000);
-    let silent = ConnectFailure::SilentSinceIncompatible { server: 10 };
+    let silent = ConnectFailure::NoAnswerAfterIncompatible { server: 10 };
     assert_eq!(client.failure, Some((silent, 42_600)));
     assert!(silent.to_string().contains("protocol version 10"), "{silent}");
 }
@@ -138,7 +138,7 @@ fn a_version_fixed_by_the_application_is_not_changed() {
     let mut client = Client::new(client_config());
     let fixed = ConnectOptions { protocol_version: Some(10), ..ConnectOptions::default() };
     client.connect(&fixed);
-    client.hear_incompatible(11);
+    client.receive_incompatible(11);
     let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
     assert_eq!((client.requests.len(), client.failure), (1, Some((failure, 0))));
     client.connect(&ConnectOptions::default());
@@ -153,7 +153,7 @@ fn an_attempt_ends_if_the_server_accepts_no_version() {
         client.connect(&ConnectOptions::default());
         for version in versions {
             assert_eq!(client.failure, None);
-            client.hear_incompatible(*version);
+            client.receive_incompatible(*version);
         }
         let last = versions[versions.len() - 1];
         let failure = ConnectFailure::IncompatibleProtocol { server: last };
@@ -173,7 +173,7 @@ fn a_pong_reveals_the_version_of_bedrock() {
     ] {
         config.protocol_version = version;
         let mut client = Client::new(config.clone());
-        client.hear_pong(pong);
+        client.receive_pong(pong);
         client.connect(&ConnectOptions::default());
         assert_eq!(client.requests, [(announced, 1492, 0)], "{pong:?}");
     }
@@ -184,7 +184,7 @@ fn a_pong_reveals_the_version_of_bedrock() {
 fn versions_in_unsolicited_pongs_are_not_remembered() {
     let mut client = Client::new(client_config());
     client.hear(&Offline::Pong { time: 0, guid: GUID, data: b"\0\x05MCPE;" });
-    client.hear_incompatible(11);
+    client.receive_incompatible(11);
     client.connect(&ConnectOptions::default());
     assert_eq!(client.requests, [(6, 1492, 0)]);
 }
@@ -205,9 +205,9 @@ fn an_attempt_lasts_for_its_timeout() {
     assert_eq!(mtus, [&round[..], &round, &round[..4]].concat(), "the MTUs are tried in turn");
 
     client.connect(&within(Duration::from_secs(2)));
-    client.hear_incompatible(11);
+    client.receive_incompatible(11);
     client.wait(60_000);
-    let silent = ConnectFailure::SilentSinceIncompatible { server: 11 };
+    let silent = ConnectFailure::NoAnswerAfterIncompatible { server: 11 };
     assert_eq!(client.failure, Some((silent, 19_750)));
 }
 

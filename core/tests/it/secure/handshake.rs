@@ -70,7 +70,7 @@ fn repeated_replies_and_requests_get_identical_answers() {
 #[test]
 fn an_answer_may_match_the_first_or_the_newest_challenge() {
     let mut stage = Stage::new(None);
-    let first_said = stage.negotiated;
+    let first_negotiated = stage.negotiated;
     let challenges: Vec<[u8; CHALLENGE]> = (0..3)
         .map(|cookie| {
             stage.negotiated.cookie = cookie;
@@ -85,7 +85,7 @@ fn an_answer_may_match_the_first_or_the_newest_challenge() {
     for (cookie, challenge, is_kept) in
         [(0, challenges[0], true), (1, challenges[1], false), (2, challenges[2], true)]
     {
-        stage.negotiated = Negotiated { cookie, ..first_said };
+        stage.negotiated = Negotiated { cookie, ..first_negotiated };
         let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
         assert_eq!(u32::from(handshake.number()), cookie, "challenges are numbered");
         match stage.accept(handshake.answer()) {

@@ -258,7 +258,7 @@ fn append<'a>(bytes: &mut Vec<u8>, packet: &impl Wire<'a>) -> Result<(), WireErr
 fn sizes_of(entry: &Map<String, Json>) -> Result<SecuritySizes, String> {
     match entry.get("sizes").map(Json::as_str) {
         None | Some(Some("original")) => Ok(SecuritySizes::ORIGINAL),
-        Some(Some("documents")) => Ok(SecuritySizes::DOCUMENTS),
+        Some(Some("documents")) => Ok(SecuritySizes::DOCUMENTED),
         Some(_) => Err("sizes are \"original\" or \"documents\"".into()),
     }
 }

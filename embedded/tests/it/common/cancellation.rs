@@ -57,7 +57,7 @@ pub(crate) fn a_cancelled_attempt_frees_its_place<P: Tested>() {
         assert!(give_up(server.handle.accept()));
         assert_eq!(accepted.remote().ip(), client.address.ip());
         let full = client.handle.connect(([10, 0, 0, 9], 1).into()).await.expect_err("no second place");
-        assert!(matches!(full, ConnectError::NotTried(_)), "{full}");
+        assert!(matches!(full, ConnectError::NotStarted(_)), "{full}");
         drop(opened);
         assert!(accepted.recv().await.is_none());
         assert_eq!(end(&accepted), REMOTE);

@@ -167,7 +167,7 @@ pub(crate) fn an_unresponsive_remote_is_reported<P: Tested>() {
         // The place of the first attempt is free again, and only one attempt at a time can have it.
         let (first, second) = tokio::join!(client.handle.connect(absent), client.handle.connect(absent));
         assert!(matches!(first, Err(ConnectError::Failed(_))), "{first:?}");
-        assert!(matches!(second, Err(ConnectError::NotTried(_))), "{second:?}");
+        assert!(matches!(second, Err(ConnectError::NotStarted(_))), "{second:?}");
     });
 }
 

@@ -30,7 +30,7 @@ async fn flood(net: Net) {
 }
 
 /// Returns the absent machine that a frame requests the hardware address of (RFC 826).
-fn absent_one_asked_for(frame: &[u8]) -> Option<u8> {
+fn requested_absent_host(frame: &[u8]) -> Option<u8> {
     let is_arp = frame.get(12..14) == Some(&[8, 6]);
     frame.get(41).copied().filter(|number| is_arp && *number >= ABSENT)
 }
@@ -49,10 +49,10 @@ fn a_blocked_socket_is_replaced_during_a_flood() {
         let mut listener = net.listener();
         let flooding = tokio::task::spawn_local(flood(net));
         let mut peer = pin!(runner.run());
-        let mut asked_for = HashSet::new();
-        while asked_for.len() < 2 {
+        let mut requested = HashSet::new();
+        while requested.len() < 2 {
             while let Ok(frame) = listener.try_recv() {
-                asked_for.extend(absent_one_asked_for(&frame));
+                requested.extend(requested_absent_host(&frame));
             }
             for _ in 0..8 {
                 tokio::task::yield_now().await;

@@ -25,7 +25,7 @@ fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, reques
         let connection = echoing(&client, &server).await;
         go_on_beside(&connection, forge(net.into(), pause, request)).await;
         let unsent = server.handle.unsent();
-        assert!(unsent.unanswered + unsent.rationed > 0, "{unsent:?}");
+        assert!(unsent.unanswered + unsent.rate_limited > 0, "{unsent:?}");
         assert_eq!(unsent.backed_off, 0, "of its connection");
     });
 }

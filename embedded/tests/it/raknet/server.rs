@@ -34,7 +34,7 @@ fn bans_end_when_removed_or_expired() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));
         let pattern: AddressPattern = "10.0.0.*".parse().expect("a pattern");
-        server.handle.lend_bans(Box::leak(Box::new(BanList::new())));
+        server.handle.set_ban_list(Box::leak(Box::new(BanList::new())));
         assert_eq!(server.handle.ban(pattern, Some(Duration::ZERO)), Ok(()));
         drop(tokio::join!(join(&client, server.address), server.handle.accept()));
 
@@ -46,7 +46,7 @@ fn bans_end_when_removed_or_expired() {
         );
         let refused = loop {
             let error = client.handle.connect(server.address).await.expect_err("a ban");
-            if !matches!(error, ConnectError::NotTried(_)) {
+            if !matches!(error, ConnectError::NotStarted(_)) {
                 break error;
             }
             // The last connection is still ending.

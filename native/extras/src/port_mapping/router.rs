@@ -8,7 +8,7 @@ use crab_nat::{GatewayAddress, InternetProtocol, PortMappingType, natpmp};
 use igd_next::aio::Gateway;
 use igd_next::aio::tokio::{Tokio, search_gateway};
 use igd_next::{AddPortError, PortMappingProtocol, SearchOptions};
-use rakwire_udp::{own_address_towards, printable};
+use rakwire_udp::{local_address_for, printable};
 
 /// The description of our mappings in a router's settings.
 const DESCRIPTION: &str = "rakwire";
@@ -222,7 +222,7 @@ async fn default_gateway() -> Result<Ipv4Addr, PortMappingError> {
 
 fn own_ipv4(local: SocketAddr, gateway: Ipv4Addr) -> Result<Ipv4Addr, PortMappingError> {
     let own =
-        if local.ip().is_unspecified() { own_address_towards(gateway.into()) } else { Some(local.ip()) };
+        if local.ip().is_unspecified() { local_address_for(gateway.into()) } else { Some(local.ip()) };
     match own.map(|own| own.to_canonical()) {
         Some(IpAddr::V4(own)) => Ok(own),
         Some(IpAddr::V6(_)) | None => Err(PortMappingError::Local(local)),

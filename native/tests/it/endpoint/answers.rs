@@ -17,13 +17,13 @@ const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
 /// A client with its own runtime, which sends a request when permitted, and reports the lengths of the replies.
-fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
+fn ask<P: Subject>(server: SocketAddr, mut may_request: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
     let (reply_lengths, answers) = channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let connection = client::<P>(|_| {}).await.connect(server).await.expect("a connection");
-            while may_ask.recv().await.is_some() {
+            while may_request.recv().await.is_some() {
                 connection.send(&message(20, 0), P::RELIABLE).await.expect("an open connection");
                 for _ in ANSWERS {
                     let _ = reply_lengths.send(receive(&connection).await.bytes.len());
@@ -37,8 +37,8 @@ fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mu
 /// Nothing else runs on this runtime while the test waits for the client's thread.
 async fn a_reply_is_sent_without_the_driver<P: Subject>() {
     let server = server::<P>(|_| {}).await;
-    let (go, may_ask) = unbounded_channel();
-    let answers = ask::<P>(server.local_addr(), may_ask);
+    let (go, may_request) = unbounded_channel();
+    let answers = ask::<P>(server.local_addr(), may_request);
     let connection = server.accept().await.expect("a connection");
     let mut direct = 0;
     for _ in 0..ROUNDS {

@@ -56,8 +56,8 @@ struct Polite;
 
 impl<P: Protocol> Hook<P> for Polite {
     fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
-        let says_no = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
-        if says_no { Verdict::Drop } else { Verdict::Pass }
+        let is_refusal = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
+        if is_refusal { Verdict::Drop } else { Verdict::Pass }
     }
 
     fn on_send(

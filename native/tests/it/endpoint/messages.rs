@@ -18,7 +18,7 @@ by_both_protocols!(
     a_slow_reader_loses_nothing_and_blocks_no_other,
     reliable_messages_survive_an_application_that_does_not_read,
     try_send_reports_missing_room,
-    handed_over_messages_wait_for_room,
+    owned_messages_wait_for_room,
 );
 
 async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
@@ -157,7 +157,7 @@ async fn try_send_reports_missing_room<P: Subject>() {
 }
 
 /// The memory has room for only a few of them.
-async fn handed_over_messages_wait_for_room<P: Subject>() {
+async fn owned_messages_wait_for_room<P: Subject>() {
     const LENGTH: usize = 100_000;
     const MESSAGES: usize = 8;
     let server = server::<P>(|_| {}).await;

@@ -97,7 +97,7 @@ async fn errors_about_one_peer_do_not_affect_others<P: Subject>() {
 
 async fn an_endpoint_without_error_reports_waits_for_its_timeout<P: Subject>() {
     let client = client::<P>(|options| {
-        options.hears_unreachable = false;
+        options.fail_on_unreachable = false;
         P::set_timeout(&mut options.config, std::time::Duration::from_millis(50));
     })
     .await;

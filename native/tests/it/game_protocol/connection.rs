@@ -30,7 +30,7 @@ fn is_no_answer(failure: &DialError) -> bool {
 async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
     for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
         let (silent, address) = silent_socket();
-        let attempts = Attempts { most: 3, timeout };
+        let attempts = Attempts { max: 3, timeout };
         let failure = game_protocol::connect_with(address, Options::client().unwrap(), attempts).await.err();
         assert!(failure.is_some_and(|failure| is_no_answer(&failure)));
         let asked = asked(&silent);
@@ -52,7 +52,7 @@ async fn each_attempt_uses_a_fresh_port_if_the_server_is_silent() {
 #[tokio::test]
 async fn a_connection_keeps_the_socket_that_opened_it() {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1).unwrap()).await.unwrap();
-    let attempts = Attempts { most: 1, timeout: DEADLINE };
+    let attempts = Attempts { max: 1, timeout: DEADLINE };
     let options = Options::client().unwrap();
     let here = game_protocol::connect_with(server.local_addr(), options, attempts).await.unwrap();
     let there = server.accept().await.unwrap();

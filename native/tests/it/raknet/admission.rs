@@ -102,7 +102,7 @@ async fn hears(options: OutOfBand) -> Endpoint {
 }
 
 /// Returns all messages up to the first advertisement, which is repeated until it arrives.
-async fn hear_until_advertisement(
+async fn receive_until_advertisement(
     server: &Endpoint,
     advertise: impl AsyncFn() -> Result<(), OutOfBandError>,
 ) -> Vec<Unconnected> {
@@ -129,8 +129,8 @@ async fn peers_exchange_messages_without_a_connection() {
     for number in 0..50 {
         client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
     }
-    let hear_advertisement = hear_until_advertisement(&server, || client.advertise(to, b"come and play"));
-    let mut heard = tokio::time::timeout(DEADLINE, hear_advertisement).await.expect("in time");
+    let receive_advertisement = receive_until_advertisement(&server, || client.advertise(to, b"come and play"));
+    let mut heard = tokio::time::timeout(DEADLINE, receive_advertisement).await.expect("in time");
     assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
     assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());

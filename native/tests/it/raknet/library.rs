@@ -176,7 +176,7 @@ async fn a_client_outlasts_a_block_after_another_version() {
     connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
     receive(&connection).await;
 
-    let expected = ConnectFailure::SilentSinceIncompatible { server: 11 };
+    let expected = ConnectFailure::NoAnswerAfterIncompatible { server: 11 };
     for connect_timeout in [1, 10, 60].map(Duration::from_secs) {
         let address = block_after_another_version(server.local_addr(), usize::MAX).await;
         let options = ConnectOptions { connect_timeout: Some(connect_timeout), ..ConnectOptions::default() };

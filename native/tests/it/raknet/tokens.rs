@@ -31,7 +31,7 @@ fn token_key() -> TokenKey {
 }
 
 /// Makes a server require tokens, of which it remembers `limit`.
-fn ask_for_tokens(options: &mut Options, limit: usize) {
+fn require_tokens(options: &mut Options, limit: usize) {
     let mut identity = ServerIdentity::new(server_key());
     let keys = [token_key()].into_iter().collect();
     identity.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::new(limit))));
@@ -39,7 +39,7 @@ fn ask_for_tokens(options: &mut Options, limit: usize) {
 }
 
 async fn server(limit: usize) -> Endpoint {
-    subject::server(|options: &mut Options| ask_for_tokens(options, limit)).await
+    subject::server(|options: &mut Options| require_tokens(options, limit)).await
 }
 
 async fn client() -> Endpoint {
@@ -63,7 +63,7 @@ impl Hook<RakNet> for Refusals {
 async fn the_server_learns_why_a_token_was_refused() {
     let refusals = SharedHook::new(Refusals::default());
     let (mut options, hook) = (Options::server(8).expect("entropy"), refusals.clone());
-    ask_for_tokens(&mut options, 16);
+    require_tokens(&mut options, 16);
     let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
     let expired = sealed(|claims| claims.expires = 1);
     let failure = show(&server, &expired, &client_key()).await.expect_err("a refusal");
@@ -176,7 +176,7 @@ async fn invalid_tokens_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_used_once_across_all_shards() {
     let mut options = Options::server(64).expect("entropy");
-    ask_for_tokens(&mut options, 16);
+    require_tokens(&mut options, 16);
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, 4).await.expect("a free port");
     let token = good();
     let mut opened = Vec::new();
@@ -193,7 +193,7 @@ async fn a_token_is_used_once_across_all_shards() {
 #[test]
 fn a_polled_server_requires_tokens() {
     let mut options = Options::server(8).expect("entropy");
-    ask_for_tokens(&mut options, 16);
+    require_tokens(&mut options, 16);
     let mut server = polled::Endpoint::<RakNet>::bind("127.0.0.1:0", options).expect("a free port");
     let mut options = Options::client().expect("entropy");
     options.secure().map(drop).expect("entropy");

@@ -73,7 +73,7 @@ impl OpenFile {
     }
 
     pub(super) fn apply_patch(&mut self, bytes: u64) -> io::Result<PatchStep> {
-        let Some((mut patcher, file)) = self.making()? else { return self.end_patch(PatchStep::Worthless) };
+        let Some((mut patcher, file)) = self.making()? else { return self.end_patch(PatchStep::Invalid) };
         let stepped = patcher.step(&mut BufWriter::new(&file), bytes);
         if let Ok(true) = stepped {
             self.making = Some((patcher, file));
@@ -96,7 +96,7 @@ impl OpenFile {
             Err(_) => {
                 drop(file);
                 fs::remove_file(self.made())?;
-                self.end_patch(PatchStep::Worthless)
+                self.end_patch(PatchStep::Invalid)
             }
         }
     }

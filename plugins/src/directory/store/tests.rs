@@ -78,7 +78,7 @@ fn apply_all(store: &mut DirectoryStore) -> PatchStep {
     loop {
         match store.apply_patch(0, 256 * 1_024).expect("room") {
             PatchStep::Unfinished => {}
-            step @ (PatchStep::Applied | PatchStep::Worthless) => return step,
+            step @ (PatchStep::Applied | PatchStep::Invalid) => return step,
         }
     }
 }
@@ -156,7 +156,7 @@ fn patch_that_runs_out_of_room_ends_the_transfer() {
 fn malformed_patch_is_reported_as_worthless() {
     let (mut store, _) = patched_store("worthless");
     store.write_patch(0, 0, b"BSDIFF50").expect("room");
-    assert_eq!(apply_all(&mut store), PatchStep::Worthless);
+    assert_eq!(apply_all(&mut store), PatchStep::Invalid);
     assert_eq!(store.file(0).expect("it is open").file.metadata().expect("a file").len(), 0);
     fs::remove_dir_all(&store.root).expect("it is there");
 }

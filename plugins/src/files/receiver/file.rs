@@ -120,7 +120,7 @@ impl IncomingFile {
                 self.patch = Patch::Applied;
                 (self.present, self.requested) = (self.size, self.size);
             }
-            PatchStep::Worthless => self.patch = Patch::Impossible,
+            PatchStep::Invalid => self.patch = Patch::Impossible,
         }
         Ok(())
     }

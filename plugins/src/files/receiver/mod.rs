@@ -32,15 +32,15 @@ pub enum ReceiverEvent {
 
 /// The error when a transfer is already under way: cancel it, or wait until it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransferUnderWay;
+pub struct TransferInProgress;
 
-impl core::fmt::Display for TransferUnderWay {
+impl core::fmt::Display for TransferInProgress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("a transfer is under way; cancel it, or wait until it has ended")
     }
 }
 
-impl core::error::Error for TransferUnderWay {}
+impl core::error::Error for TransferInProgress {}
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,10 +108,10 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
     /// Fetches all files of a peer that are not here yet. It resumes what earlier transfers have left.
     ///
     /// # Errors
-    /// [`TransferUnderWay`].
-    pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferUnderWay> {
+    /// [`TransferInProgress`].
+    pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferInProgress> {
         if self.transfer.is_some() {
-            return Err(TransferUnderWay);
+            return Err(TransferInProgress);
         }
         let chunk = u32::try_from(BYTES - DATA_HEADER).unwrap_or(u32::MAX);
         self.transfer = Some(Transfer::new(id, self.limits, chunk, self.next_number));
@@ -144,7 +144,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
     }
 
     fn fail(&mut self, reason: Reason) {
-        if let Some(id) = self.end(|_| Err(Failure::Here(reason))) {
+        if let Some(id) = self.end(|_| Err(Failure::Local(reason))) {
             self.last = Some((id, Request::Failed(reason)));
         }
     }
@@ -165,7 +165,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
             Reply::Data { number, bytes } => transfer.on_data(now, &mut self.store, *number, bytes),
             Reply::Patch { number, patch, size } => transfer.on_patch(now, *number, *patch, *size),
             Reply::Failed(reason) => {
-                self.end(|_| Err(Failure::There(*reason)));
+                self.end(|_| Err(Failure::Remote(*reason)));
                 Ok(true)
             }
         }

@@ -11,7 +11,7 @@ pub enum PatchStep {
     /// The file is complete.
     Applied,
     /// The patch is unusable. The store holds nothing of the file, and all of it is fetched.
-    Worthless,
+    Invalid,
 }
 
 /// The application's storage for received files.
@@ -81,7 +81,7 @@ pub trait Store {
     /// # Errors
     /// See [`begin`](Self::begin).
     fn apply_patch(&mut self, _file: u32, _bytes: u64) -> Result<PatchStep, StorageError> {
-        Ok(PatchStep::Worthless)
+        Ok(PatchStep::Invalid)
     }
 
     /// Finishes a file that is complete and has the right SHA-256.

@@ -59,7 +59,7 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
     listing: Option<u32>,
     files: Deque<IncomingFile, AHEAD>,
     open: Vec<OpenRequest, WINDOW>,
-    heard_at: Option<Instant>,
+    last_received_at: Option<Instant>,
     next_number: u32,
 }
 
@@ -78,7 +78,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             listing: None,
             files: Deque::new(),
             open: Vec::new(),
-            heard_at: None,
+            last_received_at: None,
             next_number,
         }
     }
@@ -97,7 +97,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
 
     /// Returns when the transfer times out.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.heard_at.filter(|_| self.is_waiting()).map(|heard_at| heard_at + self.limits.timeout)
+        self.last_received_at.filter(|_| self.is_waiting()).map(|last_received_at| last_received_at + self.limits.timeout)
     }
 
     /// Handles a page of the manifest; returns false if it was not requested.
@@ -110,7 +110,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         if self.listing != Some(page.number) {
             return Ok(false);
         }
-        (self.listing, self.heard_at) = (None, Some(now));
+        (self.listing, self.last_received_at) = (None, Some(now));
         if !self.is_begun {
             self.on_first_page(page)?;
         }
@@ -201,7 +201,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
     /// Removes and returns the open request with this number, if there is one.
     fn on_answer(&mut self, now: Instant, number: u32) -> Option<OpenRequest> {
         let at = self.open.iter().position(|open| open.number == number)?;
-        self.heard_at = Some(now);
+        self.last_received_at = Some(now);
         Some(self.open.remove(at))
     }
 
@@ -323,7 +323,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
     /// Records that the request was sent.
     pub(super) fn on_requested(&mut self, now: Instant, request: Request) {
         if !self.is_waiting() {
-            self.heard_at = Some(now);
+            self.last_received_at = Some(now);
         }
         self.next_number = self.next_number.wrapping_add(1);
         match request {

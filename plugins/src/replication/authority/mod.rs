@@ -231,7 +231,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
         for (_, peer) in parts.peers.iter_mut().flatten() {
             peer.is_due = peer.budget > 0 && peer.classes == ClientClasses::Same;
             // A client in a driver without plugins may answer unreliably.
-            peer.owes_classes |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
+            peer.classes_due |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
         }
         tick
     }
@@ -283,7 +283,7 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
                 *place = Some((id, Peer::new(parts.buffer.len())));
                 row_mut(parts.known, slot, entities).fill(Known::NOTHING);
             }
-            None => self.stats.without_room = self.stats.without_room.saturating_add(1),
+            None => self.stats.over_capacity = self.stats.over_capacity.saturating_add(1),
         }
     }
 
@@ -320,8 +320,8 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
         let entities = parts.entities.len();
         for (slot, place) in parts.peers.iter_mut().enumerate() {
             let Some((id, peer)) = place else { continue };
-            if peer.owes_classes {
-                peer.owes_classes = sender.send(*id, &greeting, P::Delivery::default()).is_err();
+            if peer.classes_due {
+                peer.classes_due = sender.send(*id, &greeting, P::Delivery::default()).is_err();
             }
             if !core::mem::take(&mut peer.is_due) {
                 continue;
@@ -349,6 +349,6 @@ impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M>
     fn poll_timeout(&self) -> Option<Instant> {
         let view = self.memory.view();
         let mut peers = view.peers.iter().flatten();
-        peers.any(|(_, peer)| peer.is_due || peer.owes_classes).then_some(Instant::ZERO)
+        peers.any(|(_, peer)| peer.is_due || peer.classes_due).then_some(Instant::ZERO)
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Peer {
     ack_delay: u32,
     pub(super) classes: ClientClasses,
     /// The fingerprint of the authority's classes is still to be sent to it.
-    pub(super) owes_classes: bool,
+    pub(super) classes_due: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,
     pub(super) stats: PeerStats,
@@ -67,7 +67,7 @@ impl Peer {
             received: Received::default(),
             ack_delay: 1,
             classes: ClientClasses::Unknown,
-            owes_classes: true,
+            classes_due: true,
             is_due: false,
             budget,
             stats: PeerStats::default(),

@@ -10,7 +10,7 @@ pub struct AuthorityStats {
     /// States of entities that their sender does not own.
     pub unauthorised: u64,
     /// Connections that are ignored because the plugin has fewer places than the peer has connections.
-    pub without_room: u64,
+    pub over_capacity: u64,
     /// Clients with other classes. They are sent nothing.
     pub mismatched: u64,
 }

@@ -83,7 +83,7 @@ pub struct Replicas<P: Protocol, M> {
     authority: Option<ConnectionId>,
     authority_classes: AuthorityClasses,
     /// The fingerprint of the classes is still to be sent to the authority.
-    owes_classes: bool,
+    classes_due: bool,
     /// The authority has other classes, and `poll_mismatch` has yet to report it.
     has_unreported_mismatch: bool,
     received: Received,
@@ -150,7 +150,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
             memory,
             authority: None,
             authority_classes: AuthorityClasses::Unknown,
-            owes_classes: false,
+            classes_due: false,
             has_unreported_mismatch: false,
             received: Received::default(),
             is_unacknowledged: false,
@@ -266,7 +266,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
             }
             Ok(Handled::Classes { is_same }) => {
                 // An authority that sends its classes may not have received those of this client.
-                self.owes_classes = true;
+                self.classes_due = true;
                 if is_same {
                     return;
                 }
@@ -286,7 +286,7 @@ impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
     /// The first one contains the classes. If it is sent unreliably and lost, it is returned again when the authority
     /// repeats its own.
     pub fn poll_acknowledgement(&mut self) -> Option<[u8; ACKNOWLEDGEMENT_LENGTH]> {
-        if core::mem::take(&mut self.owes_classes) {
+        if core::mem::take(&mut self.classes_due) {
             return Some(classes_of_client(self.fingerprint));
         }
         core::mem::take(&mut self.is_unacknowledged).then(|| acknowledgement(self.received))
@@ -307,7 +307,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, side: Side) {
         if self.authority.is_none() && side == Side::Client {
             self.authority = Some(id);
-            self.owes_classes = true;
+            self.classes_due = true;
         }
     }
 
@@ -316,7 +316,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
             self.memory.parts().places.iter_mut().for_each(Place::on_disconnected);
             (self.authority, self.received) = (None, Received::default());
             self.authority_classes = AuthorityClasses::Unknown;
-            (self.owes_classes, self.is_unacknowledged, self.has_unsent) = (false, false, false);
+            (self.classes_due, self.is_unacknowledged, self.has_unsent) = (false, false, false);
         }
     }
 
@@ -342,9 +342,9 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
 
     fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
         let Some(authority) = self.authority else { return };
-        if self.owes_classes {
+        if self.classes_due {
             let message = classes_of_client(self.fingerprint);
-            self.owes_classes = sender.send(authority, &message, P::Delivery::default()).is_err();
+            self.classes_due = sender.send(authority, &message, P::Delivery::default()).is_err();
         }
         if core::mem::take(&mut self.is_unacknowledged) {
             // A lost acknowledgement matters little, because the next one covers it.
@@ -359,7 +359,7 @@ impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let is_due = self.is_unacknowledged || self.has_unsent || self.owes_classes;
+        let is_due = self.is_unacknowledged || self.has_unsent || self.classes_due;
         is_due.then_some(Instant::ZERO)
     }
 }

@@ -32,10 +32,10 @@ fn failure_of_lie(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason
     to.fetch(id).expect("no other transfer");
     exchange(&mut from, &mut to, id, 10_000);
     let (at_sender, at_receiver) = last_events(&mut from, &mut to);
-    let Some(ReceiverEvent::Ended(Err(Failure::Here(reason)))) = at_receiver else {
+    let Some(ReceiverEvent::Ended(Err(Failure::Local(reason)))) = at_receiver else {
         panic!("{at_receiver:?}")
     };
-    assert_eq!(at_sender, Some(SenderEvent::Ended(Err(Failure::There(reason)))));
+    assert_eq!(at_sender, Some(SenderEvent::Ended(Err(Failure::Remote(reason)))));
     let files = files();
     assert!(to.store.tree.iter().all(|(path, bytes)| files.get(path) == Some(bytes)), "{reason}");
     reason
@@ -185,7 +185,7 @@ fn requests_outside_the_manifest_are_refused() {
             (vec![Some(Reply::Failed(Reason::Unknown))], 0),
             "{request:?}"
         );
-        let ended = Some((id, SenderEvent::Ended(Err(Failure::Here(Reason::Unknown)))));
+        let ended = Some((id, SenderEvent::Ended(Err(Failure::Local(Reason::Unknown)))));
         assert_eq!((from.poll_event(), from.poll_event()), (ended, None));
     }
 }

@@ -7,7 +7,7 @@ use rakwire::Instant;
 use rakwire::endpoint::Plugin;
 use rakwire::raknet::{DisconnectReason, RakNet};
 use rakwire_plugins::files::{
-    Failure, Progress, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals, TransferUnderWay,
+    Failure, Progress, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals, TransferInProgress,
 };
 
 use super::tree::{Tree, connect, exchange, last_events, receive, receiver, sender, transmit, tree};
@@ -39,7 +39,7 @@ fn tree_arrives_unchanged() {
     let (mut from, mut to) = (sender(&world), receiver(&Tree::new()));
     connect(&mut from, id);
     to.fetch(id).expect("no other transfer");
-    assert_eq!(to.fetch(id), Err(TransferUnderWay));
+    assert_eq!(to.fetch(id), Err(TransferInProgress));
     exchange(&mut from, &mut to, id, usize::MAX);
     let (at_sender, at_receiver) = last_events(&mut from, &mut to);
     assert_eq!(at_sender, Some(SenderEvent::Ended(Ok(()))));
@@ -132,7 +132,7 @@ fn both_sides_can_cancel_and_are_notified() {
         assert!(if is_sender { from.cancel(id) } else { to.cancel() });
         assert!(if is_sender { !from.cancel(id) } else { !to.cancel() });
         exchange(&mut from, &mut to, id, usize::MAX);
-        let (here, there) = (Failure::Here(Reason::Cancelled), Failure::There(Reason::Cancelled));
+        let (here, there) = (Failure::Local(Reason::Cancelled), Failure::Remote(Reason::Cancelled));
         let (at_sender, at_receiver) = last_events(&mut from, &mut to);
         let expected = if is_sender { (here, there) } else { (there, here) };
         assert_eq!(at_sender, Some(SenderEvent::Ended(Err(expected.0))));
@@ -149,7 +149,7 @@ fn storage_failure_ends_the_transfer_on_both_sides() {
         connect(&mut from, id);
         to.fetch(id).expect("no other transfer");
         exchange(&mut from, &mut to, id, usize::MAX);
-        let (here, there) = (Failure::Here(Reason::Storage), Failure::There(Reason::Storage));
+        let (here, there) = (Failure::Local(Reason::Storage), Failure::Remote(Reason::Storage));
         let expected = if is_sender { (here, there) } else { (there, here) };
         let (at_sender, at_receiver) = last_events(&mut from, &mut to);
         assert_eq!(at_sender, Some(SenderEvent::Ended(Err(expected.0))));
@@ -189,7 +189,7 @@ fn silent_sender_times_out() {
     assert_eq!(plugin.poll_timeout(), Some(start + Duration::from_secs(30)));
     let last = transmit(&mut to, start + Duration::from_secs(30));
     assert_eq!(Request::decode(&last[0]), Some(Request::Failed(Reason::TimedOut)));
-    assert_eq!(ended(to.poll_event()), Err(Failure::Here(Reason::TimedOut)));
+    assert_eq!(ended(to.poll_event()), Err(Failure::Local(Reason::TimedOut)));
 }
 
 /// A rate-limited sender sends small replies, so that the receiver does not time out.

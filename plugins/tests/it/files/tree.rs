@@ -216,7 +216,7 @@ impl Store for MemoryStore {
         let size = self.sizes[&file];
         let made = self.patched(file).filter(|made| made.len() as u64 == size);
         let part = self.part(file)?;
-        let Some(made) = made else { return Ok(PatchStep::Worthless) };
+        let Some(made) = made else { return Ok(PatchStep::Invalid) };
         let end = made.len().min(part.len() + bytes as usize);
         part.extend_from_slice(&made[part.len()..end]);
         Ok(if end < made.len() { PatchStep::Unfinished } else { PatchStep::Applied })

@@ -214,9 +214,9 @@ fn unreachable_pairs_are_reported() {
     assert_eq!(hosts(&network), [Some(0); 3]);
     assert_eq!(network.machine(2).mesh.join_status(), JoinStatus::Partial);
     assert_eq!(network.machine(1).mesh.join_status(), JoinStatus::Complete);
-    assert_eq!(network.machine_mut(2).mesh.poll_out_of_reach(), Some(pair.0));
-    assert_eq!(network.machine_mut(2).mesh.poll_out_of_reach(), None, "once");
-    assert_eq!(network.machine_mut(0).mesh.poll_out_of_reach(), Some(pair.1));
+    assert_eq!(network.machine_mut(2).mesh.poll_unreachable(), Some(pair.0));
+    assert_eq!(network.machine_mut(2).mesh.poll_unreachable(), None, "once");
+    assert_eq!(network.machine_mut(0).mesh.poll_unreachable(), Some(pair.1));
     let ordered = (pair.0.min(pair.1), pair.0.max(pair.1));
     assert_eq!(network.machine(1).mesh.missing_pairs().collect::<Vec<_>>(), [ordered]);
     assert_eq!(network.machine(2).mesh.missing_pairs().collect::<Vec<_>>(), [(pair.1, pair.0)]);

@@ -176,7 +176,7 @@ fn unreachable_peer_is_reported_once() {
         update(&mut mesh, Instant::ZERO + REACH_TIME);
     }
     assert_eq!(mesh.join_status(), JoinStatus::Partial);
-    assert_eq!((mesh.poll_out_of_reach(), mesh.poll_out_of_reach()), (Some(Guid(100)), None));
+    assert_eq!((mesh.poll_unreachable(), mesh.poll_unreachable()), (Some(Guid(100)), None));
     plugin(&mut mesh).on_disconnected(Instant::ZERO + REACH_TIME, id, DisconnectReason::Lost);
     assert_eq!(mesh.join_status(), JoinStatus::Alone);
     assert_eq!(mesh.host(), Some(Guid(5)));
@@ -245,7 +245,7 @@ fn peer_that_comes_and_goes_is_tried_rarely() {
         }
         update(&mut mesh, now);
         tried += u32::from(mesh.poll_connect().is_some());
-        reported += u32::from(mesh.poll_out_of_reach().is_some());
+        reported += u32::from(mesh.poll_unreachable().is_some());
     }
     assert!((40..=100).contains(&tried), "{tried} attempts in 600 seconds");
     assert!(reported <= 20, "{reported}");
@@ -279,7 +279,7 @@ fn peers_that_are_not_members_are_not_dialled() {
     let (mut mesh, id) = connected();
     receive(&mut mesh, Instant::ZERO, id, &invented(100));
     assert_eq!(attempts(&mut mesh, Instant::ZERO), 0);
-    assert_eq!((mesh.join_status(), mesh.poll_out_of_reach()), (JoinStatus::Complete, None));
+    assert_eq!((mesh.join_status(), mesh.poll_unreachable()), (JoinStatus::Complete, None));
     assert_eq!(mesh.missing_pairs().count(), 0);
     let later = Instant::ZERO + Duration::from_secs(60);
     announce(&mut mesh, later, id, &[100]);

@@ -50,7 +50,7 @@ struct End {
     /// The earliest time at which the next message may arrive.
     arrives_after: u64,
     /// It has received the age of the other end.
-    has_heard: bool,
+    has_received: bool,
 }
 
 #[derive(Debug)]
@@ -155,9 +155,9 @@ impl Network {
         self.machines[a].as_ref().is_some_and(|machine| machine.ends[b].is_some())
     }
 
-    fn has_heard(&self, at: usize, other: usize) -> bool {
+    fn has_received(&self, at: usize, other: usize) -> bool {
         let end = self.machines[at].as_ref().and_then(|machine| machine.ends[other]);
-        end.is_some_and(|end| end.has_heard)
+        end.is_some_and(|end| end.has_received)
     }
 
     fn reaches(&self, a: usize, b: usize) -> bool {
@@ -250,7 +250,7 @@ impl Network {
                 let Some(machine) = &mut self.machines[to] else { return };
                 let Some(end) = machine.ends[from].as_mut().filter(|end| end.link == link) else { return };
                 if self.groups[from] == self.groups[to] {
-                    end.has_heard |= bytes[0] == MEMBER_ID;
+                    end.has_received |= bytes[0] == MEMBER_ID;
                     let end = *end;
                     plugin(&mut machine.mesh).on_message(
                         now,
@@ -303,7 +303,7 @@ impl Network {
         }
         let guid = self.machine(other).guid;
         let Some(machine) = &mut self.machines[at] else { return false };
-        machine.ends[other] = Some(End { link, id, arrives_after, has_heard: false });
+        machine.ends[other] = Some(End { link, id, arrives_after, has_received: false });
         let side = if is_server { Side::Server } else { Side::Client };
         plugin(&mut machine.mesh).on_connected(instant(now), id, address(other), guid, side);
         true
@@ -335,7 +335,7 @@ impl Network {
     fn look(&mut self, at: usize) {
         if let Some(host) = self.machine_mut(at).mesh.poll_host() {
             let before = self.hosts[at].replace(host).and_then(|guid| self.find(guid));
-            let before = before.filter(|before| *before == at || self.has_heard(at, *before));
+            let before = before.filter(|before| *before == at || self.has_received(at, *before));
             let (after, now) = (self.find(host), self.now);
             self.machine_mut(at).joined_at.get_or_insert(now);
             self.changes.push(Change { at, before, after });

@@ -86,7 +86,7 @@ fn punch_with_wrong_session_number_is_ignored() {
     while plugin.poll_action().is_some() {}
     let attacker = address("203.0.113.66:666");
     for number in [0, 6, 8] {
-        for kind in [PunchKind::ToConnecting, PunchKind::Ack, PunchKind::Knock, PunchKind::Probe] {
+        for kind in [PunchKind::ToConnecting, PunchKind::Ack, PunchKind::FilterProbe, PunchKind::Probe] {
             assert!(plugin.handle_out_of_band(NOW, attacker, &Punch { kind, number }.encode()));
         }
     }
@@ -197,7 +197,7 @@ fn client_that_reads_nothing_does_not_block_others() {
         deliver(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(1_000 + target) }));
     }
     plugin.update(NOW, &mut collector);
-    assert_eq!((collector.messages.len(), plugin.stats().without_room), (0, 84));
+    assert_eq!((collector.messages.len(), plugin.stats().over_capacity), (0, 84));
     deliver(&mut plugin, ids[1], &client_bytes(&FromClient::Open { target: Guid(3) }));
     plugin.update(NOW, &mut collector);
     let begun = collector.messages.iter().map(|(id, ..)| *id).collect::<std::vec::Vec<_>>();

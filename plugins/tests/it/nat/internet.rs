@@ -242,11 +242,11 @@ impl Internet {
     fn transmit(&mut self) {
         let mut buffer = [0; 1_500];
         while self.server.poll_event().is_some() {}
-        while let Some(knock) = self.facilitator().poll_knock() {
+        while let Some(probe) = self.facilitator().poll_filter_probe() {
             let mut writer = Writer::new(&mut buffer);
-            Offline::OutOfBand { guid: Guid(1), data: &knock.payload }.write(&mut writer).expect("room");
+            Offline::OutOfBand { guid: Guid(1), data: &probe.payload }.write(&mut writer).expect("room");
             let bytes = writer.finish().to_vec();
-            self.send(0, SocketAddr::new(ip(FACILITATOR), knock.port), knock.to, bytes);
+            self.send(0, SocketAddr::new(ip(FACILITATOR), probe.port), probe.to, bytes);
         }
         while let Some(transmit) = self.server.poll_transmit(self.now, &mut buffer) {
             let (to, bytes) = (transmit.to, transmit.payload.to_vec());

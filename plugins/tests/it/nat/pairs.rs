@@ -204,7 +204,7 @@ fn nat_types_are_distinguished() {
         time_to_connect(&mut internet).expect("the other client has no router");
         let found = internet.nat_type(0);
         assert_eq!(found.is_symmetric, Some(at >= 4), "{name}");
-        assert_eq!(found.lets_others_in, at < 3, "{name}");
+        assert_eq!(found.accepts_unsolicited, at < 3, "{name}");
         assert!(found.mapped.is_some());
     }
 }

@@ -20,7 +20,7 @@ fn from_client() -> impl Strategy<Value = FromClient> {
         addresses::<MAX_INTERNAL>().prop_map(|internal| FromClient::Hello { internal }),
         any::<u64>().prop_map(|guid| FromClient::Open { target: Guid(guid) }),
         any::<u64>().prop_map(|session| FromClient::Failed { session }),
-        any::<u64>().prop_map(|token| FromClient::Heard { token }),
+        any::<u64>().prop_map(|token| FromClient::FilterProbeReceived { token }),
         any::<u64>().prop_map(|session| FromClient::Connected { session }),
     ]
 }
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn punches_round_trip(number in any::<u64>()) {
-        for kind in [PunchKind::Probe, PunchKind::Knock, PunchKind::ToAccepting, PunchKind::ToConnecting, PunchKind::Ack] {
+        for kind in [PunchKind::Probe, PunchKind::FilterProbe, PunchKind::ToAccepting, PunchKind::ToConnecting, PunchKind::Ack] {
             let punch = Punch { kind, number };
             prop_assert_eq!(Punch::decode(&punch.encode()), Some(punch));
         }
@@ -100,7 +100,7 @@ fn client_of(vector: &Value) -> Option<FromClient> {
         "hello" => FromClient::Hello { internal: addresses_of(vector) },
         "open" => FromClient::Open { target: Guid(number(vector, "peer")) },
         "failed" => FromClient::Failed { session: number(vector, "number") },
-        "heard" => FromClient::Heard { token: number(vector, "number") },
+        "heard" => FromClient::FilterProbeReceived { token: number(vector, "number") },
         "connected" => FromClient::Connected { session: number(vector, "number") },
         _ => return None,
     })
@@ -135,7 +135,7 @@ fn facilitator_of(vector: &Value) -> Option<FromFacilitator> {
 fn punch_of(vector: &Value) -> Punch {
     let kind = match vector["message"].as_str().expect("a text") {
         "punch-probe" => PunchKind::Probe,
-        "punch-knock" => PunchKind::Knock,
+        "punch-knock" => PunchKind::FilterProbe,
         "punch-to-accepting" => PunchKind::ToAccepting,
         "punch-to-connecting" => PunchKind::ToConnecting,
         "punch-ack" => PunchKind::Ack,

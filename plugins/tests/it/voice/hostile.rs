@@ -127,7 +127,7 @@ fn speaker_that_disconnects_becomes_silent_and_frees_its_place() {
         Plugin::<RakNet>::on_connected(voice, Instant::ZERO, id, remote, Guid(1), Side::Server);
     };
     connect(&mut voice, first);
-    assert!(voice.set_heard_by(first, false));
+    assert!(voice.set_listener(first, false));
     (0..3).for_each(|number| receive(&mut voice, Instant::ZERO, first, &frame(number, &[1])));
     let now = Instant::ZERO + FRAME;
     assert_eq!(voice.play(now, first), Playback::Frame(&[1]));
@@ -147,7 +147,7 @@ fn speaker_that_disconnects_becomes_silent_and_frees_its_place() {
         collector.messages.iter().map(|(to, ..)| *to).eq([second]),
         "the second connection receives it again"
     );
-    assert_eq!(voice.stats().without_room, 0);
+    assert_eq!(voice.stats().over_capacity, 0);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn invalid_frames_are_refused() {
 #[test]
 fn frames_are_sent_only_to_selected_listeners() {
     let (mut voice, ids) = listener(3);
-    assert_eq!(voice.stats().without_room, 1);
-    assert!(voice.set_heard_by(ids[0], false) && !voice.set_heard_by(ids[2], false));
+    assert_eq!(voice.stats().over_capacity, 1);
+    assert!(voice.set_listener(ids[0], false) && !voice.set_listener(ids[2], false));
     voice.talk_last(&[7]).expect("room");
     let mut collector = Collector::<RakNet>::new();
     Plugin::<RakNet>::update(&mut voice, Instant::ZERO, &mut collector);

@@ -245,9 +245,9 @@ impl WebRtcTransport {
             match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => {
                     if self.session.send_datagram(&datagram) {
-                        flow.handle_taken(datagram.len());
+                        flow.handle_sent_to_client(datagram.len());
                     } else {
-                        flow.handle_unsent();
+                        flow.handle_too_long_for_client();
                     }
                 }
                 Some(ToClient::Control(text)) => self.session.send_control(&text),

@@ -27,7 +27,7 @@ const READ_BUFFER: usize = 512;
 const WRITE_BUFFER: usize = 16 * 1024;
 
 /// The first close code for applications (RFC 6455 section 7.4.2): pages can close only with these and with 1000.
-const FIRST_OF_APPLICATIONS: CloseCode = 3_000;
+const FIRST_APPLICATION_ID: CloseCode = 3_000;
 
 /// How long a client has to answer a close. Closing at once with unread input would reset the connection, and the
 /// client could lose the close frame.
@@ -108,7 +108,7 @@ impl WebSocketTransport {
             ready!(self.socket.poll_ready_unpin(context)).map_err(|_| Broken)?;
             let message = match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => {
-                    flow.handle_taken(datagram.len());
+                    flow.handle_sent_to_client(datagram.len());
                     Message::Binary(datagram)
                 }
                 Some(ToClient::Ping) => Message::Ping(Bytes::new()),
@@ -144,7 +144,7 @@ const fn is_by_the_client(code: Option<CloseCode>, is_through_proxy: bool) -> bo
         None => true,
         Some(code) if code == close_code::AWAY => !is_through_proxy,
         Some(code) => {
-            code == close_code::NORMAL || code == close_code::STATUS || code >= FIRST_OF_APPLICATIONS
+            code == close_code::NORMAL || code == close_code::STATUS || code >= FIRST_APPLICATION_ID
         }
     }
 }

@@ -242,11 +242,11 @@ async fn write(connection: Connection, datagram: Bytes, length: Option<usize>) -
 fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(), Broken> {
     match written {
         Ok(()) => {
-            length.into_iter().for_each(|length| flow.handle_taken(length));
+            length.into_iter().for_each(|length| flow.handle_sent_to_client(length));
             Ok(())
         }
         Err(SendDatagramError::TooLarge) => {
-            flow.handle_unsent();
+            flow.handle_too_long_for_client();
             Ok(())
         }
         Err(_) => Err(Broken),

@@ -122,7 +122,7 @@ async fn malformed_messages_close_only_their_own_connection() {
 /// Connects a client of the Game Protocol with a long timeout, for busy machines.
 async fn connected(server: SocketAddr) -> game_protocol::Connection {
     let options = game_protocol::Options::client().expect("random bytes");
-    let attempts = game_protocol::Attempts { most: 30, timeout: LIMIT / 30 };
+    let attempts = game_protocol::Attempts { max: 30, timeout: LIMIT / 30 };
     game_protocol::connect_with(server, options, attempts).await.expect("there is room")
 }
 

@@ -152,7 +152,7 @@ impl Handshake {
     /// That is the first request, or a repetition because the acceptance was lost.
     fn expects_request(&self, guid: Guid) -> bool {
         let is_first = matches!(self.state, State::Opening | State::Unverified | State::Requested);
-        let is_repeated = self.state == State::Connected && self.owes_acceptance && self.guid == guid;
+        let is_repeated = self.state == State::Connected && self.acceptance_due && self.guid == guid;
         SERVER && (is_first || is_repeated)
     }
 
@@ -170,7 +170,7 @@ impl Handshake {
         client: Introduction<'_>,
     ) -> Result<(), End> {
         if self.state == State::Connected {
-            self.owes_acceptance = false;
+            self.acceptance_due = false;
             return self.send_accepted(cx, sender, remote, client.time);
         }
         if let Err(reason) = protection.admit(cx, client.proof, client.password) {
@@ -181,7 +181,7 @@ impl Handshake {
             return self.on_other_guid();
         }
         self.forget_password(cx);
-        self.owes_acceptance = false;
+        self.acceptance_due = false;
         self.enter(cx.now, State::AwaitingNewIncoming);
         sender.pings.on_ping_sent(cx.now);
         self.send_accepted(cx, sender, remote, client.time)

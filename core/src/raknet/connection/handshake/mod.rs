@@ -119,7 +119,7 @@ pub(super) struct Handshake {
     /// The failure of this end's attempt, if only that of the remote peer continues.
     failure: Option<ConnectFailure>,
     /// Set if both peers dialled each other and the remote peer may still expect an acceptance.
-    owes_acceptance: bool,
+    acceptance_due: bool,
     /// The addresses announced by the remote peer.
     ///
     /// They are stored until the application polls the next event after the connection opened.
@@ -189,7 +189,7 @@ impl Handshake {
             self.opening.cross();
             self.list_length = ListLength::of_version(self.opening.version());
             self.guid = guid;
-            self.owes_acceptance = true;
+            self.acceptance_due = true;
         }
         crosses
     }

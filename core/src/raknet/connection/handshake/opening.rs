@@ -93,7 +93,7 @@ impl Opening {
         let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
         let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.wants_security();
-        let asks = shared_state::ASKS && is_unknown && cx.config.asks_version();
+        let asks = shared_state::ASKS && is_unknown && cx.config.queries_version();
         // As long as for a lost request, but only a small part of a short timeout.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
@@ -338,7 +338,7 @@ pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
 }
 
 /// The number of times that a server may make a client change its version in one attempt.
-const MOST_CHANGES: u8 = 2;
+const MAX_CHANGES: u8 = 2;
 
 /// The version that a client announces, and its knowledge of the server's version.
 #[derive(Clone, Copy, Debug, Default)]
@@ -378,7 +378,7 @@ impl Version {
         if self.is_fixed {
             return Err(failure);
         }
-        if server != self.announced && self.changes < MOST_CHANGES {
+        if server != self.announced && self.changes < MAX_CHANGES {
             self.changes += 1;
             self.announced = server;
             self.late_answers = requests.max(1);
@@ -409,7 +409,7 @@ impl Version {
     /// Returns the failure of an attempt that ended without further answers.
     const fn silence(&self) -> ConnectFailure {
         if self.was_changed() && !self.is_accepted {
-            ConnectFailure::SilentSinceIncompatible { server: self.announced }
+            ConnectFailure::NoAnswerAfterIncompatible { server: self.announced }
         } else if self.is_accepted {
             ConnectFailure::HandshakeTimeout
         } else {

@@ -167,7 +167,7 @@ impl Receiver {
             return Err(self.no_room(cx));
         }
         let Some(message) = cx.pool.store(payload, &BlockHeader::Received(*message)) else {
-            self.share.give_back(cx, blocks);
+            self.share.release(cx, blocks);
             return Err(self.no_room(cx));
         };
         self.share.on_fit();
@@ -188,7 +188,7 @@ impl Receiver {
     fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         if let Payload::Stored(message) = payload {
             let freed = cx.pool.free(message);
-            self.share.give_back(cx, freed);
+            self.share.release(cx, freed);
         }
     }
 
@@ -277,7 +277,7 @@ impl Receiver {
         }
         let front = self.split_first(cx, first);
         if front.is_none() {
-            self.share.give_back(cx, 1);
+            self.share.release(cx, 1);
         }
         front
     }

@@ -307,7 +307,7 @@ impl Receiver {
 
     /// Called when the application has read a message and its blocks were freed.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        self.share.give_back(cx, blocks);
+        self.share.release(cx, blocks);
     }
 
     /// Returns true if datagrams were deferred or messages wait for a block, for which there may be memory now.
@@ -334,7 +334,7 @@ impl Receiver {
         self.reliable.clear(cx.pool, &mut self.share.held);
         for channel in 0..Channel::COUNT as u8 {
             let freed = self.channels.get(cx.pool, channel).free_all(cx);
-            self.share.give_back(cx, freed);
+            self.share.release(cx, freed);
         }
         self.channels.clear(cx.pool, &mut self.share.held);
         self.share.on_fit();

@@ -4,7 +4,7 @@
 //! refused and not acknowledged, so a message of which a part was acknowledged can always be completed. Parts are found
 //! by index, in whatever order they arrive.
 //!
-//! With the feature `hand-over` a large message is assembled in a vector as its parts arrive, and only parts that
+//! With the feature `zero-copy` a large message is assembled in a vector as its parts arrive, and only parts that
 //! arrive early wait in blocks. Its reservation remains charged, and the vector never exceeds the blocks that are
 //! charged for its message: all vectors of a peer together take no more memory than its blocks.
 //!
@@ -23,7 +23,7 @@ use crate::raknet::wire::capsule::Split;
 use crate::raknet::wire::datagram::Sizes;
 use crate::raknet::wire::{MAX_MTU, MIN_MTU};
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, HAND_OVER, Purpose, Queue};
+use crate::storage::{Block, BlockLink, ZERO_COPY, Purpose, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,7 +149,7 @@ impl Reassembly {
             promised: u32::try_from(promised).unwrap_or(u32::MAX),
         });
         let Some(record) = cx.pool.store(&[], &header) else {
-            share.give_back(cx, promised + 1);
+            share.release(cx, promised + 1);
             return Err(ReceiveError::NoMemory);
         };
         cx.index.insert(cx.pool, key::partial(cx.slot, part.split.id), record);
@@ -166,8 +166,8 @@ impl Reassembly {
         record: Block,
         part: &ArrivedPart<'_>,
     ) -> BlockLink {
-        if HAND_OVER && cx.pool.is_handed_over(record) {
-            return Some(self.complete_handed_over(cx, share, record, part));
+        if ZERO_COPY && cx.pool.is_owned(record) {
+            return Some(self.complete_owned(cx, share, record, part));
         }
         let mut whole: BlockLink = None;
         for index in 0..part.split.count {
@@ -188,7 +188,7 @@ impl Reassembly {
     }
 
     /// Turns the record of a message into the message itself, now that all its parts are in the vector.
-    fn complete_handed_over(
+    fn complete_owned(
         &mut self,
         cx: &mut Context<'_, '_>,
         share: &mut ReceiveShare,
@@ -197,9 +197,9 @@ impl Reassembly {
     ) -> Block {
         self.records.remove(cx.pool, record);
         let promised = take_promise(cx, record, usize::MAX);
-        share.give_back(cx, promised);
+        share.release(cx, promised);
         cx.index.remove(cx.pool, key::partial(cx.slot, part.split.id), record);
-        cx.pool.shrink_handed_over(record);
+        cx.pool.shrink_owned(record);
         *cx.pool.header_mut(record) = BlockHeader::Received(part.message);
         record
     }
@@ -218,7 +218,7 @@ fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: B
     for index in 0..parts {
         if let Some(part) = take_part(cx, split_id, index) {
             let freed = cx.pool.free(part);
-            share.give_back(cx, freed);
+            share.release(cx, freed);
         }
     }
     free_record(cx, share, record, split_id);
@@ -226,7 +226,7 @@ fn free_incomplete(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: B
 
 /// Returns true if this part has arrived before.
 fn is_known(cx: &mut Context<'_, '_>, record: Block, split: Split) -> bool {
-    let is_appended = HAND_OVER && appended(cx, record) > split.index;
+    let is_appended = ZERO_COPY && appended(cx, record) > split.index;
     is_appended || find_part(cx, split.id, split.index).is_some()
 }
 
@@ -250,10 +250,10 @@ fn keep_part(
     if excess > 0 && !share.take(cx, excess, disposition) {
         return Err(ReceiveError::NoMemory);
     }
-    let is_next = HAND_OVER && part.split.index == appended(cx, record);
+    let is_next = ZERO_COPY && part.split.index == appended(cx, record);
     let is_kept = if is_next { append_part(cx, record, part, excess) } else { store_part(cx, part) };
     if !is_kept {
-        share.give_back(cx, excess);
+        share.release(cx, excess);
         return Err(ReceiveError::NoMemory);
     }
     share.on_fit();
@@ -279,18 +279,18 @@ fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, 
     let room = promised(cx, record) + excess + early.blocks;
     let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
     let length = part.payload.len().saturating_mul(count);
-    if !cx.pool.is_handed_over(record) && !cx.pool.begin_handed_over(record, length, room) {
+    if !cx.pool.is_owned(record) && !cx.pool.begin_owned(record, length, room) {
         return store_part(cx, part);
     }
-    if !cx.pool.make_room_handed_over(record, part.payload.len() + early.bytes, room) {
+    if !cx.pool.grow_owned(record, part.payload.len() + early.bytes, room) {
         return false;
     }
-    cx.pool.append_handed_over(record, part.payload, cx.pool.blocks_for(part.payload.len()));
+    cx.pool.append_owned(record, part.payload, cx.pool.blocks_for(part.payload.len()));
     on_appended(cx, record);
     for _ in 0..early.count {
         // Each early part is copied once; its blocks are freed but stay charged to the share of the connection.
         let Some(part) = take_part(cx, part.split.id, appended(cx, record)) else { break };
-        cx.pool.move_handed_over(record, part);
+        cx.pool.move_to_owned(record, part);
         on_appended(cx, record);
     }
     true
@@ -341,7 +341,7 @@ fn free_record(cx: &mut Context<'_, '_>, share: &mut ReceiveShare, record: Block
     let promised = take_promise(cx, record, usize::MAX);
     cx.index.remove(cx.pool, key::partial(cx.slot, split_id), record);
     let freed = cx.pool.free(record);
-    share.give_back(cx, promised + freed);
+    share.release(cx, promised + freed);
 }
 
 /// Returns true if a part agrees with the first one that arrived about their message.
@@ -387,12 +387,12 @@ const MESSAGES: usize = if SPLITTING { 3 } else { 0 };
 /// The most parts that one datagram held as a whole message.
 ///
 /// Messages with more parts were split from the start.
-const MOST_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
+const MAX_PARTS: u32 = MAX_MTU.div_ceil(MIN_MTU) as u32;
 /// The largest distance of the other parts from the number of the first, in steps of [`STEP`].
 ///
 /// It is 16,384 numbers, more than are in flight at once. Split ids repeat after 65,536 messages here, and earlier with
 /// some peers.
-const MOST_STEPS: u16 = 64;
+const MAX_STEPS: u16 = 64;
 /// The size of a step in numbers, as a power of two.
 const STEP: u32 = 8;
 
@@ -417,7 +417,7 @@ impl CutMessages {
     ///
     /// An ordinary message of a few parts may be too.
     fn may_be(split: Split) -> bool {
-        SPLITTING && split.index == 0 && (2..=MOST_PARTS).contains(&split.count)
+        SPLITTING && split.index == 0 && (2..=MAX_PARTS).contains(&split.count)
     }
 
     /// Remembers a message. Its first part had the number `number`, and `arrived` other parts have arrived.
@@ -444,8 +444,8 @@ impl CutMessages {
             known.left = 0;
             return false;
         }
-        let is_near = steps(number).wrapping_sub(known.first) < MOST_STEPS;
-        let is_part = split.count <= MOST_PARTS && is_near && known.place == place(message);
+        let is_near = steps(number).wrapping_sub(known.first) < MAX_STEPS;
+        let is_part = split.count <= MAX_PARTS && is_near && known.place == place(message);
         known.left -= u8::from(is_part);
         is_part
     }
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn messages_with_one_or_many_parts_were_not_cut() {
-        for (count, may_be) in [(1, false), (2, true), (MOST_PARTS, true), (MOST_PARTS + 1, false)] {
+        for (count, may_be) in [(1, false), (2, true), (MAX_PARTS, true), (MAX_PARTS + 1, false)] {
             assert_eq!(CutMessages::may_be(Split { count, id: 7, index: 0 }), may_be);
         }
         assert!(!CutMessages::may_be(part(7, 1)));

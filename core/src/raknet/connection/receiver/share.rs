@@ -51,7 +51,7 @@ impl ReceiveShare {
 
     /// Releases blocks that were freed, or reserved and not needed.
     #[cfg_attr(target_pointer_width = "64", inline)]
-    pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.held, blocks);
     }
 

@@ -14,7 +14,7 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, HAND_OVER, Queue};
+use crate::storage::{Block, ZERO_COPY, Queue};
 
 /// The largest distance between the reliable numbers of two lost messages in the same datagram.
 const MAX_RESEND_GAP: u32 = 32;
@@ -297,7 +297,7 @@ fn write_capsule(
 ) -> Result<(), WireError> {
     let length = cx.pool.size(first);
     message.capsule(length).write(writer)?;
-    if HAND_OVER && cx.pool.is_handed_over(first) {
+    if ZERO_COPY && cx.pool.is_owned(first) {
         return write_part(writer, cx.pool.contents(first), message, length);
     }
     let mut at = Some(first);

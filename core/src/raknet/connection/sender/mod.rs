@@ -464,7 +464,7 @@ impl Sender {
 
     /// Called when the application has read a receipt.
     pub(super) fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        self.queue.give_back(cx, blocks);
+        self.queue.release(cx, blocks);
     }
 
     /// Frees everything, including the receipts that the application did not read.

@@ -130,7 +130,7 @@ impl SendQueue {
         delivery: Delivery,
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
-        let MessageToSend { bytes: payload, handed_over } = message;
+        let MessageToSend { bytes: payload, owned } = message;
         // Never zero, which the compiler cannot infer; so no division by it can panic.
         let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
@@ -144,7 +144,7 @@ impl SendQueue {
         let is_recorded = is_split && Self::is_followed(cx, delivery);
         let of_copy = Self::blocks_for(cx, payload.len(), part_size);
         let of_parts =
-            if handed_over.is_some() { self.without_copies(cx, of_copy, count, purpose)? } else { of_copy };
+            if owned.is_some() { self.without_copies(cx, of_copy, count, purpose)? } else { of_copy };
         let blocks = of_parts + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut message = self.number(cx, delivery, is_split);
@@ -159,9 +159,9 @@ impl SendQueue {
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
             // The blocks were charged for all parts at once.
             let header = BlockHeader::Outgoing(message, status);
-            let stored = match handed_over {
+            let stored = match owned {
                 None => cx.pool.store(part, &header),
-                Some(id) => cx.pool.store_handed_over(id, part.len(), &header),
+                Some(id) => cx.pool.store_owned(id, part.len(), &header),
             };
             let Some(block) = stored else { break };
             self.queue(priority).push(cx.pool, block);
@@ -458,7 +458,7 @@ impl SendQueue {
             self.resolve_part(cx, split_id);
         } else if receipt != 0 {
             let freed = cx.pool.truncate(message);
-            self.give_back(cx, freed);
+            self.release(cx, freed);
             self.push_receipt(cx, message, Receipt(receipt), outcome);
         } else {
             self.free(cx, message);
@@ -498,11 +498,11 @@ impl SendQueue {
     /// Frees a message.
     pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
-        self.give_back(cx, freed);
+        self.release(cx, freed);
     }
 
     /// Releases blocks that were freed.
-    pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.share, blocks);
     }
 
@@ -527,7 +527,7 @@ impl SendQueue {
             freed += self.splits.clear(cx);
         }
         self.amounts = WaitingAmounts::default();
-        self.give_back(cx, freed);
+        self.release(cx, freed);
     }
 }
 

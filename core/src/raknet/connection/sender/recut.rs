@@ -14,7 +14,7 @@ use crate::raknet::wire::MAX_MTU;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{DATA_HEADER, Sizes};
 use crate::serial::U24;
-use crate::storage::{Block, HandOverId, Purpose, Queue};
+use crate::storage::{Block, OwnedId, Purpose, Queue};
 
 /// The parameters for recutting messages.
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ impl Parts {
 
     fn push(&mut self, cx: &mut Context<'_, '_>, part: Block, is_sent: bool) {
         let bytes = cx.pool.size(part);
-        self.blocks += if cx.pool.is_handed_over(part) { 1 } else { cx.pool.blocks_for(bytes) };
+        self.blocks += if cx.pool.is_owned(part) { 1 } else { cx.pool.blocks_for(bytes) };
         self.bytes += bytes;
         self.count += 1;
         self.sent += usize::from(is_sent);
@@ -219,15 +219,15 @@ impl SendQueue {
     fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> Fit {
         let (Some(first), Some(last)) = (old.queue.front(), old.queue.back()) else { return Fit::Never };
         let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return Fit::Never };
-        let (size, handed_over) = (part_size(old.bytes, how.sizes), cx.pool.handed_over(first));
+        let (size, owned) = (part_size(old.bytes, how.sizes), cx.pool.owned(first));
         let count = old.bytes.div_ceil(size);
-        let of_parts = if handed_over.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
+        let of_parts = if owned.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
         let is_recorded = !message.is_split() && (message.receipt != 0 || cx.config.progress_interval > 0);
         let used = of_parts + old.sent + usize::from(is_recorded);
         // Copies reuse the blocks of the old parts, except for the part that is being copied and the one that begins. A
         // handed-over vector is released with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
-        let extra = if handed_over.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
+        let extra = if owned.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
         if cx.pool.shares.charge(&mut self.share, extra, Purpose::Control).is_err() {
             let fits = cx.pool.shares.could_hold(&self.share, old.blocks + extra, 0, Purpose::Control);
             return if fits { Fit::LacksMemory } else { Fit::Never };
@@ -244,11 +244,11 @@ impl SendQueue {
             None => {}
         }
         let mut new = NewParts { message, status, to, size, queue: Queue::default() };
-        if let Some(id) = handed_over {
-            self.cut_handed_over(cx, &mut new, id, old.bytes);
+        if let Some(id) = owned {
+            self.cut_owned(cx, &mut new, id, old.bytes);
         }
-        self.cut_copies(cx, how, &mut new, old, handed_over.is_none());
-        self.give_back(cx, (old.blocks + extra).saturating_sub(used));
+        self.cut_copies(cx, how, &mut new, old, owned.is_none());
+        self.release(cx, (old.blocks + extra).saturating_sub(used));
         while let Some(part) = new.queue.pop(cx.pool) {
             self.put_back(cx, to, part);
         }
@@ -256,11 +256,11 @@ impl SendQueue {
     }
 
     /// Refers to the same vector by shorter parts.
-    fn cut_handed_over(
+    fn cut_owned(
         &mut self,
         cx: &mut Context<'_, '_>,
         new: &mut NewParts,
-        id: HandOverId,
+        id: OwnedId,
         bytes: usize,
     ) {
         let mut left = bytes;
@@ -269,7 +269,7 @@ impl SendQueue {
             left -= length;
             let header = self.next_header(new);
             // The blocks were charged for all parts at once.
-            let Some(block) = cx.pool.store_handed_over(id, length, &header) else { return };
+            let Some(block) = cx.pool.store_owned(id, length, &header) else { return };
             new.queue.push(cx.pool, block);
         }
     }
@@ -348,7 +348,7 @@ impl SendQueue {
     pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
         let Some(whole) = self.resend.front() else { return false };
         let Some(&(mut message)) = cx.pool.header(whole).outgoing() else { return false };
-        if message.is_split() || cx.pool.is_handed_over(whole) {
+        if message.is_split() || cx.pool.is_owned(whole) {
             return false;
         }
         let mut buffer = [0; MAX_MTU as usize];

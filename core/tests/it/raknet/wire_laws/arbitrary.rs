@@ -71,9 +71,9 @@ fn counting(fields: &[Field<'_>], mask: u64) -> Vec<String> {
 fn check_everything(bytes: &[u8]) {
     let all = u64::MAX;
     check_arbitrary(bytes, all, |source| written(&Offline::read(source)?));
-    check_arbitrary(bytes, all, |source| written(&Offline::read_with(source, &SecuritySizes::DOCUMENTS)?));
+    check_arbitrary(bytes, all, |source| written(&Offline::read_with(source, &SecuritySizes::DOCUMENTED)?));
     check_arbitrary(bytes, all, |source| written(&Control::read(source)?));
-    check_arbitrary(bytes, all, |source| written(&Control::read_with(source, &SecuritySizes::DOCUMENTS)?));
+    check_arbitrary(bytes, all, |source| written(&Control::read_with(source, &SecuritySizes::DOCUMENTED)?));
     check_arbitrary(bytes, all, |source| written(&Notice::read(source)?));
     check_arbitrary(bytes, all, |source| written(&Local::read(source)?));
     check_arbitrary(bytes, all, |source| written(&Record::read(source)?));

@@ -44,7 +44,7 @@ pub(crate) fn keys(length: u16) -> impl Strategy<Value = Vec<u8>> {
 
 pub(crate) fn sizes() -> impl Strategy<Value = SecuritySizes> {
     let other = SecuritySizes { public_key: 33, challenge: 100, answer: 1, proof: 16, identity: 300 };
-    prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTS), Just(other)]
+    prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTED), Just(other)]
 }
 
 /// Returns cookies with a first byte that is not an address version. Otherwise a truncated request 2 could be a

@@ -18,19 +18,19 @@ fn message() -> Vec<u8> {
 fn deliver(conditions: Conditions, seed: u64) -> (Net, usize) {
     let mut net = Net::new(conditions, seed);
     let (id, _) = net.connect();
-    let (now, mut handed_over) = (net.now(), message());
+    let (now, mut owned) = (net.now(), message());
     let before = net.pair.a.blocks_available();
     let receipted = Delivery { reliability: Reliability::ReliableOrderedWithReceipt, ..Delivery::default() };
-    let sent = net.pair.a.send_vec(now, id, &mut handed_over, receipted);
+    let sent = net.pair.a.send_vec(now, id, &mut owned, receipted);
     let receipt = sent.expect("room").expect("a receipt");
-    assert!(handed_over.is_empty(), "it was taken");
+    assert!(owned.is_empty(), "it was taken");
     let used = before - net.pair.a.blocks_available();
     let mut most = 0;
-    let is_told = |net: &mut Net| {
+    let is_notified = |net: &mut Net| {
         most = most.max(net.pair.b.blocks() - net.pair.b.blocks_available());
         net.client.contains(&OwnedEvent::Receipt(receipt, Outcome::Acknowledged))
     };
-    assert!(net.run_until(Duration::from_secs(60), is_told));
+    assert!(net.run_until(Duration::from_secs(60), is_notified));
     assert!(used < LENGTH / 1_400 + 2, "a block for each part, and a record: {used}");
     (net, most)
 }
@@ -91,11 +91,11 @@ fn a_received_message_is_taken_in_place() {
         while net.pair.a.poll_event().is_some() {}
         if let Some(Event::Message { message, .. }) = net.pair.b.poll_event() {
             let stood = message.as_slice().expect("one piece").as_ptr();
-            break (stood, net.pair.b.take_lent());
+            break (stood, net.pair.b.take_event_data());
         }
     };
     assert_eq!((taken.as_ptr(), taken), (stood, message()));
-    assert_eq!(net.pair.b.take_lent(), b"", "no message is borrowed any more");
+    assert_eq!(net.pair.b.take_event_data(), b"", "no message is borrowed any more");
     assert_all_is_given_back(&mut net);
 }
 

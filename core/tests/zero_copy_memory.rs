@@ -84,7 +84,7 @@ fn connected(mtu: u16) -> (Net, ConnectionId) {
     let mut config = client_config();
     config.mtu = mtu;
     let mut net = Net::with(peer(config), peer(server_config()), Conditions::default(), 1);
-    net.pair.b.hand_over_from(2_000);
+    net.pair.b.set_zero_copy_threshold(2_000);
     let (_, server) = net.connect();
     net.run_for(Duration::from_millis(100));
     // The tables of a peer grow with the blocks in use, so they reach their full size before anything is counted.
@@ -122,7 +122,7 @@ fn check(case: &Case) {
     }
     let is_message = matches!(net.pair.b.poll_event(), Some(Event::Message { .. }));
     assert!(is_message, "{name}");
-    let taken = net.pair.b.take_lent();
+    let taken = net.pair.b.take_event_data();
     assert!(taken == message, "{name}");
     let most = case.kept().min(message.len() + message.len() / 8);
     assert!(taken.capacity() <= most, "{name}: {} bytes of {most}", taken.capacity());
