@@ -197,7 +197,7 @@ pub(crate) fn send_error(error: SendError) -> Failure {
         SendError::QuotaExceeded | SendError::PoolExhausted => {
             return Failure::new(RAKWIRE_ERROR_NO_ROOM);
         }
-        SendError::LeftOut => RAKWIRE_ERROR_UNSUPPORTED,
+        SendError::FeatureDisabled => RAKWIRE_ERROR_UNSUPPORTED,
         SendError::Filtered | _ => RAKWIRE_ERROR_ARGUMENT,
     };
     Failure::with(code, error)

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Find only servers that accept new connections
     #[arg(long)]
     open_only: bool,
-    /// How long to wait for pongs; a ping is sent every second
+    /// Time to wait for pongs; a ping is sent every second
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = host::seconds)]
     timeout: Duration,
     /// Print one JSON array

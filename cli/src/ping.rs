@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// The server, such as 127.0.0.1:19132, [::1]:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT")]
     target: String,
-    /// How long to wait for a pong; a ping is sent every second
+    /// Time to wait for a pong; a ping is sent every second
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = host::seconds)]
     timeout: Duration,
     /// Print one JSON object

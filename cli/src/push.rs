@@ -80,7 +80,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
     };
     ended.map_err(|failure| transfer::failed(failure, sender.with(|sender| sender.source.error.take())))?;
     let Totals { files, bytes } = sender.with(|sender| sender.source.totals());
-    print(format_args!("the other side has all {files} files, {bytes} bytes\n"))
+    print(format_args!("the remote machine has all {files} files, {bytes} bytes\n"))
 }
 
 /// Waits for the end of the transfer; the first request of the peer has to arrive in time.
@@ -100,7 +100,7 @@ async fn wait(
             None if is_closed => return Ok(Err(files::Failure::Disconnected)),
             None if start.elapsed() > timeout && sender.with(|sender| sender.stats().replies) == 0 => {
                 let advice = "is `rakwire pull --listen` running there?";
-                return Err(Failure::runtime(format!("the other side requests nothing; {advice}")));
+                return Err(Failure::runtime(format!("the remote machine requested nothing; {advice}")));
             }
             None => tokio::time::sleep(POLL).await,
         }

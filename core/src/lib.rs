@@ -101,9 +101,9 @@
 //! | `server` | accepts incoming connections | requests and pings from others are dropped |
 //! | `unconnected` | pings, discovery and out-of-band messages | the functions do not exist |
 //! | `delay-based` | delay-based congestion control | NewReno only |
-//! | `splitting` | messages longer than a datagram | sending one returns [`raknet::SendError::LeftOut`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
-//! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::LeftOut`]; received ones are delivered in order of arrival, outdated ones included |
-//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::LeftOut`]; a connection ends for lack of memory if its peer uses one |
+//! | `splitting` | messages longer than a datagram | sending one returns [`raknet::SendError::FeatureDisabled`]; receiving a part of one ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
+//! | `sequencing` | messages of which only the newest counts | sending one returns [`raknet::SendError::FeatureDisabled`]; received ones are delivered in order of arrival, outdated ones included |
+//! | `channels` | ordering channels 4 to 31 | sending on one returns [`raknet::SendError::FeatureDisabled`]; a connection ends for lack of memory if its peer uses one |
 //! | `priorities` | messages that overtake others | messages leave in the order in which they were sent |
 //! | `packing` | queued messages share blocks | each message takes blocks of its own |
 //! | `connections` | more than one connection at once | `CONNECTIONS` must be 1, and every [`raknet::Capacity`] counts as 1 |

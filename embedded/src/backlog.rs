@@ -30,7 +30,7 @@ impl Backlog {
     ///
     /// `received` datagrams were read in this poll, `is_empty` is set if none are left in the socket, and `capacity` is
     /// the number that it holds. After that many datagrams time passes regardless, so that a flood cannot stop it.
-    pub(crate) fn lets_time_pass(
+    pub(crate) fn may_advance(
         &mut self,
         now: Instant,
         received: usize,

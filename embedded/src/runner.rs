@@ -64,15 +64,15 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         let received = self.receive(sockets, cx);
         let now = clock::now();
         let is_empty = received < BATCH;
-        let lets_time_pass = self.backlog.lets_time_pass(now, received, is_empty, sockets.receive_capacity());
-        if lets_time_pass {
+        let may_advance = self.backlog.may_advance(now, received, is_empty, sockets.receive_capacity());
+        if may_advance {
             shared.handle_timeout(now);
         }
         shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
         // Datagrams that wait in the old sockets are lost with them; during a flood they are not read first.
         if let Some(successor) = sockets.successor()
-            && (is_empty || lets_time_pass)
+            && (is_empty || may_advance)
         {
             return Poll::Ready(successor);
         }
@@ -84,7 +84,7 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         let next = [next, sockets.deadline(now, &self.queue)].into_iter().flatten().min();
         self.backlog.expect(now, next);
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
-        if !is_empty || !lets_time_pass || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
+        if !is_empty || !may_advance || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

@@ -194,7 +194,7 @@ fn sentence_of(end: &FlowEnd) -> String {
         FlowEnd::ServerUnreachable => {
             "the game server cannot be reached: nothing listens at its port".to_owned()
         }
-        FlowEnd::WrongProtocol(kind) => format!("the game server of this target speaks {kind}"),
+        FlowEnd::WrongProtocol(kind) => format!("the game server of this target uses {kind}"),
         FlowEnd::ClientClosed => "closed by the client".to_owned(),
         FlowEnd::ClientVanished => "connection to the client lost".to_owned(),
     }

@@ -193,7 +193,7 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     if let Err(error) = print_addresses(&relay) {
-        warn!(%error, "standard output does not take the addresses of the relay, which the log has");
+        warn!(%error, "cannot write the addresses of the relay to standard output; the log has them");
     }
     let stopper = relay.stopper();
     let shutdown = async move {

@@ -344,7 +344,7 @@ impl Admin {
         let failed = |source| ConfigError::AdminListen { address, source };
         let (listener, local_addr) = listen(address).await.map_err(failed)?;
         if !address.ip().to_canonical().is_loopback() {
-            warn!(admin = %local_addr, "other machines can reach the admin address, which asks for no password");
+            warn!(admin = %local_addr, "other machines can reach the admin address, which requires no password");
         }
         let router = admin_router(Arc::clone(app) as _, address);
         Ok(Self { listener, local_addr, router })

@@ -63,7 +63,7 @@ pub enum ClaimsError {
     #[error("give a time after 1970")]
     Time,
     /// The system has no random numbers.
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     Random,
 }
 
@@ -159,7 +159,7 @@ pub enum KeyError {
     #[error("this is the public key, which cannot sign: use the private one")]
     Public,
     /// The system has no random numbers.
-    #[error("the system gives no random numbers")]
+    #[error("the system provides no random numbers")]
     Random,
 }
 

@@ -49,8 +49,8 @@ export const ENDS = Object.keys({ ...LEAVE, ...CLOSE });
 export const endsAlone = ({ transport }) => ENDS.filter((how) => transport !== "websocket" || how.startsWith("close"));
 
 /** The server's log text for a player that has disconnected, and for one that was silent for too long. */
-export const DISCONNECTED = "the other peer disconnected";
-export const SILENT = "the other peer fell silent";
+export const DISCONNECTED = "the peer ended the connection";
+export const SILENT = "the connection timed out: the peer stopped answering";
 
 export const BY_THE_PAGE = "by the page alone";
 /**

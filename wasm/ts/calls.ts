@@ -149,7 +149,7 @@ export class RemoteCalls<S extends CallSchema> {
     this.#nextNumber = (number + 1) >>> 0;
     const answer = deferred<Uint8Array>();
     const message: WaitingMessage = { bytes, options: delivery, onFailed: answer.reject };
-    const timer = setTimeout(() => answer.reject(new RakwireError("timeout", "no answer came in time")), timeoutMs);
+    const timer = setTimeout(() => answer.reject(new RakwireError("timeout", "no answer arrived in time")), timeoutMs);
     this.#open.set(number, answer);
     try {
       this.#outgoing.push(message);

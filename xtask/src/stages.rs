@@ -586,7 +586,7 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
         bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
     shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
-    npm_size::check(shell, Others::LeftOut)?;
+    npm_size::check(shell, Others::FeatureDisabled)?;
     npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
 }
 

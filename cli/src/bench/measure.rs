@@ -98,7 +98,7 @@ async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<His
         connection.send(&message, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
         if reply(connection).await? != message {
             return Err(Failure::runtime(
-                "the other machine does not echo; is `rakwire bench --listen` running there?",
+                "the remote machine does not echo; is `rakwire bench --listen` running there?",
             ));
         }
         histogram.saturating_record(u64::try_from(sent.elapsed().as_micros()).unwrap_or(LONGEST));
@@ -147,5 +147,5 @@ async fn reported_count(connection: &Connection) -> Result<Count, Failure> {
     let request = Probe::ReportCount.message(2);
     connection.send(&request, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
     let message = reply(connection).await?;
-    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the other machine"))
+    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the remote machine; run the same version of rakwire on both"))
 }

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// The router to ask for a port, if it is not that of the default route
     #[arg(long, value_name = "IP", requires = "map_port")]
     gateway: Option<Ipv4Addr>,
-    /// How long to wait for the facilitator, for the other machine, and for its echo
+    /// Time to wait for the facilitator, for the other machine, and for its echo
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = host::seconds)]
     timeout: Duration,
 }
@@ -95,7 +95,7 @@ async fn reach(mut player: Player, peer: Guid, timeout: Duration) -> Result<(), 
     let echo = echo.map_err(|_| Failure::runtime("no echo; allow more time with --timeout"))?;
     let echo = echo.ok_or_else(|| Failure::runtime("the connection ended before the echo"))?;
     if echo.bytes != HELLO {
-        return Err(Failure::runtime("the echo differs from the message"));
+        return Err(Failure::runtime("the echo differs from the message; is `rakwire meet` running there?"));
     }
     print(format_args!("echo in {}\n", host::millis(begin.elapsed())))?;
     connection.disconnect().await;

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// The text to send; optional with --size
     #[arg(value_name = "TEXT", required_unless_present = "size", default_value = "")]
     pub(super) text: String,
-    /// How long to wait for the connection, and for each echo
+    /// Time to wait for the connection, and for each echo
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     pub(super) timeout: Duration,
     /// The RakNet protocol version (default: the version named in the server's pong or reply); or "game" for the Game

@@ -198,7 +198,7 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
             "; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
         )
     } else if let ConnectFailure::IncompatibleProtocol { .. } = failure {
-        "; choose it with --protocol".to_owned()
+        "; select it with --protocol".to_owned()
     } else if failure == ConnectFailure::InvalidPassword {
         "; set it with --password, or get a new token for --token".to_owned()
     } else if failure == ConnectFailure::SecurityRequired {
@@ -213,7 +213,7 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if failure == ConnectFailure::Unreachable {
         "; check the address and the port".to_owned()
     } else if failure == ConnectFailure::HandshakeTimeout {
-        format!(" ({seconds} s); allow more with --timeout, or look at both ends with `rakwire decode`")
+        format!(" ({seconds} s); allow more with --timeout, or record both sides with --pcap and read the captures with `rakwire decode`")
     } else {
         String::new()
     };

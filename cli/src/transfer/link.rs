@@ -34,7 +34,7 @@ pub(crate) struct Link {
     /// Wait for the other side on this address instead, such as 0.0.0.0:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// How long to wait for the connection, and for an answer of the other side
+    /// Time to wait for the connection, and for an answer of the remote machine
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     pub(crate) timeout: Duration,
     /// The maximum transfer rate in bytes per second

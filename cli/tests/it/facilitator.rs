@@ -220,7 +220,7 @@ fn an_unknown_machine_is_reported() {
     let facilitator = facilitator(&[]);
     let output = run(rakwire(), &["meet", &facilitator.announced, "0123456789abcdef"], "");
     assert_eq!(output.status.code(), Some(1));
-    let error = "error: cannot reach 0123456789abcdef: the other peer is not connected to the facilitator\n";
+    let error = "error: cannot reach 0123456789abcdef: the remote peer is not connected to the facilitator\n";
     assert_eq!(text(&output.stderr), error);
 }
 

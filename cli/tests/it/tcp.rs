@@ -164,7 +164,7 @@ fn client_connections_and_disconnections_are_logged() {
     succeeds(&send(&server.announced, &["x"]));
     let (connected, disconnected) = (log.next(), log.next());
     assert!(connected.contains("connected remote=127.0.0.1:"), "{connected}");
-    assert!(disconnected.contains("messages=1 bytes=2 reason=closed by the other side"), "{disconnected}");
+    assert!(disconnected.contains("messages=1 bytes=2 reason=closed by the peer"), "{disconnected}");
     server.interrupt();
     let closing = log.next();
     let counts = "closing refused=0 refused_by_address=0 refused_by_network=0 handshakes_failed=0";

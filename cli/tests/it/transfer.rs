@@ -102,7 +102,7 @@ fn a_directory_is_pushed() {
     let to = scratch.path("to");
     let mut receiver = listen(&["pull", &to]);
     let out = succeeds(&["push", &from, &receiver.announced]);
-    assert_eq!(out, "the other side has all 4 files, 100014 bytes\n");
+    assert_eq!(out, "the remote machine has all 4 files, 100014 bytes\n");
     assert!(receiver.child.wait().expect("a child").success(), "it ends after the first complete transfer");
     assert_eq!(read(&to), read(&from));
     assert!(!Path::new(&to).join(".rakwire-part").exists());
@@ -191,7 +191,7 @@ fn exceeding_a_limit_is_reported_on_both_sides() {
     fails(
         &["push", &from, &receiver.announced],
         1,
-        "the other peer ended the transfer: there are more files",
+        "the remote peer ended the transfer: there are more files",
     );
 }
 
@@ -255,5 +255,5 @@ fn invalid_arguments_and_other_servers_are_reported_in_one_line() {
     fails(&["pull", &to, "127.0.0.1:9", "--secure", "a.key"], 2, "--secure <FILE>");
     let echo = listen(&["echo"]);
     fails(&["push", &from, &echo.announced, "--timeout", "15"], 1, "rakwire pull --listen");
-    fails(&["pull", &to, &echo.announced, "--timeout", "15"], 1, "no answer came in time");
+    fails(&["pull", &to, &echo.announced, "--timeout", "15"], 1, "no answer arrived in time");
 }

@@ -100,7 +100,7 @@ fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
         assert_eq!((sent, can), (Ok(None), Ok(())));
         assert_eq!(receive(&mut pair, 1), [long]);
     } else {
-        assert_eq!((sent, can), (Err(SendError::LeftOut), Err(SendError::LeftOut)));
+        assert_eq!((sent, can), (Err(SendError::FeatureDisabled), Err(SendError::FeatureDisabled)));
     }
 }
 
@@ -135,7 +135,7 @@ fn a_received_part_ends_the_connection_without_splitting() {
 fn a_sequenced_message_is_refused_without_sequencing() {
     let (mut pair, here, _) = connected(path());
     let sent = pair.a.send(pair.now, here, &[ID], Delivery::UNRELIABLE_SEQUENCED);
-    let expected = if cfg!(feature = "sequencing") { Ok(None) } else { Err(SendError::LeftOut) };
+    let expected = if cfg!(feature = "sequencing") { Ok(None) } else { Err(SendError::FeatureDisabled) };
     assert_eq!(sent, expected);
 }
 
@@ -175,7 +175,7 @@ fn a_high_channel_number_is_refused_without_channels() {
         assert_eq!(sent, Ok(None));
         assert_eq!(receive(&mut pair, 1), [[ID, 4]]);
     } else {
-        assert_eq!(sent, Err(SendError::LeftOut));
+        assert_eq!(sent, Err(SendError::FeatureDisabled));
     }
     // The channel number has no meaning for a message without a channel.
     assert_eq!(pair.a.send(pair.now, here, &[ID, 5], Delivery::RELIABLE.on(far)), Ok(None));

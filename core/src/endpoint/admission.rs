@@ -381,7 +381,7 @@ impl Member {
         reserved.unwrap_or(Err(Rejection::Full))
     }
 
-    pub(crate) fn knows(&self, identity: u64) -> bool {
+    pub(crate) fn contains(&self, identity: u64) -> bool {
         self.with(|all| all.identities.contains(&identity)) == Some(true)
     }
 

@@ -50,7 +50,7 @@ impl AdmissionMember {
 
     /// Returns true if a client with this identity is connected to any peer that shares admission.
     pub(crate) fn is_known_to_others(&self, identity: u64) -> bool {
-        self.member.as_ref().is_some_and(|member| member.knows(identity))
+        self.member.as_ref().is_some_and(|member| member.contains(identity))
     }
 
     /// Returns true if the shared rate limit admits an answer to a peer without a connection.
@@ -164,7 +164,7 @@ impl Member {
         match *self {}
     }
 
-    pub(crate) const fn knows(&self, _: u64) -> bool {
+    pub(crate) const fn contains(&self, _: u64) -> bool {
         match *self {}
     }
 

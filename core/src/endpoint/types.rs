@@ -97,13 +97,13 @@ error_enum! {
         /// The password is wrong.
         WrongPassword => "wrong password",
         /// The server requires an identity, and the client has presented none.
-        NoIdentity => "no identity was shown",
+        NoIdentity => "the client presented no identity",
         /// The identity does not belong to the handshake.
         InvalidIdentity => "the identity is invalid",
         /// The connect token is malformed, or does not open with any key of the server.
-        NoToken => "no connect token of this backend",
+        NoToken => "the client presented no connect token of this backend",
         /// The connect token has expired, or the server does not know the time.
-        TokenExpired => "the connect token has expired, or the server does not know the time",
+        TokenExpired => "the connect token has expired, or the time of the server is not set",
         /// The connect token is for other servers.
         TokenForOtherServer => "the connect token is for another server",
         /// The client has not proved the identity that the connect token is for.
@@ -222,19 +222,19 @@ error_enum! {
         /// A connection with this address exists already.
         AlreadyConnected => "a connection with this address exists already",
         /// The address is unassigned: its port or its IP address is zero.
-        UnassignedAddress => "an address to connect to has a port and an IP address other than zero",
+        UnassignedAddress => "the port or the IP address is zero; connect to a specific address",
         /// The largest MTU of the configuration is not within 576 to 1492 bytes; only in RakNet.
-        InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
+        InvalidMtu => "the MTU must be 576 to 1492 bytes",
         /// Every connection slot is taken.
-        Full => "every connection slot is taken",
+        Full => "every connection slot is taken; disconnect some, or configure more",
         /// The password is longer than 255 bytes; only in RakNet.
         PasswordTooLong => "a password has at most 255 bytes",
         /// A secure connection is requested, but the configuration has no security; only in RakNet.
-        NoSecurity => "a secure connection needs a configuration with security",
+        NoSecurity => "a secure connection requires `security` in the configuration",
         /// The client has an identity, which requires a secure connection, but no server to trust; only in RakNet.
         ///
         /// Set `ConnectOptions::trust`, or leave out the identity for a plain connection.
-        IdentityWithoutTrust => "an identity is for secure connections: say which server to trust, or leave it out",
+        IdentityWithoutTrust => "an identity requires a secure connection: set `trust`, or leave the identity out",
         /// The data of an identity is longer than 95 bytes, or there is no identity to send it with; only in RakNet.
         InvalidIdentityData => "the data of an identity has at most 95 bytes, and needs an identity",
         /// There is no memory to store the password until it is sent; only in RakNet.
@@ -256,7 +256,7 @@ error_enum! {
     #[non_exhaustive]
     pub enum PartitionError {
         /// The number is not below the number of peers.
-        NoSuchPeer => "the number of a peer must be below that of all peers",
+        NoSuchPeer => "the index of a peer must be less than the number of peers",
         /// An id was already assigned to a connection, or a partition was already set.
         ///
         /// Partition ids before there are connections.
@@ -285,7 +285,7 @@ error_enum! {
         /// The message is empty. It needs at least one byte, which in RakNet is its id.
         Empty => "a message must have at least one byte",
         /// RakNet: the first byte is below 0x1B and reserved for RakNet itself.
-        ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
+        ReservedId => "the first byte is below 0x1B, which RakNet reserves",
         /// The Game Protocol: the message is longer than 129,024 bytes, which is 256 chunks.
         ///
         /// Send it in several.
@@ -294,22 +294,22 @@ error_enum! {
         ///
         /// Send it in pieces, or give the peer more blocks. In RakNet the memory that a channel takes when it is first
         /// used counts too; the channels 0 to 3 take none.
-        NeverFits => "the message is larger than one connection may hold; send it in pieces",
+        NeverFits => "the message exceeds the memory of a connection; send it in pieces",
         /// This connection has used its share; try again when some messages were acknowledged.
         ///
         /// [`Peer::poll_writable`](super::Peer::poll_writable) then returns it.
-        QuotaExceeded => "the connection holds as much as it may; try again later",
+        QuotaExceeded => "the send queue of the connection is full; try again later",
         /// The message exceeds the guaranteed part, and the other connections leave too little of the rest.
         ///
         /// Try again when [`Peer::poll_writable`](super::Peer::poll_writable) returns this connection.
-        PoolExhausted => "the peer holds as much as it can; try again later",
+        PoolExhausted => "the memory for messages is full; try again later",
         /// RakNet: the message needs a feature that was left out of the build.
         ///
         /// The features are `splitting` for a message longer than a datagram, `sequencing` for a sequenced one, and
         /// `channels` for one on a channel from 4 on.
-        LeftOut => "this build leaves out what the message needs",
+        FeatureDisabled => "this build lacks a feature that the message requires; enable it in Cargo.toml",
         /// A hook dropped the message.
-        Filtered => "a hook does not let this message through",
+        Filtered => "a hook dropped the message",
     }
 }
 

@@ -205,15 +205,15 @@ error_enum! {
     #[non_exhaustive]
     pub enum DisconnectReason {
         /// The application disconnected.
-        Local => "this side disconnected",
+        Local => "this application ended the connection",
         /// The peer sent END. For a client that received nothing before, this means that it was refused.
-        Remote => "the other peer disconnected",
+        Remote => "the peer ended the connection",
         /// No packet arrived from the peer within the timeout.
-        Lost => "the other peer fell silent",
+        Lost => "the connection timed out: the peer stopped answering",
         /// A reliable message of the peer exceeds the memory that one connection may use.
-        MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
         /// The peer began a reliable message and did not finish it.
-        MessageUnfinished => "the other peer began a message and never finished it",
+        MessageUnfinished => "the peer did not finish a message in time",
     }
 }
 

@@ -612,7 +612,7 @@ debug_without_secrets! {
 
 impl ConnectOptions<'_> {
     /// Returns true if the connection must be secure.
-    pub(crate) const fn wants_security(&self) -> bool {
+    pub(crate) const fn is_secure(&self) -> bool {
         #[cfg(feature = "secure")]
         let wants = self.trust.is_some();
         #[cfg(not(feature = "secure"))]

@@ -37,7 +37,7 @@ pub enum ConnectFailure {
     },
     /// The server requires an encrypted connection.
     SecurityRequired,
-    /// The client requires an encrypted connection, and the server has no security.
+    /// The client requires an encrypted connection, and the server does not offer secure connections.
     ServerWithoutSecurity,
     /// The server requires the identity of the client, which only an encrypted connection can carry.
     IdentityRequired,
@@ -68,7 +68,7 @@ macro_rules! write_text {
             ConnectFailure::HandshakeTimeout => {
                 $write!($f, "the server answered, but did not finish the handshake in time")
             }
-            ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server gave up the attempt"),
+            ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server ended the attempt"),
             ConnectFailure::Refused(Refusal::AlreadyConnected) => {
                 $write!($f, "the server already has a connection with this address or GUID")
             }
@@ -78,16 +78,16 @@ macro_rules! write_text {
                 $write!($f, "this address connected a moment ago; try again later")
             }
             ConnectFailure::IncompatibleProtocol { server } => {
-                $write!($f, "the server speaks protocol version {}", server)
+                $write!($f, "the server uses protocol version {}", server)
             }
             ConnectFailure::NoAnswerAfterIncompatible { server } => $write!(
                 $f,
-                "the server speaks protocol version {} and has not answered since; it may ignore this address for 20 s \
+                "the server uses protocol version {} and has not answered since; it may ignore this address for 20 s \
                  after a request with another version",
                 server
             ),
-            ConnectFailure::SecurityRequired => $write!($f, "the server requires an encrypted connection"),
-            ConnectFailure::ServerWithoutSecurity => $write!($f, "the server has no security"),
+            ConnectFailure::SecurityRequired => $write!($f, "the server requires a secure connection"),
+            ConnectFailure::ServerWithoutSecurity => $write!($f, "the server does not offer secure connections"),
             ConnectFailure::IdentityRequired => $write!($f, "the server requires the client's identity"),
             ConnectFailure::InvalidIdentity => {
                 $write!($f, "the server rejected the client's identity, or the connect token belongs to another client")
@@ -96,7 +96,7 @@ macro_rules! write_text {
             ConnectFailure::InvalidPassword => {
                 $write!(
                     $f,
-                    "the server wants another password, or a connect token of its own that has not expired and was not used"
+                    "the server requires another password, or an unused and unexpired connect token of its own"
                 )
             }
             ConnectFailure::Closed => $write!($f, "the server ended the connection before it was open"),
@@ -127,24 +127,24 @@ error_enum! {
     #[non_exhaustive]
     pub enum DisconnectReason {
         /// This application requested it.
-        Local => "this side disconnected",
+        Local => "this application ended the connection",
         /// The remote peer sent its disconnection notification.
-        Remote => "the other peer disconnected",
+        Remote => "the peer ended the connection",
         /// The remote peer became unresponsive.
-        Lost => "the other peer fell silent",
+        Lost => "the connection timed out: the peer stopped answering",
         /// A message of the remote peer can never fit into the memory of one connection.
-        MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        MessageTooLarge => "the peer sent a message that exceeds the memory of a connection",
         /// The remote peer ended the connection because it cannot hold a message of this side.
         ///
         /// Only peers of this crate report that.
-        SentTooLarge => "the other peer cannot hold a message as large as one that this side sent",
+        SentTooLarge => "a message exceeds the memory of the peer; send it in pieces",
         /// The path has become too narrow for the parts of a message of this side.
         ///
         /// They are lost, even in fragments, while smaller datagrams arrive. They cannot be cut again because some of
         /// them have arrived, or may have.
-        PathTooNarrow => "the path has become too narrow for a message that was sent in parts",
+        PathTooNarrow => "the MTU of the path became too small for a message that was sent in parts",
         /// The gaps in the remote peer's messages hold more memory than one connection may take.
-        ReceiveMemory => "the other peer left gaps that hold too much memory",
+        ReceiveMemory => "too many messages wait for earlier ones that the peer did not send",
     }
 }
 
@@ -167,7 +167,7 @@ error_enum! {
     pub enum PingError {
         /// Too many pings wait for their pongs; stop waiting for some with
         /// [`Peer::forget_ping`](crate::endpoint::Peer::forget_ping).
-        TooMany => "too many pings wait for their pongs",
+        TooMany => "too many pings wait for their pongs; wait for some of them",
     }
 }
 
@@ -212,10 +212,10 @@ error_enum! {
         /// The password has more than 255 bytes.
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
         /// The connection does not exist, or has ended.
-        NoConnection => "nothing is left of this connection",
+        NoConnection => "the connection does not exist, or has ended",
         /// There are more addresses than the configuration lists.
         TooManyAddresses => "the configuration lists fewer addresses; raise `address_count`, to at most 20",
         /// There is no memory for the addresses.
-        NoMemory => "there is no memory for the addresses",
+        NoMemory => "there is no memory for the addresses; configure more blocks",
     }
 }

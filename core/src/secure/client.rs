@@ -149,11 +149,11 @@ impl ClientHandshake {
         if self.answers >= MAX_ANSWERS {
             return Err(HandshakeError::TooMany);
         }
-        let mut found = HandshakeError::DoesNotOpen;
+        let mut found = HandshakeError::DecryptionFailed;
         for sent in [&self.first, &self.newest].into_iter().flatten().filter(|sent| sent.guid == server) {
             self.answers = self.answers.saturating_add(1);
             match sent.accept(*answer, client, mtu, identity, now) {
-                Err(HandshakeError::DoesNotOpen) => {}
+                Err(HandshakeError::DecryptionFailed) => {}
                 Err(other) => found = other,
                 established => return established,
             }
@@ -192,7 +192,7 @@ impl SentChallenge {
         // The state is kept, since another answer may follow if this one is forged.
         let mut state = self.state.duplicate();
         let server_ephemeral =
-            state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DoesNotOpen)?;
+            state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DecryptionFailed)?;
         check_payload(&answer, client, mtu)?;
         let server = self.server;
         match (self.pattern, identity) {

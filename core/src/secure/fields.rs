@@ -223,7 +223,7 @@ error_enum! {
         /// A field has a wrong length or an undefined value.
         Malformed => "a field of the handshake is malformed",
         /// The tag is wrong: the message was changed in transit, or the peer has another key.
-        DoesNotOpen => "a handshake message cannot be decrypted",
+        DecryptionFailed => "a handshake message cannot be decrypted",
         /// An attacker on the path made the client use another version of the protocol.
         Downgrade => "the protocol version was changed in transit",
         /// The attempt has reached its limit of challenges or answers.

@@ -11,9 +11,9 @@ error_enum! {
     #[non_exhaustive]
     pub enum KeyLogError {
         /// The line is not a label and two groups of digits.
-        OtherParts => "the line must have a label, a connection name and a key, separated by single spaces",
+        WrongParts => "the line must have a label, a connection name and a key, separated by single spaces",
         /// The label is unknown.
-        OtherLabel => "the label is not one of rakwire's key log",
+        UnknownLabel => "the label is not one of rakwire's key log",
         /// The connection name or the key does not have 64 hexadecimal digits.
         BadDigits => "the connection name and the key must have 64 hexadecimal digits each",
     }
@@ -138,9 +138,9 @@ impl FromStr for LoggedKey {
         let (Some(label), Some(connection), Some(key), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(KeyLogError::OtherParts);
+            return Err(KeyLogError::WrongParts);
         };
-        let label = LABELS.iter().find(|(known, _, _)| *known == label).ok_or(KeyLogError::OtherLabel)?;
+        let label = LABELS.iter().find(|(known, _, _)| *known == label).ok_or(KeyLogError::UnknownLabel)?;
         let (_, direction, epoch) = *label;
         Ok(Self { direction, epoch, connection: digits(connection)?, key: Secret::new(digits(key)?) })
     }
@@ -226,10 +226,10 @@ mod tests {
             assert_eq!((key.direction(), key.epoch(), key.to_string()), (direction, epoch, line));
         }
         let error = |line: &str| line.parse::<LoggedKey>().err();
-        assert_eq!(error(""), Some(KeyLogError::OtherParts));
-        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits}")), Some(KeyLogError::OtherParts));
-        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits} {digits} 1")), Some(KeyLogError::OtherParts));
-        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_2 {digits} {digits}")), Some(KeyLogError::OtherLabel));
+        assert_eq!(error(""), Some(KeyLogError::WrongParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits}")), Some(KeyLogError::WrongParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits} {digits} 1")), Some(KeyLogError::WrongParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_2 {digits} {digits}")), Some(KeyLogError::UnknownLabel));
         for bad in [&digits[1..], &digits.replace('f', "g"), &format!("{digits}00")] {
             assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits} {bad}")), Some(KeyLogError::BadDigits));
             assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {bad} {digits}")), Some(KeyLogError::BadDigits));

@@ -246,7 +246,7 @@ error_enum! {
     #[non_exhaustive]
     pub enum KeyTextError {
         /// The text begins with the prefix of another kind of key, or with none.
-        OtherPrefix => "this is not the expected kind of key: it begins with another prefix",
+        WrongPrefix => "this is not the expected kind of key: it begins with another prefix",
         /// The text is too short, too long, or has a character outside base64url.
         BadCharacters => "the text after the prefix is not base64url of the right length; was the key copied completely?",
         /// The file has no key.
@@ -297,7 +297,7 @@ pub(super) mod text {
         prefix: &str,
         buffer: &'b mut [u8],
     ) -> Result<&'b [u8], KeyTextError> {
-        let characters = text.strip_prefix(prefix).ok_or(KeyTextError::OtherPrefix)?;
+        let characters = text.strip_prefix(prefix).ok_or(KeyTextError::WrongPrefix)?;
         Base64UrlUnpadded::decode(characters, buffer).map_err(|_| KeyTextError::BadCharacters)
     }
 
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(error("# nothing\n\n"), Some(KeyTextError::NoKey));
         assert_eq!(error(&format!("{line}\n{line}")), Some(KeyTextError::SeveralKeys));
         let public = StaticKey::from_bytes([3; 32]).public().to_string();
-        assert_eq!(error(&public), Some(KeyTextError::OtherPrefix));
+        assert_eq!(error(&public), Some(KeyTextError::WrongPrefix));
         for length in PRIVATE_PREFIX.len()..line.len() {
             assert_eq!(error(&line[..length]), Some(KeyTextError::BadCharacters), "{length}");
         }
@@ -340,6 +340,6 @@ mod tests {
         assert_eq!(text[..text.len() - 1].parse::<PublicKey>(), Err(KeyTextError::BadCharacters));
         assert_eq!(hash[..hash.len() - 1].parse::<KeyHash>(), Err(KeyTextError::BadCharacters));
         assert_eq!(text.parse::<KeyHash>(), Err(KeyTextError::BadCharacters));
-        assert_eq!(hash.parse::<PublicKey>(), Err(KeyTextError::OtherPrefix));
+        assert_eq!(hash.parse::<PublicKey>(), Err(KeyTextError::WrongPrefix));
     }
 }

@@ -172,13 +172,13 @@ impl ServerHandshake {
         let prologue = Prologue::new(&identity.field(0), request.negotiated, pattern);
         let mut state = SymmetricState::start(pattern, prologue.bytes(), &identity.public().0);
         let opened = open_challenge(&mut state, identity.key.pair(), *challenge);
-        let (client, versions, number) = opened.ok_or(HandshakeError::DoesNotOpen)?;
+        let (client, versions, number) = opened.ok_or(HandshakeError::DecryptionFailed)?;
         if versions.are_downgraded(accepted_versions) {
             return Err(HandshakeError::Downgrade);
         }
         let ephemeral = KeyPair::new(&secret(random));
         let answer =
-            write_answer(&mut state, &ephemeral, &client, reply).ok_or(HandshakeError::DoesNotOpen)?;
+            write_answer(&mut state, &ephemeral, &client, reply).ok_or(HandshakeError::DecryptionFailed)?;
         let protection = match pattern {
             Pattern::Nk => DatagramProtection::new(Keys::of_server(state.split()), now),
             Pattern::Xk => {

@@ -69,7 +69,7 @@ pub enum PingError {
 impl core::fmt::Display for PingError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::TooMany => "too many pings wait for their pongs",
+            Self::TooMany => "too many pings wait for their pongs; wait for some of them",
             Self::NoAnswer => "the server does not answer",
         })
     }

@@ -19,7 +19,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoRoute => "there is no route to this address",
-            Self::Refused => "the server refuses connections",
+            Self::Refused => "the server refused the connection",
             Self::NoAnswer => "the server does not answer",
         })
     }
@@ -67,10 +67,10 @@ pub enum DisconnectReason {
 impl fmt::Display for DisconnectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Local => "closed by this side",
-            Self::Remote => "closed by the other side",
+            Self::Local => "closed by this application",
+            Self::Remote => "closed by the peer",
             Self::Lost => "the connection was lost",
-            Self::MessageTooLong => "the other side announced a message that is too long for the memory",
+            Self::MessageTooLong => "the peer announced a message that exceeds the memory of the connection",
         })
     }
 }

@@ -507,9 +507,9 @@ pub(crate) fn end<P: Tested>(connection: &Connection<'static, P>) -> String {
 }
 
 /// The reasons in the words of both protocols.
-pub(crate) const LOCAL: &str = "this side disconnected";
-pub(crate) const REMOTE: &str = "the other peer disconnected";
-pub(crate) const LOST: &str = "the other peer fell silent";
+pub(crate) const LOCAL: &str = "this application ended the connection";
+pub(crate) const REMOTE: &str = "the peer ended the connection";
+pub(crate) const LOST: &str = "the connection timed out: the peer stopped answering";
 
 /// Builds a message that contains its number.
 pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {

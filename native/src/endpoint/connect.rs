@@ -184,25 +184,25 @@ pub enum ConnectError<F> {
     #[error("a connection with this address exists already")]
     AlreadyConnected,
     /// The endpoint has the maximum number of connections.
-    #[error("every connection slot is taken")]
+    #[error("every connection slot is taken; disconnect some, or raise `capacity.connections`")]
     Full,
     /// The socket belongs to another address family.
-    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    #[error("an IPv4 socket cannot reach an IPv6 address; bind the endpoint to [::]:0")]
     AddressFamily,
     /// The port or the IP address is zero.
-    #[error("an address to connect to has a port and an IP address other than zero")]
+    #[error("the port or the IP address is zero; connect to a specific address")]
     UnassignedAddress,
     /// RakNet: the largest MTU of the configuration is not in the range of 576 to 1492 bytes.
-    #[error("the largest MTU must be 576 to 1492 bytes")]
+    #[error("the MTU must be 576 to 1492 bytes")]
     InvalidMtu,
     /// RakNet: the password is longer than 255 bytes.
     #[error("a password has at most 255 bytes")]
     PasswordTooLong,
     /// RakNet: a secure connection is requested, but the options of the endpoint have no security.
-    #[error("a secure connection needs an endpoint with security enabled")]
+    #[error("a secure connection requires an endpoint with security; call `Options::secure`")]
     NoSecurity,
     /// RakNet: the client has an identity, which only a secure connection sends, but no server to trust.
-    #[error("an identity is for secure connections: say which server to trust, or leave it out")]
+    #[error("an identity requires a secure connection: set `trust`, or leave the identity out")]
     IdentityWithoutTrust,
     /// RakNet: the data of an identity is longer than 95 bytes, or there is no identity to send it with.
     #[error("the data of an identity has at most 95 bytes, and needs an identity")]

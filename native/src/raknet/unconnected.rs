@@ -26,10 +26,10 @@ pub enum PingError {
     #[error("nothing listens at this address, or no route leads there")]
     Unreachable,
     /// Pings to eight other addresses are outstanding.
-    #[error("too many pings wait for their pongs")]
+    #[error("too many pings wait for their pongs; wait for some of them")]
     TooMany,
     /// The socket belongs to another address family.
-    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    #[error("an IPv4 socket cannot reach an IPv6 address; bind the endpoint to [::]:0")]
     AddressFamily,
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
@@ -214,7 +214,7 @@ pub enum OutOfBandError {
     #[error("an out-of-band message must have 1 to 399 bytes, an advertisement 0 to 398")]
     BadLength,
     /// The socket belongs to another address family.
-    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    #[error("an IPv4 socket cannot reach an IPv6 address; bind the endpoint to [::]:0")]
     AddressFamily,
     /// The endpoint is closed.
     #[error("the endpoint is closed")]

@@ -132,11 +132,11 @@ impl<C> Registered<C> {
     /// Returns the arguments of a message without the fingerprint.
     ///
     /// # Errors
-    /// [`Refusal::OtherSchema`] if the caller sent another fingerprint.
+    /// [`Refusal::SchemaMismatch`] if the caller sent another fingerprint.
     pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
         let Some(own) = self.schema else { return Ok(arguments) };
         match Schema::split(self.name.as_bytes(), arguments) {
-            (_, Some(schema)) if schema != own => Err(Refusal::OtherSchema),
+            (_, Some(schema)) if schema != own => Err(Refusal::SchemaMismatch),
             (arguments, _) => Ok(arguments),
         }
     }

@@ -514,7 +514,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             }
             Some(Message::Answer { number, answer }) => self.finish(CallId { number, to: id }, Ok(answer)),
             Some(Message::Refusal { number, refusal }) => {
-                if refusal == Refusal::OtherSchema && self.open.contains(CallId { number, to: id }) {
+                if refusal == Refusal::SchemaMismatch && self.open.contains(CallId { number, to: id }) {
                     self.on_mismatch(id, None);
                 }
                 self.finish(CallId { number, to: id }, Err(CallFailure::Refused(refusal)));

@@ -88,7 +88,7 @@ impl core::fmt::Display for CallFailure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
-            Self::TimedOut => f.write_str("no answer came in time"),
+            Self::TimedOut => f.write_str("no answer arrived in time"),
             Self::Disconnected => f.write_str("the connection has ended"),
             Self::BadAnswer => f.write_str("the reply is not an answer of this function"),
             Self::NotSent(error) => error.fmt(f),

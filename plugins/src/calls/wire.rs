@@ -38,7 +38,7 @@ pub enum Refusal {
     /// The function has run, but its answer was dropped to make room for that of another caller.
     AnswerDropped,
     /// The function is registered with other types of arguments or answers, and has not run.
-    OtherSchema,
+    SchemaMismatch,
     /// A reason that this version does not know.
     Other(u8),
 }
@@ -53,7 +53,7 @@ impl Refusal {
             Self::Failed(code) => (4, code),
             Self::Busy => (5, 0),
             Self::AnswerDropped => (6, 0),
-            Self::OtherSchema => (7, 0),
+            Self::SchemaMismatch => (7, 0),
             Self::Other(kind) => (kind, 0),
         }
     }
@@ -67,7 +67,7 @@ impl Refusal {
             4 => Self::Failed(code),
             5 => Self::Busy,
             6 => Self::AnswerDropped,
-            7 => Self::OtherSchema,
+            7 => Self::SchemaMismatch,
             _ => Self::Other(kind),
         }
     }
@@ -76,19 +76,19 @@ impl Refusal {
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Unknown => f.write_str("the other peer has no function of this name"),
+            Self::Unknown => f.write_str("the remote peer has no function of this name"),
             Self::Forbidden => f.write_str("this peer is not allowed to call the function"),
             Self::BadArguments => f.write_str("the arguments are not those of the function"),
             Self::AnswerTooLong => f.write_str("the answer does not fit into a message"),
             Self::Failed(code) => write!(f, "the function failed with code {code}"),
             Self::Busy => {
-                f.write_str("the other peer has too many calls to answer; retry later")
+                f.write_str("the remote peer has too many calls to answer; retry later")
             }
             Self::AnswerDropped => {
                 f.write_str("the function has run, but its answer was dropped for lack of room")
             }
-            Self::OtherSchema => f.write_str(
-                "the other peer registered this function with other argument or answer types; run the same version on both",
+            Self::SchemaMismatch => f.write_str(
+                "the remote peer registered this function with other argument or answer types; run the same version on both",
             ),
             Self::Other(kind) => write!(f, "the call was refused with the unknown code {kind}"),
         }

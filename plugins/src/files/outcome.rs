@@ -84,7 +84,7 @@ impl core::fmt::Display for Reason {
             Self::TooManyRequests => "there were more open requests than the sender allows",
             Self::BadMessage => "a message is malformed or does not match the request",
             Self::TooLong => "a reply exceeds the maximum message length",
-            Self::TimedOut => "no answer came in time",
+            Self::TimedOut => "no answer arrived in time",
             Self::Other(code) => return write!(f, "the unknown reason {code}"),
         })
     }
@@ -107,7 +107,7 @@ impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Local(reason) => reason.fmt(f),
-            Self::Remote(reason) => write!(f, "the other peer ended the transfer: {reason}"),
+            Self::Remote(reason) => write!(f, "the remote peer ended the transfer: {reason}"),
             Self::Disconnected => f.write_str("the connection has ended"),
         }
     }

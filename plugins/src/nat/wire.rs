@@ -129,7 +129,7 @@ impl Refusal {
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::NotConnected => "the other peer is not connected to the facilitator",
+            Self::NotConnected => "the remote peer is not connected to the facilitator",
             Self::Busy => "there is no room for another attempt now; try again later",
             Self::NoPath => "the two peers cannot reach each other, and the facilitator does not forward",
         })

@@ -194,7 +194,7 @@ impl Config {
         let has_udp = self.webtransport.mode != WebTransportMode::Off || self.has_webrtc()?;
         Ok((has_proxies && has_udp && !is_announced).then_some((
             "admission.trusted_proxies",
-            "pages that come through a trusted proxy are told of the WebSocket alone: for WebTransport and data channels beside \
+            "pages that come through a trusted proxy are offered the WebSocket alone: for WebTransport and data channels beside \
              the proxy open a UDP port, and name it with {webtransport.public_port}",
         )))
     }

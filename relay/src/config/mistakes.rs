@@ -18,23 +18,23 @@ pub(super) struct Mistake {
 /// Returns all mistakes in a table: unknown keys, and values that their options do not accept.
 pub(super) fn mistakes(table: &Table) -> Vec<Mistake> {
     let mut found = Vec::new();
-    look_into(table, &mut Vec::new(), &mut found);
+    visit(table, &mut Vec::new(), &mut found);
     found
 }
 
-fn look_into(table: &Table, path: &mut KeyPath, found: &mut Vec<Mistake>) {
+fn visit(table: &Table, path: &mut KeyPath, found: &mut Vec<Mistake>) {
     for (key, value) in table {
         path.push(key.clone());
         let wrong = match (option_at(path), value) {
             (Some(option), Value::Table(inner)) if option.kind == OptionKind::Targets => {
-                look_into(inner, path, found);
+                visit(inner, path, found);
                 None
             }
             (Some(option), value) => wrong_value(option, path, value),
             (None, Value::Table(inner)) if is_table(path) => {
                 let wrong = wrong_target(path, inner);
                 if wrong.is_none() {
-                    look_into(inner, path, found);
+                    visit(inner, path, found);
                 }
                 wrong
             }

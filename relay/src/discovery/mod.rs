@@ -267,7 +267,7 @@ impl Last {
         let departed: Vec<_> = self.servers.iter().filter(|(name, _)| !servers.contains_key(*name)).collect();
         for (name, until) in departed.iter().take(LINES_MAX) {
             let reason = why_departed(found, name, ended, **until);
-            info!(key = format!("{PREFIX}{name}"), reason, "a server is announced no more");
+            info!(key = format!("{PREFIX}{name}"), reason, "a server is no longer announced");
         }
         let changes = Changes { arrived: arrived.len(), departed: departed.len(), unusable: unusable.len() };
         let more = [changes.unusable, changes.arrived, changes.departed];
@@ -421,7 +421,7 @@ mod tests {
             last.note([start; 2], before);
             let lines = Lines::take();
             last.note([start + Duration::from_secs(seconds); 2], after);
-            let line = lines.with("a server is announced no more").remove(0);
+            let line = lines.with("a server is no longer announced").remove(0);
             assert!(line.contains("key=\"rakwire:server:a\""), "{line}");
             line
         };

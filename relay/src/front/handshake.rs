@@ -179,7 +179,7 @@ impl<A: Admit> Front<A> {
     fn handle_missing_cookie(&self) {
         if self.counters.dropped_before(FrontDropReason::MissingCookie) == 0 {
             warn!(
-                "a client of the front asks for a connection and does not return its cookie: it is forged, or knows no cookies"
+                "a client of the UDP front requests a connection but does not return its cookie: it is forged, or does not support cookies"
             );
         }
     }

@@ -160,7 +160,7 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
     let (number, begun, transport) = (app.next_flow(), Instant::now(), connection.kind());
     let client = app.addresses.show(grant.client);
     info!(%client, target_name = %target.name, %transport, flow = number, "client connected");
-    let Ended { reason, client, transport, carried, connection } =
+    let Ended { reason, client, transport, forwarded, connection } =
         run(app, opening, grant, number, server, connection).await;
     let reason = CloseReason::Flow(reason);
     info!(
@@ -169,8 +169,8 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
         %transport,
         flow = number,
         seconds = begun.elapsed().as_secs(),
-        bytes_to_server = carried.to_server,
-        bytes_to_client = carried.to_client,
+        bytes_to_server = forwarded.to_server,
+        bytes_to_client = forwarded.to_client,
         reason = reason.text(),
         "client closed"
     );

@@ -200,7 +200,7 @@ impl Probes {
         for [old, new] in moved {
             if let Some(left_out) = lock(&self.moves).note(now, &old.name) {
                 let (target_name, old, new) = (&old.name, old.address, new.address);
-                warn!(%target_name, %old, %new, left_out, "new clients go to another address");
+                warn!(%target_name, %old, %new, left_out, "the target has another address: new clients use it");
             }
         }
     }
@@ -251,7 +251,7 @@ async fn again(mut ask: impl AsyncFnMut() -> io::Result<()>) {
     let mut pause = RETRY_FIRST;
     loop {
         if let Err(error) = ask().await {
-            warn!(%error, "cannot ask a game server for its pong");
+            warn!(%error, "cannot ping a game server");
         }
         sleep(pause).await;
         pause = pause.saturating_mul(2).min(RETRY_MAX);

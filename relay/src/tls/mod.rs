@@ -167,7 +167,7 @@ impl Tls {
         if stream.get_ref().1.alpn_protocol() != Some(ACME_CHALLENGE) {
             return Ok(Some(stream));
         }
-        info!("a certificate authority asked for proof of a domain");
+        info!("a certificate authority requested proof of a domain");
         stream.shutdown().await?;
         Ok(None)
     }

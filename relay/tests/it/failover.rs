@@ -138,7 +138,7 @@ async fn observed_failures_move_new_clients_and_are_logged_once() {
     let lines = |message: &str| -> Vec<&Value> {
         log.iter().filter(|line| line["message"] == message && line["level"] == "WARN").collect()
     };
-    let moves = lines("new clients go to another address");
+    let moves = lines("the target has another address: new clients use it");
     assert_eq!(moves.len(), 1, "{log:?}");
     assert_eq!(moves[0]["old"], one.to_string());
     assert_eq!(moves[0]["new"], two.to_string());

@@ -105,13 +105,13 @@ export class FunctionError extends RakwireError {
 }
 
 const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
-  [REASONS.unknown]: ["unknown-function", "the other peer has no function of this name"],
+  [REASONS.unknown]: ["unknown-function", "the remote peer has no function of this name"],
   [REASONS.forbidden]: ["forbidden", "this peer is not allowed to call the function"],
   [REASONS.badArguments]: ["bad-arguments", "the arguments are not those of the function"],
   [REASONS.answerTooLong]: ["answer-too-long", "the answer does not fit into a message"],
-  [REASONS.busy]: ["busy", "the other peer has too many calls to answer; retry later"],
+  [REASONS.busy]: ["busy", "the remote peer has too many calls to answer; retry later"],
   [REASONS.answerDropped]: ["refused", "the function has run, but its answer was dropped for lack of room"],
-  [REASONS.otherSchema]: ["other-schema", "the other peer registered this function with other argument or answer types; run the same version on both"],
+  [REASONS.otherSchema]: ["other-schema", "the remote peer registered this function with other argument or answer types; run the same version on both"],
 };
 
 /** Converts a refusal of the peer to the error of the caller. */

@@ -181,7 +181,7 @@ const REASONS: Readonly<Record<TransferReason, string>> = {
   "too-many-requests": "there were more open requests than the sender allows",
   "bad-message": "a message is malformed or does not match the request",
   "too-long": "a reply exceeds the maximum message length",
-  "timed-out": "no answer came in time",
+  "timed-out": "no answer arrived in time",
   other: "a reason unknown here",
 };
 

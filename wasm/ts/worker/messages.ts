@@ -68,9 +68,9 @@ export const MAX_UNTAKEN_BYTES = 1024 * 1024;
 const TEXTS = {
   "not-connected": "the connection is not open",
   "empty-message": "a message must have at least one byte",
-  "reserved-id": "the first byte is below 0x1B and belongs to RakNet itself",
+  "reserved-id": "the first byte is below 0x1B, which RakNet reserves",
   "too-long": "the message is longer than the protocol allows or than one connection may hold; send it in pieces",
-  "queue-full": "the connection holds as much as it may; try again later",
+  "queue-full": "the send queue of the connection is full; try again later",
 } as const;
 
 export function refusal(code: keyof typeof TEXTS): RakwireError {

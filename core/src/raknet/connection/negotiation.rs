@@ -225,7 +225,7 @@ impl ConnectionProtection {
             TokenError::OtherClient => RefuseReason::TokenOfOtherClient,
             TokenError::Used => RefuseReason::TokenUsed,
             TokenError::NoRoom => RefuseReason::TokenStoreFull,
-            TokenError::DoesNotOpen | TokenError::TooLong => RefuseReason::NoToken,
+            TokenError::DecryptionFailed | TokenError::TooLong => RefuseReason::NoToken,
         })
     }
 
@@ -260,8 +260,8 @@ impl ConnectionProtection {
         tokens: &TokenVerifier,
         token: &[u8],
     ) -> Result<(), TokenError> {
-        let Self::Sealed(sealed) = self else { return Err(TokenError::DoesNotOpen) };
-        let SecurePeer::Client(Some(client)) = &sealed.peer else { return Err(TokenError::DoesNotOpen) };
+        let Self::Sealed(sealed) = self else { return Err(TokenError::DecryptionFailed) };
+        let SecurePeer::Client(Some(client)) = &sealed.peer else { return Err(TokenError::DecryptionFailed) };
         let now = cx.state.secure.unix_time(cx.now);
         let accepted = tokens.accept(token, &server.public().hash(), &client.key, now)?;
         sealed.stage = Stage::Open { token: Some(Stored::<AcceptedToken>::from(accepted)) };

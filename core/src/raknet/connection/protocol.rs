@@ -31,7 +31,7 @@ impl endpoint::Connection<RakNet> for Connection {
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
     ) -> Result<bool, ConnectError> {
-        if self.handshake.side() == Side::Client || self.protection.is_secure() || options.wants_security() {
+        if self.handshake.side() == Side::Client || self.protection.is_secure() || options.is_secure() {
             return Ok(false);
         }
         // Checks that would fail for a new connection fail here too, such as an identity without a trusted server.

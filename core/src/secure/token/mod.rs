@@ -252,8 +252,8 @@ impl TokenVerifier {
         now: u64,
     ) -> Result<AcceptedToken, TokenError> {
         let open = |key: &TokenKey| key.open(token, server, client, now);
-        let opened = self.keys.iter().map(open).find(|opened| *opened != Err(TokenError::DoesNotOpen));
-        let token = opened.unwrap_or(Err(TokenError::DoesNotOpen))?;
+        let opened = self.keys.iter().map(open).find(|opened| *opened != Err(TokenError::DecryptionFailed));
+        let token = opened.unwrap_or(Err(TokenError::DecryptionFailed))?;
         self.used.store().mark_used(&token, now)?;
         Ok(token)
     }
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(open(&KeyHash([3; 24]), &CLIENT, NOW), Some(TokenError::OtherServer));
         assert_eq!(open(&SERVER, &PublicKey([9; 32]), NOW), Some(TokenError::OtherClient));
         let other_key = TokenKey::from_bytes([8; 32]).open(&token, &SERVER, &CLIENT, NOW);
-        assert_eq!(other_key.err(), Some(TokenError::DoesNotOpen));
+        assert_eq!(other_key.err(), Some(TokenError::DecryptionFailed));
     }
 
     #[test]
@@ -370,13 +370,13 @@ mod tests {
         for bit in 0..token.len() * 8 {
             let mut changed = token.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(accept(&changed), Err(TokenError::DoesNotOpen), "bit {bit}");
+            assert_eq!(accept(&changed), Err(TokenError::DecryptionFailed), "bit {bit}");
         }
         for length in 0..token.len() {
-            assert_eq!(accept(&token[..length]), Err(TokenError::DoesNotOpen), "{length} bytes");
+            assert_eq!(accept(&token[..length]), Err(TokenError::DecryptionFailed), "{length} bytes");
         }
         let long = [&token[..], &[0; 256]].concat();
-        assert_eq!(accept(&long), Err(TokenError::DoesNotOpen));
+        assert_eq!(accept(&long), Err(TokenError::DecryptionFailed));
     }
 
     #[test]
@@ -446,7 +446,7 @@ mod tests {
         let read = TokenKey::from_key_file(&file).expect("a key");
         assert!(read.open(&token, &SERVER, &CLIENT, NOW).is_ok());
         let other = crate::secure::StaticKey::from_bytes([7; 32]).private_text().to_string();
-        assert_eq!(TokenKey::from_key_file(&other).err(), Some(KeyTextError::OtherPrefix));
+        assert_eq!(TokenKey::from_key_file(&other).err(), Some(KeyTextError::WrongPrefix));
     }
 
     #[test]

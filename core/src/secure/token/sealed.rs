@@ -32,7 +32,7 @@ error_enum! {
         /// The claims do not fit.
         TooLong => "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers",
         /// The token does not open under any of the keys, or is not a token.
-        DoesNotOpen => "this is not a token of this backend",
+        DecryptionFailed => "this is not a token of this backend",
         /// The token has expired.
         Expired => "the token has expired",
         /// The token is for other servers.
@@ -183,7 +183,7 @@ impl TokenKey {
     /// each of them.
     ///
     /// # Errors
-    /// [`TokenError`], in this order: `DoesNotOpen`, `Expired`, `OtherServer`, `OtherClient`.
+    /// [`TokenError`], in this order: `DecryptionFailed`, `Expired`, `OtherServer`, `OtherClient`.
     pub fn open(
         &self,
         token: &[u8],
@@ -191,14 +191,14 @@ impl TokenKey {
         client: &PublicKey,
         now: u64,
     ) -> Result<AcceptedToken, TokenError> {
-        let mut copy = Vec::<u8, MAX_SEALED_TOKEN>::from_slice(token).map_err(|_| TokenError::DoesNotOpen)?;
-        let (head, message) = copy.split_first_chunk_mut::<HEAD>().ok_or(TokenError::DoesNotOpen)?;
-        let salt = *head.last_chunk::<SALT>().ok_or(TokenError::DoesNotOpen)?;
+        let mut copy = Vec::<u8, MAX_SEALED_TOKEN>::from_slice(token).map_err(|_| TokenError::DecryptionFailed)?;
+        let (head, message) = copy.split_first_chunk_mut::<HEAD>().ok_or(TokenError::DecryptionFailed)?;
+        let salt = *head.last_chunk::<SALT>().ok_or(TokenError::DecryptionFailed)?;
         if head.first_chunk() != Some(PREFIX) {
-            return Err(TokenError::DoesNotOpen);
+            return Err(TokenError::DecryptionFailed);
         }
-        let plain = open_message(&self.of_token(&salt), 0, head, message).ok_or(TokenError::DoesNotOpen)?;
-        let read = Opened::read(&mut Reader::new(plain), salt).map_err(|_| TokenError::DoesNotOpen)?;
+        let plain = open_message(&self.of_token(&salt), 0, head, message).ok_or(TokenError::DecryptionFailed)?;
+        let read = Opened::read(&mut Reader::new(plain), salt).map_err(|_| TokenError::DecryptionFailed)?;
         read.check(server, client, now)
     }
 }

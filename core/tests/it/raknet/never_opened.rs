@@ -75,7 +75,7 @@ fn requesting_client() -> (Peer<'static>, ConnectionId) {
 }
 
 /// Runs a peer until nothing is left of its connection.
-fn let_go(peer: &mut Peer<'_>) {
+fn close_all(peer: &mut Peer<'_>) {
     let mut now = NOW;
     while peer.connections().next().is_some() {
         now = now + Duration::from_secs(1);
@@ -95,7 +95,7 @@ fn a_server_is_not_notified_of_a_connection_that_never_opened() {
     assert!(server.poll_event().is_none(), "it is not open yet");
     deliver(&mut server, 3, &written(&Control::Disconnect));
     assert!(server.poll_event().is_none(), "it never opens");
-    let_go(&mut server);
+    close_all(&mut server);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_server_is_not_notified_if_its_client_vanishes() {
     let mut server = awaiting_server();
     deliver(&mut server, 1, EARLY);
     deliver_part(&mut server, 2);
-    let_go(&mut server);
+    close_all(&mut server);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_client_is_only_notified_of_the_failure() {
         }
         other => panic!("{other:?}"),
     }
-    let_go(&mut client);
+    close_all(&mut client);
 }
 
 /// Messages that arrived before a connection opens are reported after the opening.

@@ -347,7 +347,7 @@ fn every_newcomer_has_the_outcome_of_the_servers_limits() {
 fn every_refusal_is_reported_to_the_client() {
     let to = address(Unknown);
     for (refusal, words) in [
-        (Refusal::AttemptFailed, "gave up the attempt"),
+        (Refusal::AttemptFailed, "ended the attempt"),
         (Refusal::AlreadyConnected, "already"),
         (Refusal::NoFreeIncomingConnections, "full"),
         (Refusal::Banned, "banned"),

@@ -21,7 +21,7 @@ fn changed_negotiated_values_are_detected() {
             let mut stage = stage();
             let challenge = stage.challenge().expect("a trusted key");
             stage.negotiated = changed;
-            assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen), "{changed:?}");
+            assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DecryptionFailed), "{changed:?}");
         }
     }
 }
@@ -42,7 +42,7 @@ fn changed_flags_and_announced_keys_are_detected() {
             .expect("a trusted key");
         assert_eq!(
             stage.respond(&challenge).err(),
-            Some(HandshakeError::DoesNotOpen),
+            Some(HandshakeError::DecryptionFailed),
             "byte {at}, bit {bit:#x}"
         );
     }
@@ -82,7 +82,7 @@ fn an_answer_with_a_changed_bit_is_refused() {
             // A new handshake with the same values, because no attempt tries so many answers.
             let mut stage = make();
             assert_eq!(stage.challenge(), Ok(challenge));
-            assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DoesNotOpen), "bit {bit}");
+            assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DecryptionFailed), "bit {bit}");
         }
         stage.reply.mtu = 576;
         assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::Contradiction));
@@ -100,7 +100,7 @@ fn an_answer_is_bound_to_the_guid_of_its_reply() {
     // An attacker repeats reply 1 with another GUID, and changes that of reply 2 to it.
     stage.negotiated.server = Guid(genuine.0 ^ 1);
     stage.challenge().expect("the same key");
-    assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DoesNotOpen));
+    assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DecryptionFailed));
     stage.negotiated.server = genuine;
     assert!(stage.accept(handshake.answer()).is_ok());
 }
@@ -118,10 +118,10 @@ fn forged_replies_cause_only_bounded_computation() {
     assert_eq!(stage.challenge(), Err(HandshakeError::TooMany));
     // The first challenge is kept, and the newest is tried too.
     for _ in 0..100 {
-        assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DoesNotOpen));
+        assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DecryptionFailed));
     }
     assert!(stage.accept(handshake.answer()).is_ok());
-    while stage.accept(&[7; ANSWER]).err() == Some(HandshakeError::DoesNotOpen) {}
+    while stage.accept(&[7; ANSWER]).err() == Some(HandshakeError::DecryptionFailed) {}
     assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::TooMany));
 }
 
@@ -190,7 +190,7 @@ fn a_substituted_key_gets_no_connection() {
     // An attacker with only the server's public key cannot answer.
     let challenge = stage.challenge().expect("a trusted key");
     stage.server = attacker;
-    assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen));
+    assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DecryptionFailed));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn points_of_low_order_are_refused() {
         assert_eq!(challenge, Err(HandshakeError::Malformed));
         let mut challenge = stage.challenge().expect("a trusted key");
         challenge[8..40].copy_from_slice(&point);
-        assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen));
+        assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DecryptionFailed));
     }
 }
 
@@ -286,7 +286,7 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
                 let mut relayed = challenge;
                 relayed[0] = pattern;
                 let answered = other.respond(&relayed).err();
-                assert_eq!(answered, Some(HandshakeError::DoesNotOpen), "{rewritten:#b}, pattern {pattern}");
+                assert_eq!(answered, Some(HandshakeError::DecryptionFailed), "{rewritten:#b}, pattern {pattern}");
             }
         }
         assert!(stage.respond(&challenge).is_ok(), "it is valid at its own server");
@@ -314,7 +314,7 @@ fn identities_and_answers_are_bound_to_their_server() {
     victim.challenge().expect("a trusted key");
     let mut other = at_another_server(Some(StaticKey::from_bytes([66; 32])));
     let (_, handshake, _) = other.answered();
-    assert_eq!(victim.accept(handshake.answer()).err(), Some(HandshakeError::DoesNotOpen));
+    assert_eq!(victim.accept(handshake.answer()).err(), Some(HandshakeError::DecryptionFailed));
 }
 
 #[test]

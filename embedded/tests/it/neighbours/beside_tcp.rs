@@ -93,7 +93,7 @@ fn an_unfinished_handshake_makes_way_for_the_next() {
         net.forge(2, forged_syn(ABSENT, 2));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let here = loop {
-            // Meanwhile the server refuses connections.
+            // Meanwhile the server refused the connection.
             if let Ok(connection) = Connection::connect(here, memory(), (address, PORT).into()).await {
                 break connection;
             }

@@ -194,10 +194,10 @@ fn message(queued: Queued) -> Message {
 #[non_exhaustive]
 pub enum DisconnectReason {
     /// This side closed it.
-    #[error("closed by this side")]
+    #[error("closed by this application")]
     Local,
     /// The peer closed it, between two messages.
-    #[error("closed by the other side")]
+    #[error("closed by the peer")]
     Remote,
     /// The peer accepted no data for [`timeout`](super::Options::timeout).
     #[error("the peer did not accept data in time")]

@@ -43,7 +43,7 @@ pub enum ConnectFailure {
     /// handshake did not.
     #[error("the server does not answer")]
     NoAnswer,
-    /// The system's error: usually the server refuses connections, or is unreachable.
+    /// The system's error: usually the server refused the connection, or is unreachable.
     #[error("{0}")]
     Socket(ErrorKind),
     /// TLS does not trust the server, or has no parameters in common with it. The text is that of rustls.

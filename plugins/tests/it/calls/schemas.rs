@@ -20,7 +20,7 @@ fn calls_with_different_types_are_refused_and_reported() {
     let id = connections::<RakNet>(1)[0];
     let (mut client, mut server) = (Client::new(()), server());
     server.connect::<Moved, First>(0).expect("room");
-    let refused = Err(CallFailure::Refused(Refusal::OtherSchema));
+    let refused = Err(CallFailure::Refused(Refusal::SchemaMismatch));
     // Another argument, another answer, and the unchanged function of the newer version.
     client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("room");
     exchange(&mut client, &mut server, id);

@@ -215,7 +215,7 @@ impl Scenarios<'_> {
         parrot.send_to(&[], &address)?;
 
         let guarded = self.serve("127.0.0.1:0", &["--password", "friends"])?;
-        self.is_refused(&guarded.address, "the server wants another password")
+        self.is_refused(&guarded.address, "the server requires another password")
     }
 
     fn is_refused(&self, address: &str, reason: &str) -> Result<()> {

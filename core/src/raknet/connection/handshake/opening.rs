@@ -86,13 +86,13 @@ pub(super) struct Reply2 {
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
         // The known version is unauthenticated, and a secure handshake authenticates the version from which it began.
-        let known = cx.remote.filter(|_| !options.wants_security());
+        let known = cx.remote.filter(|_| !options.is_secure());
         let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
         let interval = options.interval.unwrap_or(cx.config.connect_interval);
         let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
-        let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.wants_security();
+        let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.is_secure();
         let asks = shared_state::ASKS && is_unknown && cx.config.queries_version();
         // As long as for a lost request, but only a small part of a short timeout.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };

@@ -567,7 +567,7 @@ fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Resu
     let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
     let is_far = usize::from(delivery.channel.number()) >= NEAR;
     let needs_channels = !FAR_CHANNELS && delivery.reliability.has_channel() && is_far;
-    if needs_splitting || needs_sequencing || needs_channels { Err(SendError::LeftOut) } else { Ok(()) }
+    if needs_splitting || needs_sequencing || needs_channels { Err(SendError::FeatureDisabled) } else { Ok(()) }
 }
 
 /// Records of split messages, which count the acknowledged parts.

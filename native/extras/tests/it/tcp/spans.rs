@@ -82,12 +82,12 @@ async fn spans_follow_the_life_of_a_connection_and_refusals() {
     for line in [
         format!("{server_span}: bound local={at_server}"),
         format!("{accepted}: connected"),
-        format!("{accepted}: ended reason=closed by the other side"),
+        format!("{accepted}: ended reason=closed by the peer"),
         format!("{server_span}: closed"),
     ] {
         assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
     }
-    let of_client = ["connecting", "connected", "closing", "ended reason=closed by this side"];
+    let of_client = ["connecting", "connected", "closing", "ended reason=closed by this application"];
     for line in of_client.map(|event| format!("{opened}: {event}")) {
         assert!(
             collector.lines().iter().any(|event| event.ends_with(&line)),
