@@ -6,8 +6,7 @@ use clap::Args;
 use rakwire::game_protocol::wire as game_protocol;
 use rakwire::raknet::Reliability;
 use rakwire::secure::OVERHEAD;
-use rakwire::wire::capsule::{CapsuleHeader, MAX_HEADER};
-use rakwire::wire::datagram::DATA_HEADER;
+use rakwire::wire::datagram::{CapsuleHeader, DATA_HEADER, MAX_HEADER};
 use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU};
 use serde_json::{Value, json};
 

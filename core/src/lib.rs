@@ -192,8 +192,8 @@ pub use time::Instant;
 pub mod wire {
     pub use crate::cursor::{Reader, Source, Value, WireError, Writer};
     pub use crate::raknet::wire::{
-        IP_UDP_OVERHEAD, MAX_DATAGRAM, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, SecuritySizes, Wire, address, capsule,
-        control, datagram, id, local, notice, offline, protection,
+        IP_UDP_OVERHEAD, MAX_DATAGRAM, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, SecuritySizes, Wire, address, control,
+        datagram, id, local, notice, offline, protection,
     };
 }
 

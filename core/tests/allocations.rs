@@ -18,7 +18,7 @@ use forged::{bytes_out, capsule, data, request_2, written};
 use raknet::{peer, server_config};
 use rakwire::Instant;
 use rakwire::raknet::{Guid, Peer, Reliability};
-use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use stats_alloc::Region;
 

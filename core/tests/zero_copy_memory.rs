@@ -19,7 +19,7 @@ use forged::{capsule, data};
 use raknet::{Net, client_config, messages, peer, server_config};
 use rakwire::raknet::{ConnectionId, DropReason, Event, Reliability};
 use rakwire::sim::Conditions;
-use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{CapsuleHeader, Split};
 use stats_alloc::Region;
 
 const COUNT: u32 = 500;

@@ -495,7 +495,9 @@ impl SendPath {
     pub(crate) fn return_to_driver(&mut self, outgoing: &mut Outgoing) {
         match std::mem::replace(&mut self.mode, SendMode::Driver) {
             SendMode::Driver | SendMode::Inline(_) => {}
-            SendMode::Held { to, size } => outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer)),
+            SendMode::Held { to, size } => {
+                outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer))
+            }
         }
     }
 }
@@ -642,7 +644,7 @@ mod tests {
         assert!(outgoing.transmits(1).eq(left));
         outgoing.clear();
         send_path.return_to_driver(&mut outgoing);
-        assert!(outgoing.is_empty(), "it is handed over once");
+        assert!(outgoing.is_empty(), "it is returned to the driver once");
         send_path.allow_inline(&socket);
         assert!(is_allowed(&mut send_path));
     }

@@ -128,12 +128,12 @@ mod linux {
                 errno,
                 Errno::EMSGSIZE | Errno::ENONET | Errno::ENOPROTOOPT | Errno::EOPNOTSUPP | Errno::EPROTO
             );
-            is_unreachable(errno) || is_other_error
+            is_unreachable_errno(errno) || is_other_error
         })
     }
 
     /// Returns true if an error is about a closed port, or about a host or network that is filtered or has no route.
-    const fn is_unreachable(errno: Errno) -> bool {
+    const fn is_unreachable_errno(errno: Errno) -> bool {
         matches!(
             errno,
             Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EHOSTDOWN | Errno::EACCES
@@ -172,7 +172,7 @@ mod linux {
             else {
                 return false;
             };
-            is_unreachable(Errno::from_raw(i32::try_from(error.ee_errno).unwrap_or_default()))
+            is_unreachable_errno(Errno::from_raw(i32::try_from(error.ee_errno).unwrap_or_default()))
         })
     }
 

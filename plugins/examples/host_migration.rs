@@ -42,7 +42,7 @@ impl Player {
         let mut connections = Vec::new();
         match friend {
             Some(friend) => connections.push(endpoint.connect(friend).await?),
-            None => mesh.with(Mesh::found),
+            None => mesh.with(Mesh::create),
         }
         Ok(Self { number, endpoint, mesh, connections, opened: mpsc::unbounded_channel(), round: 0 })
     }

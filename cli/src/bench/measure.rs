@@ -147,5 +147,7 @@ async fn reported_count(connection: &Connection) -> Result<Count, Failure> {
     let request = Probe::ReportCount.message(2);
     connection.send(&request, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
     let message = reply(connection).await?;
-    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the remote machine; run the same version of rakwire on both"))
+    Count::from_bytes(&message).ok_or_else(|| {
+        Failure::runtime("invalid reply from the remote machine; run the same version of rakwire on both")
+    })
 }

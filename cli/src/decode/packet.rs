@@ -1,8 +1,7 @@
 //! The structure of a datagram.
 
 use rakwire::raknet::Reliability;
-use rakwire::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
-use rakwire::wire::datagram::{DatagramHeader, Record, VALID};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, MIN_CAPSULE, Record, VALID};
 use rakwire::wire::local::Local;
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{SecuritySizes, Source, Wire, WireError, address, id};

@@ -213,7 +213,9 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if failure == ConnectFailure::Unreachable {
         "; check the address and the port".to_owned()
     } else if failure == ConnectFailure::HandshakeTimeout {
-        format!(" ({seconds} s); allow more with --timeout, or record both sides with --pcap and read the captures with `rakwire decode`")
+        format!(
+            " ({seconds} s); allow more with --timeout, or record both sides with --pcap and read the captures with `rakwire decode`"
+        )
     } else {
         String::new()
     };

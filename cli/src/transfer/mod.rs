@@ -22,7 +22,9 @@ pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure 
             return Failure::runtime(error.as_deref().unwrap_or("a file cannot be read or written"));
         }
         files::Failure::Disconnected => "; run the same command again to resume",
-        files::Failure::Remote(Reason::Storage) => "; the log or the output of the remote machine has the reason",
+        files::Failure::Remote(Reason::Storage) => {
+            "; the log or the output of the remote machine has the reason"
+        }
         files::Failure::Local(Reason::TooManyFiles) => "; allow more with --max-files",
         files::Failure::Local(Reason::TooManyBytes) => "; allow more with --max-bytes",
         files::Failure::Local(Reason::FileTooLong) => "; allow more with --max-file-bytes",

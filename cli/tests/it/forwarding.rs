@@ -33,12 +33,12 @@ impl Client {
         let endpoint = Endpoint::bind((any(facilitator), 0), options).await.expect("a free port");
         let facilitator = endpoint.connect(facilitator).await.expect("a facilitator");
         let client = Self { endpoint, facilitator };
-        client.tell(&FromClient::Hello { internal: [].into_iter().collect() }).await;
+        client.send(&FromClient::Hello { internal: [].into_iter().collect() }).await;
         while !matches!(client.next_message().await, FromFacilitator::Probed { token: 0, .. }) {}
         client
     }
 
-    async fn tell(&self, message: &FromClient) {
+    async fn send(&self, message: &FromClient) {
         let mut buffer = [0; MAX_MESSAGE];
         let bytes = message.encode(&mut buffer).expect("room");
         self.facilitator.send(bytes, Delivery::RELIABLE_ORDERED).await.expect("a connection");
@@ -54,7 +54,7 @@ impl Client {
     async fn forwarded(&self) -> (u64, u16) {
         loop {
             match self.next_message().await {
-                FromFacilitator::Begin { session, .. } => self.tell(&FromClient::Failed { session }).await,
+                FromFacilitator::Begin { session, .. } => self.send(&FromClient::Failed { session }).await,
                 FromFacilitator::Forwarded { session, port, .. } => return (session, port),
                 FromFacilitator::Refused { reason, .. } => panic!("{reason}"),
                 FromFacilitator::Probe { .. } | FromFacilitator::Probed { .. } => {}
@@ -100,7 +100,7 @@ async fn datagrams_are_forwarded_whole() {
     };
     let facilitator = rakwire_native::lookup(&facilitator).await.expect("an address")[0];
     let [connecting, accepting] = [Client::at(facilitator).await, Client::at(facilitator).await];
-    connecting.tell(&FromClient::Open { target: accepting.endpoint.guid() }).await;
+    connecting.send(&FromClient::Open { target: accepting.endpoint.guid() }).await;
     let ((session, port), _) = tokio::join!(connecting.forwarded(), accepting.forwarded());
     let mut at = facilitator;
     at.set_port(port);

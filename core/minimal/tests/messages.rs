@@ -6,8 +6,7 @@ use rakwire::raknet::{
     Capacity, Channel, Config, ConnectionId, Delivery, DisconnectReason, Event, Peer, Priority, SendError,
 };
 use rakwire::sim::{Conditions, Pair};
-use rakwire::wire::capsule::{CapsuleHeader, Split};
-use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Split};
 use rakwire::wire::{Wire, Writer};
 
 const CAPACITY: Capacity = Capacity { connections: 1, blocks: 256, block_size: 128 };

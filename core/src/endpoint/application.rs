@@ -2,11 +2,10 @@
 
 use core::net::SocketAddr;
 
-use super::connection_table::Occupant;
 use super::event::ConnectionInfo;
 use super::hook::{Hook, Hooked};
 use super::protocol::{Connection, MessageToSend, Peer, Protocol};
-use super::tables::Tables;
+use super::tables::{Occupant, Tables};
 use super::types::{ConnectError, ConnectionId, PartitionError, PeerStats, Receipt, SendError};
 use crate::time::Instant;
 
@@ -197,7 +196,8 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
-    /// Sets the size from which messages are handed over, instead of 64 KiB, to test this with little memory.
+    /// Sets the size from which messages are sent and received without a copy, instead of 64 KiB, to test this with
+    /// little memory.
     #[cfg(feature = "zero-copy")]
     #[doc(hidden)]
     pub const fn set_zero_copy_threshold(&mut self, bytes: usize) {

@@ -1,12 +1,11 @@
 //! Polling of the events of a peer, in one order or by connection, and of connections that have room again.
 
-use super::connection_table::Occupant;
 use super::event::{Event, Message};
 use super::hook::{Hook, Injected, Verdict};
 use super::protocol::{
     Connection, ConnectionEvent, Ending, Peer, Protocol, State, Unconnected, UnconnectedKind,
 };
-use super::tables::{EventData, Tables};
+use super::tables::{EventData, Occupant, Tables};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
@@ -248,7 +247,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Returns the data that the last event borrows, of a message of a connection or of a peer without one.
     ///
-    /// They remain until the next event is polled or they are [released](Self::release_event_data). Empty if nothing is borrowed.
+    /// They remain until the next event is polled or they are [released](Self::release_event_data). Empty if nothing is
+    /// borrowed.
     #[must_use]
     pub const fn event_data(&self) -> Message<'_, P> {
         match self.tables.events.data().block() {

@@ -4,8 +4,8 @@ use core::net::IpAddr;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 use super::admission::Member;
-use super::connection_table::{ConnectionTable, Occupant, Slot};
 use super::incoming::{ClientLimits, Incoming, IncomingCounts, Origin, Rejection, Request};
+use super::tables::{ConnectionTable, Occupant, Slot};
 use crate::rate_limit::{Allowance, Rates};
 use crate::time::Instant;
 

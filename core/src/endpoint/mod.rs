@@ -16,7 +16,6 @@
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;
 mod application;
-mod connection_table;
 mod event;
 mod events;
 mod hook;
@@ -48,11 +47,11 @@ pub use types::{
     PeerStats, Progress, Receipt, RefuseReason, RefusedClient, SendError, Side,
 };
 
-pub(crate) use connection_table::{ConnectionTable, Occupant, Slot};
 pub(crate) use incoming::{Incoming, Rejection, Request};
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,
     UnconnectedKind,
 };
 pub(crate) use resources::refill;
+pub(crate) use tables::{ConnectionTable, Occupant, Slot};
 pub(crate) use types::MIN_STREAM_TIMEOUT;

@@ -2,9 +2,8 @@
 
 use core::net::SocketAddr;
 
-use super::connection_table::{Occupant, Slot};
 use super::protocol::{Connection, Context, Peer, Protocol, State};
-use super::tables::{Tables, Wakeups};
+use super::tables::{Occupant, Slot, Tables, Wakeups};
 use super::types::PeerStats;
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;

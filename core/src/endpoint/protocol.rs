@@ -5,14 +5,13 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::connection_table::Occupant;
 use super::member::AdmissionMember;
-use super::tables::Tables;
+use super::tables::{Occupant, Tables};
 use super::types::{
     ConnectError, ConnectionId, DropReasons, Outcome, PeerStats, Progress, Receipt, RefuseReason, SendError,
     Side,
 };
-use crate::storage::{Block, OwnedId, Index, Pool};
+use crate::storage::{Block, Index, OwnedId, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the

@@ -2,10 +2,9 @@
 
 use heapless::{Deque, Vec};
 
-use super::connection_table::{ConnectionTable, Slot};
 use super::member::AdmissionMember;
 use super::protocol::{Peer, Protocol, Storage};
-use super::tables::{EventQueue, Tables, Wakeups, Writable};
+use super::tables::{ConnectionTable, EventQueue, Slot, Tables, Wakeups, Writable};
 use super::types::PeerStats;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Node, Pool, RawLink, SEVERAL, Shares, SlotEntry, SlotIndex, SlotQueue,
@@ -128,7 +127,10 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
                 Deadlines::new(Slots::Borrowed(&mut self.deadlines)),
             ),
             events: EventQueue::new(SlotQueue::Borrowed(&mut self.readable)),
-            writable: Writable::new(SlotQueue::Borrowed(&mut self.blocked), SlotQueue::Borrowed(&mut self.writable)),
+            writable: Writable::new(
+                SlotQueue::Borrowed(&mut self.blocked),
+                SlotQueue::Borrowed(&mut self.writable),
+            ),
             pool: Pool::new(
                 Slots::Borrowed(self.bytes.as_flattened_mut()),
                 Slots::Borrowed(&mut self.nodes),

@@ -614,10 +614,10 @@ impl ConnectOptions<'_> {
     /// Returns true if the connection must be secure.
     pub(crate) const fn is_secure(&self) -> bool {
         #[cfg(feature = "secure")]
-        let wants = self.trust.is_some();
+        let is_secure = self.trust.is_some();
         #[cfg(not(feature = "secure"))]
-        let wants = false;
-        wants
+        let is_secure = false;
+        is_secure
     }
 }
 

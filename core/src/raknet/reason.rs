@@ -37,7 +37,7 @@ pub enum ConnectFailure {
     },
     /// The server requires an encrypted connection.
     SecurityRequired,
-    /// The client requires an encrypted connection, and the server does not offer secure connections.
+    /// The client requires a secure connection, which the server does not offer.
     ServerWithoutSecurity,
     /// The server requires the identity of the client, which only an encrypted connection can carry.
     IdentityRequired,

@@ -4,15 +4,14 @@
 //! use what the others leave. No code here depends on a protocol. Links are an index plus one, so an empty value is all
 //! zero bits and statics take no flash.
 
-mod zero_copy;
 mod index;
 mod pool;
 mod queues;
 mod share;
 mod slots;
 mod window;
+mod zero_copy;
 
-pub(crate) use zero_copy::{ZERO_COPY, OwnedId};
 pub(crate) use index::{AddressKey, Deadline, Deadlines, Index, SlotEntry, SlotIndex};
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
@@ -21,6 +20,7 @@ pub(crate) use queues::{List, OrderHeap, Queue};
 pub(crate) use share::{NoRoom, Purpose, Share, Shares};
 pub(crate) use slots::{BoundedQueue, Ring, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
+pub(crate) use zero_copy::{OwnedId, ZERO_COPY};
 
 /// True if there may be more than one connection (feature `connections`).
 pub(crate) const SEVERAL: bool = cfg!(feature = "connections");

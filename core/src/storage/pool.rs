@@ -23,7 +23,7 @@ pub(crate) struct Node<H> {
     pub(super) bucket: BlockLink,
     /// Bytes used in this block.
     used: u16,
-    /// In the first block: the vector with the bytes of the message, if they are handed over.
+    /// In the first block: the vector with the bytes of the message, if there is one.
     owned: Option<OwnedId>,
     /// In the first block: the length of the whole message in bytes.
     size: u32,
@@ -132,8 +132,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             true => self.shares.is_whole(),
             false => self.shares.free() <= self.available,
         };
-        let Node { next, last, after, older, newer, bucket, used, owned, size, header: _ } =
-            self.canary;
+        let Node { next, last, after, older, newer, bucket, used, owned, size, header: _ } = self.canary;
         [next, last, after, older, newer, bucket].iter().all(Option::is_none)
             && used == 0
             && owned.is_none()
@@ -240,7 +239,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         true
     }
 
-    /// Ensures that `length` more bytes can be [appended](Self::append_owned) to a handed-over message.
+    /// Ensures that `length` more bytes can be [appended](Self::append_owned) to a message in a vector.
     ///
     /// `room` is the number of blocks charged for its missing bytes. Returns false if there is no memory.
     pub(crate) fn grow_owned(&mut self, message: Block, length: usize, room: usize) -> bool {
@@ -248,7 +247,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).owned.is_some_and(|id| self.owned.make_room(id, length, room))
     }
 
-    /// Returns excess capacity of a complete handed-over message to the allocator.
+    /// Returns excess capacity of a complete message in a vector to the allocator.
     pub(crate) fn shrink_owned(&mut self, message: Block) {
         if let Some(id) = self.node(message).owned {
             self.owned.shrink(id, self.block_size);
@@ -259,32 +258,31 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         blocks.saturating_mul(self.block_size)
     }
 
-    /// Takes a block, which must have been charged, for a handed-over message or part of `length` bytes.
+    /// Takes a block, which must have been charged, for a message in a vector, or a part of one, of `length` bytes.
     pub(crate) fn store_owned(&mut self, id: OwnedId, length: usize, header: &H) -> BlockLink {
         let block = self.take_block(&[], length, header)?;
         self.refer(block, id);
         Some(block)
     }
 
-    /// Makes a message refer to bytes that are handed over.
+    /// Makes a message refer to bytes in a vector.
     pub(crate) fn refer(&mut self, message: Block, id: OwnedId) {
         self.owned.refer(id);
         self.node_mut(message).owned = Some(id);
     }
 
-    /// Returns the vector with the bytes of a message, if they are handed over.
+    /// Returns the vector with the bytes of a message, if there is one.
     pub(crate) fn owned(&self, message: Block) -> Option<OwnedId> {
         self.node(message).owned
     }
 
-    /// Returns true if the bytes of a message are handed over.
+    /// Returns true if the bytes of a message are in a vector.
     #[inline]
     pub(crate) fn is_owned(&self, message: Block) -> bool {
         self.node(message).owned.is_some()
     }
 
-    /// Appends bytes, for which [`grow_owned`](Self::grow_owned) made room, to a handed-over
-    /// message.
+    /// Appends bytes, for which [`grow_owned`](Self::grow_owned) made room, to a message in a vector.
     ///
     /// `charged` blocks were charged for them, and count as blocks of the message.
     pub(crate) fn append_owned(&mut self, message: Block, bytes: &[u8], charged: usize) {
@@ -295,7 +293,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message in blocks to the end of a handed-over one, which has [room](Self::grow_owned) for it.
+    /// Moves a message in blocks to the end of one in a vector, which has [room](Self::grow_owned) for it.
     ///
     /// Its blocks remain charged.
     pub(crate) fn move_to_owned(&mut self, message: Block, tail: Block) {
@@ -360,7 +358,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
-    /// Returns the bytes of one block, or all handed-over bytes if the block refers to a vector.
+    /// Returns the bytes of one block, or those of the vector if the block refers to one.
     pub(crate) fn contents(&self, block: Block) -> &[u8] {
         match self.node(block).owned {
             None => self.bytes(block),
@@ -502,7 +500,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
 #[cfg(feature = "zero-copy")]
 impl<H: Copy + Default> Pool<'_, H> {
-    /// Sets the size in bytes from which messages are handed over.
+    /// Sets the size in bytes from which messages are in vectors.
     pub(crate) const fn set_zero_copy_threshold(&mut self, bytes: usize) {
         self.owned.from = bytes;
     }
@@ -519,7 +517,7 @@ impl<H: Copy + Default> Pool<'_, H> {
         self.owned.fill(id, bytes);
     }
 
-    /// Takes the bytes of a message out of the pool, if they are handed over.
+    /// Takes the bytes of a message out of the pool, if there is one.
     pub(crate) fn take_owned(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
         let id = self.node(message).owned?;
         Some(self.owned.take(id))

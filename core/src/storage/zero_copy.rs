@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 #[cfg(feature = "zero-copy")]
 use core::num::NonZeroU16;
 
-/// True if messages may be handed over.
+/// True if messages may be in vectors.
 pub(crate) const ZERO_COPY: bool = cfg!(feature = "zero-copy");
 
-/// The default size from which a message is handed over; for smaller ones a copy costs less than a vector.
+/// The default size from which a message is in a vector; for smaller ones a copy costs less than a vector.
 #[cfg(feature = "zero-copy")]
 const LARGE: usize = 64 << 10;
 
@@ -28,14 +28,14 @@ impl OwnedId {
     }
 }
 
-/// The vectors of messages that are handed over.
+/// The vectors of large messages.
 #[cfg(feature = "zero-copy")]
 #[derive(Debug)]
 pub(super) struct OwnedBuffers {
     entries: Vec<Entry>,
     /// Unused entries.
     vacant: Vec<OwnedId>,
-    /// The size in bytes from which a message is handed over.
+    /// The size in bytes from which a message is in a vector.
     pub(super) from: usize,
 }
 

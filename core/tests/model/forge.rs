@@ -2,9 +2,8 @@
 
 use rakwire::U24;
 use rakwire::raknet::{Guid, Reliability};
-use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::control::Control;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::wire::{Wire, Writer};
 

@@ -2,8 +2,8 @@
 
 use core::fmt::Debug;
 
-use rakwire::wire::capsule::{CHANNELS, CapsuleHeader, MIN_CAPSULE};
 use rakwire::wire::control::Control;
+use rakwire::wire::datagram::{CHANNELS, CapsuleHeader, MIN_CAPSULE};
 use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{Reader, Source, Wire, WireError, Writer};

@@ -528,7 +528,7 @@ impl World {
     }
 }
 
-/// Sends a message: those of odd lengths are handed over, the others are copied.
+/// Sends a message: those of odd lengths are sent without a copy, the others are copied.
 fn send_somehow(
     peer: &mut Peer<'_>,
     now: Instant,

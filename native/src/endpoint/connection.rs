@@ -604,8 +604,12 @@ impl<P: Protocol, B: AsRef<[u8]>> Sink<(B, P::Delivery)> for MessageSink<P, B> {
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let Self { connection, unsent, wait, .. } = &mut *self;
         let Some((message, delivery)) = unsent else { return Poll::Ready(Ok(())) };
-        let sent =
-            ready!(connection.reference.poll_send(cx, wait, &mut Bytes::Borrowed(message.as_ref()), *delivery));
+        let sent = ready!(connection.reference.poll_send(
+            cx,
+            wait,
+            &mut Bytes::Borrowed(message.as_ref()),
+            *delivery
+        ));
         *unsent = None;
         Poll::Ready(sent.map(drop))
     }

@@ -360,8 +360,7 @@ mod stall_tests {
     use std::time::{Duration, Instant};
 
     use rakwire::raknet::Guid;
-    use rakwire::wire::capsule::CapsuleHeader;
-    use rakwire::wire::datagram::DatagramHeader;
+    use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader};
     use rakwire::wire::offline::Offline;
     use rakwire::wire::{Reader, Source, Wire, Writer, id};
 

@@ -131,7 +131,7 @@ impl<P: Protocol> Shared<P> {
             state.handle_arrived(&batch);
         }
         if count == 1 && state.hooked.hook.is_none() && self.io.is_driver_done() {
-            state.way_out.allow_inline(socket);
+            state.send_path.allow_inline(socket);
         }
         true
     }
@@ -169,7 +169,7 @@ impl<P: Protocol> Shared<P> {
     /// Sends everything through another socket from now on.
     pub(crate) fn replace_socket(&self, socket: Socket) {
         self.io.replace_socket(socket);
-        self.lock().way_out.forbid_inline();
+        self.lock().send_path.forbid_inline();
     }
 
     /// Handles the datagrams that wait in the socket before time advances: after a pause of the process or its threads,

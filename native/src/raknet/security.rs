@@ -446,11 +446,11 @@ mod tests {
         let [first, second, third, fourth, late] =
             [1_000, 1_005, 1_009, 1_001, 1_000].map(|expires| token(expires, &mut random));
         let table = UsedTokenTable::new(2);
-        assert_eq!((table.take(&first, 999), table.take(&second, 999)), (Ok(()), Ok(())));
-        assert_eq!(table.take(&third, 1_003), Ok(()), "the clock is ahead, and the first one forgotten");
-        assert_eq!(table.take(&first, 999), Err(TokenError::Expired));
-        assert_eq!(table.take(&second, 999), Err(TokenError::Used));
-        assert_eq!(table.take(&late, 999), Err(TokenError::Expired));
-        assert_eq!(table.take(&fourth, 1_007), Ok(()), "it is younger than what was forgotten");
+        assert_eq!((table.mark_used(&first, 999), table.mark_used(&second, 999)), (Ok(()), Ok(())));
+        assert_eq!(table.mark_used(&third, 1_003), Ok(()), "the clock is ahead, and the first one forgotten");
+        assert_eq!(table.mark_used(&first, 999), Err(TokenError::Expired));
+        assert_eq!(table.mark_used(&second, 999), Err(TokenError::Used));
+        assert_eq!(table.mark_used(&late, 999), Err(TokenError::Expired));
+        assert_eq!(table.mark_used(&fourth, 1_007), Ok(()), "it is younger than what was forgotten");
     }
 }

@@ -71,7 +71,7 @@ use self::schema::Schema;
 use self::wire::encoded;
 use crate::bytes;
 
-pub use self::function::{Function, HandleBits, Handler, DeferredHandler, PendingCall};
+pub use self::function::{DeferredHandler, Function, HandleBits, Handler, PendingCall};
 pub use self::outcome::{CallError, CallFailure, CallId, CallStats, Finished, Mismatch, RegisterError};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 

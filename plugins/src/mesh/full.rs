@@ -9,7 +9,7 @@ use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 
 use super::graph::{ConnectionGraph, GRAPH_IDS};
-use super::standing::{Rank, Standing};
+use super::membership::{Membership, Rank};
 use super::targets::{Target, Targets};
 use super::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};
 use crate::bytes;
@@ -63,7 +63,7 @@ pub struct Mesh<const PEERS: usize> {
     graph: ConnectionGraph<PEERS>,
     members: BySlot<Member<PEERS>, PEERS>,
     targets: Targets<PEERS>,
-    standing: Option<Standing>,
+    membership: Option<Membership>,
     is_creating: bool,
     is_leaving: bool,
     reported_host: Option<Guid>,
@@ -85,7 +85,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
             graph: ConnectionGraph::new(),
             members: BySlot::new(),
             targets: Targets::new(),
-            standing: None,
+            membership: None,
             is_creating: false,
             is_leaving: false,
             reported_host: None,
@@ -99,7 +99,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Makes this peer a member from now on. It is the host until it meets a member that joined earlier.
     ///
     /// Without this call the peer becomes a member when it meets the first one.
-    pub const fn found(&mut self) {
+    pub const fn create(&mut self) {
         self.is_creating = true;
     }
 
@@ -131,7 +131,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Returns `None` before this peer is a member.
     #[must_use]
     pub fn host(&self) -> Option<Guid> {
-        let own = Rank { joined: self.standing.as_ref()?.joined, guid: self.own };
+        let own = Rank { joined: self.membership.as_ref()?.joined, guid: self.own };
         let members = self.members.iter().filter_map(|(_, member)| member.announcement.as_ref());
         let others = members
             .filter(|announcement| announcement.joined.is_some())
@@ -156,7 +156,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Returns how long this peer has been a member.
     #[must_use]
     pub fn connected_time(&self, now: Instant) -> Option<Duration> {
-        self.standing.map(|standing| standing.age(now))
+        self.membership.map(|membership| membership.age(now))
     }
 
     /// Returns the progress of connecting to all members.
@@ -221,10 +221,10 @@ impl<const PEERS: usize> Mesh<PEERS> {
         };
         let Some(guid) = self.members.get(from).map(|member| member.guid) else { return };
         self.merge_epoch(now, guid, &announcement);
-        if let (Some(standing), Some((epoch, _))) = (&self.standing, announcement.joined)
-            && epoch.founder != standing.founder
+        if let (Some(membership), Some((epoch, _))) = (&self.membership, announcement.joined)
+            && epoch.founder != membership.founder
         {
-            announcement.move_to(standing.epoch(now), standing.now(now).saturating_sub(epoch.now));
+            announcement.move_to(membership.epoch(now), membership.now(now).saturating_sub(epoch.now));
         }
         let Some(member) = self.members.get_mut(from) else { return };
         let place = |announcement: &Announcement<PEERS>| announcement.joined.map(|(_, joined)| joined);
@@ -239,17 +239,17 @@ impl<const PEERS: usize> Mesh<PEERS> {
     /// Moves to the epoch of another member if it wins: of two epochs, the one with the lower founder GUID does. If neither
     /// peer is a member yet, the one with the lower GUID begins an epoch.
     fn merge_epoch(&mut self, now: Instant, from: Guid, announcement: &Announcement<PEERS>) {
-        let standing = match (self.standing, announcement.joined) {
-            (None, None) if self.own < from => Standing::found(now, self.own),
-            (None, Some((epoch, _))) => Standing::join(now, epoch),
+        let membership = match (self.membership, announcement.joined) {
+            (None, None) if self.own < from => Membership::founder(now, self.own),
+            (None, Some((epoch, _))) => Membership::join(now, epoch),
             (Some(before), Some((epoch, _))) if epoch.founder < before.founder => before.move_to(now, epoch),
             _ => return,
         };
-        if let Some(before) = self.standing.replace(standing) {
+        if let Some(before) = self.membership.replace(membership) {
             // Shifting all known members by the same amount keeps their order.
-            let by = standing.joined.saturating_sub(before.joined);
+            let by = membership.joined.saturating_sub(before.joined);
             let members = self.members.iter_mut().filter_map(|(_, member)| member.announcement.as_mut());
-            members.for_each(|announcement| announcement.move_to(standing.epoch(now), by));
+            members.for_each(|announcement| announcement.move_to(membership.epoch(now), by));
         }
         self.announce_again();
     }
@@ -289,9 +289,9 @@ impl<const PEERS: usize> Mesh<PEERS> {
 
     fn announcement(&self, now: Instant) -> Announcement<PEERS> {
         let mut neighbours = Vec::new();
-        let Some(standing) = &self.standing else { return Announcement { joined: None, neighbours } };
+        let Some(membership) = &self.membership else { return Announcement { joined: None, neighbours } };
         neighbours.extend(self.ranks());
-        Announcement { joined: Some((standing.epoch(now), standing.joined)), neighbours }
+        Announcement { joined: Some((membership.epoch(now), membership.joined)), neighbours }
     }
 
     fn announce(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
@@ -360,8 +360,8 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
-        if core::mem::take(&mut self.is_creating) && self.standing.is_none() {
-            self.standing = Some(Standing::found(now, self.own));
+        if core::mem::take(&mut self.is_creating) && self.membership.is_none() {
+            self.membership = Some(Membership::founder(now, self.own));
             self.announce_again();
         }
         if self.check_at.is_some_and(|at| at <= now) {

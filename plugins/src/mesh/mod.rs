@@ -17,7 +17,7 @@
 //! config.max_incoming = 8;
 //! let guid = config.guid;
 //! let mut mesh = Mesh::<8>::new(guid);
-//! mesh.found(); // only the player that opens the game calls this
+//! mesh.create(); // only the player that opens the game calls this
 //! let mut host = PluginHost::<_, 1>::new();
 //! let key = host.attach::<RakNet>(mesh)?;
 //!
@@ -35,12 +35,12 @@
 
 mod full;
 mod graph;
-mod standing;
+mod membership;
 mod targets;
 mod wire;
 
 pub use self::full::{JoinStatus, Mesh, MeshStats};
 pub use self::graph::{ConnectionGraph, GRAPH_IDS, GraphStats, UNKNOWN_PING};
-pub use self::standing::{Epoch, Rank};
+pub use self::membership::{Epoch, Rank};
 pub use self::targets::{MEMORY_TIME, REACH_TIME, Target};
 pub use self::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};

@@ -4,7 +4,7 @@ use heapless::Vec;
 use rakwire::raknet::Guid;
 use rakwire::wire::{Reader, Source, WireError, Writer};
 
-use super::standing::{Epoch, Rank};
+use super::membership::{Epoch, Rank};
 
 /// The id of the message.
 pub const MEMBER_ID: u8 = 132;

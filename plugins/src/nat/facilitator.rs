@@ -70,9 +70,9 @@ struct ForwardingPort {
 /// has an example of a client.
 ///
 /// Its driver has further sockets beside that of its peer. For each *probe port* it passes arriving datagrams to
-/// [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For each *forwarding
-/// port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the IP address of
-/// the peer's socket, because clients know only that address.
+/// [`handle_probe`](Self::handle_probe) and sends what [`poll_filter_probe`](Self::poll_filter_probe) returns. For each
+/// *forwarding port* it sends what [`handle_forwarded`](Self::handle_forwarded) returns. All sockets must have the IP
+/// address of the peer's socket, because clients have only that address.
 #[derive(Debug)]
 pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     clients: BySlot<Client, CLIENTS>,
@@ -202,7 +202,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
-    /// Handles the hello of a client: sends it its mapped address, and filter probes from a port to which it has not sent.
+    /// Handles the hello of a client: sends it its mapped address, and filter probes from a port to which it has not
+    /// sent.
     fn handle_hello(&mut self, id: ConnectionId) {
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };

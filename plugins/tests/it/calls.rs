@@ -14,7 +14,7 @@ use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::{Channel, Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
-    CallError, CallFailure, Function, Handler, DeferredHandler, MAX_NAME, Message, PendingCall, Refusal,
+    CallError, CallFailure, DeferredHandler, Function, Handler, MAX_NAME, Message, PendingCall, Refusal,
     RegisterError, RemoteCalls,
 };
 use serde_json::Value;

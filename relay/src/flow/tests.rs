@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
-use crate::protocol::{FlowInspector, Change, Handshake, ProtocolKind, Refusal};
+use crate::protocol::{Change, FlowInspector, Handshake, ProtocolKind, Refusal};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 

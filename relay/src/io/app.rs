@@ -170,7 +170,9 @@ impl App {
     /// new. Counts as a return.
     pub(crate) fn admits_resumption(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
         let now = Instant::now();
-        secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_resumption(secret, target, now))
+        secret
+            .zip(target)
+            .is_some_and(|(secret, target)| self.resumable().admits_resumption(secret, target, now))
     }
 
     /// Stops accepting clients, and notifies connected ones if flows may continue until a deadline.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
 use rakwire_udp::{
-    IPV6_MIN_MTU_PAYLOAD, Descriptor, allow_fragmentation, forbid_fragmentation, fragmenting_state, is_too_large,
-    route, state_without_timestamps,
+    Descriptor, IPV6_MIN_MTU_PAYLOAD, allow_fragmentation, forbid_fragmentation, fragmenting_state,
+    is_too_large, route, state_without_timestamps,
 };
 use socket2::SockRef;
 use tokio::io::Interest;

@@ -19,7 +19,7 @@ use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
 use crate::counters::TransportKind;
-use crate::flow::{Forwarded, Flow, FlowEnd, FromClient, FromServer};
+use crate::flow::{Flow, FlowEnd, Forwarded, FromClient, FromServer};
 
 /// Messages read from the client before they are sent on.
 const READS_MAX: usize = 32;

@@ -15,7 +15,7 @@ use super::open_flows::{Ender, OpenFlowGuard};
 use crate::addresses::TargetName;
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
-use crate::flow::{self, Forwarded, FlowEnd, Shares, TargetCounters, TotalRate};
+use crate::flow::{self, FlowEnd, Forwarded, Shares, TargetCounters, TotalRate};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::time::Now;
 

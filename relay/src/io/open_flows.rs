@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use super::transport::Connection;
 use crate::addresses::TargetName;
 use crate::clients::{ClientEntry, ClientList};
-use crate::flow::{Forwarded, FlowEnd};
+use crate::flow::{FlowEnd, Forwarded};
 
 /// The maximum number of clients in one list.
 const LISTED_MAX: usize = 10_000;

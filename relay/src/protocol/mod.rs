@@ -1,8 +1,8 @@
 //! The relay's inspector of a target's protocol, without IO: which datagrams pass, how they are changed, and which are
 //! answered on behalf of the server.
 //!
-//! Each flow of a target has one [`FlowInspector`]. Every datagram of the client goes through [`FlowInspector::handle_client`]
-//! and every datagram of the server through [`FlowInspector::handle_server`]:
+//! Each flow of a target has one [`FlowInspector`]. Every datagram of the client goes through
+//! [`FlowInspector::handle_client`] and every datagram of the server through [`FlowInspector::handle_server`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -90,7 +90,7 @@ impl FlowInspector {
         }
     }
 
-    /// Returns the datagram that notifies the server of the client's departure, if the server knows the client.
+    /// Returns the datagram that notifies the server of the client's departure, if the server has a connection with it.
     #[must_use]
     pub fn disconnect_datagram(&self) -> Option<Vec<u8>> {
         match &self.0 {

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use rakwire::U24;
 use rakwire::game_protocol::wire::HEADER;
 use rakwire::raknet::{Guid, Reliability};
-use rakwire::wire::capsule::CapsuleHeader;
-use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader};
 use rakwire::wire::offline::{MAX_PONG_DATA, Offline, PingScope};
 use rakwire::wire::{Reader, Wire, WireError, Writer, id};
 
@@ -433,7 +432,11 @@ mod tests {
         fn the_disconnect_for_a_departed_client_uses_its_next_number() {
             let (mut flow, now) = flow(Handshake::default());
             flow.handle_server(now, &reply_2());
-            assert_eq!(flow.disconnect_datagram(), None, "the client has sent nothing that the server could follow");
+            assert_eq!(
+                flow.disconnect_datagram(),
+                None,
+                "the client has sent nothing that the server could follow"
+            );
             flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
             // An acknowledgement has no number.
             flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);

@@ -256,7 +256,8 @@ fn addresses_of_every_family_are_read_from_a_header() {
         let mut datagram = Vec::new();
         header.write(&mut datagram);
         datagram.extend(b"hello");
-        let expected = ProxiedAddress::datagram(announced_client.parse().unwrap(), announced_server.parse().unwrap());
+        let expected =
+            ProxiedAddress::datagram(announced_client.parse().unwrap(), announced_server.parse().unwrap());
         assert_eq!(read_header(&datagram), (expected, header.length()), "{client} to {server}");
         assert_eq!(datagram[header.length()..], *b"hello");
     }

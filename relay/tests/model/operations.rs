@@ -560,10 +560,15 @@ impl Client {
         }
         if text.starts_with(r#"{"type":"flow""#) {
             self.last_report = None;
-            let (is_first, is_requested) = (mem::take(&mut self.must_greet), mem::take(&mut self.has_requested));
+            let (is_first, is_requested) =
+                (mem::take(&mut self.must_greet), mem::take(&mut self.has_requested));
             let last = mem::replace(&mut self.last_answer, (!is_first).then_some(now));
             let may_again = last.is_none_or(|last| now >= last + Duration::from_millis(100));
-            return if is_first || is_requested && may_again { Ok(()) } else { Err("two flow messages".into()) };
+            return if is_first || is_requested && may_again {
+                Ok(())
+            } else {
+                Err("two flow messages".into())
+            };
         }
         if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
             return Err(format!("a report that comes too early: {text}"));

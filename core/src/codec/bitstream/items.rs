@@ -256,9 +256,13 @@ impl BitStreamReader<'_> {
     ///
     /// # Errors
     /// [`WireError::BadValue`] when the range is empty or the value outside of it, [`WireError::Truncated`].
-    pub fn ranged<T: Integer>(&mut self, range: RangeInclusive<T>, out_of_range: OutOfRange) -> Result<T, WireError> {
+    pub fn ranged<T: Integer>(
+        &mut self,
+        range: RangeInclusive<T>,
+        out_of_range: OutOfRange,
+    ) -> Result<T, WireError> {
         let (width, count) = width(&range)?;
-        if outside == OutOfRange::Flag && self.bits.bit()? {
+        if out_of_range == OutOfRange::Flag && self.bits.bit()? {
             return self.read();
         }
         let mut bytes = [0; 8];
@@ -294,7 +298,7 @@ impl BitStreamWriter<'_> {
         out_of_range: OutOfRange,
     ) -> Result<(), WireError> {
         let (_, count) = width(&range)?;
-        match (range.contains(&value), outside) {
+        match (range.contains(&value), out_of_range) {
             (false, OutOfRange::Reject) => return Err(WireError::BadValue),
             (false, OutOfRange::Flag) => {
                 self.bits.bit(true)?;

@@ -3,7 +3,7 @@
 use crate::endpoint::{self, Outcome, Receipt};
 use crate::raknet::config::{RakNet, SEQUENCING};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
-use crate::raknet::wire::capsule::{CapsuleHeader, Split};
+use crate::raknet::wire::datagram::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
 

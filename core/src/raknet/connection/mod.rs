@@ -62,9 +62,8 @@ use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
 use super::security::SecurePeer;
 use super::stats::DropReason;
-use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
-use super::wire::datagram::{DatagramHeader, Sizes};
+use super::wire::datagram::{CapsuleHeader, DatagramHeader, MIN_CAPSULE, Sizes};
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire, id};
 use crate::cursor::{Reader, Source, WireError};

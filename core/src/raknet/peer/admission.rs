@@ -110,7 +110,11 @@ impl Request2<'_> {
         let Self { from, mtu, source, .. } = *self;
         let may_request =
             config.cookies != CookiePolicy::Off && state.responder.cookieless.remove(&config.secret, &from);
-        may_request.then_some(Answer::Reply1(Reply1 { mtu, requires_cookie: true, list_length: source.list_length }))
+        may_request.then_some(Answer::Reply1(Reply1 {
+            mtu,
+            requires_cookie: true,
+            list_length: source.list_length,
+        }))
     }
 }
 

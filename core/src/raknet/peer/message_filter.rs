@@ -15,7 +15,7 @@ use crate::time::Instant;
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {
-    /// The group of all connections without another group.
+    /// The default group: that of every connection until it is set to another one.
     pub const DEFAULT: Self = Self(0);
 }
 

@@ -3,15 +3,14 @@
 //! The first byte determines the kind of a datagram. With bit 7 set it is a [`datagram`] of the reliability layer:
 //! data, acknowledgement or negative acknowledgement. Without it, it is an [`offline`] message, which carries sixteen
 //! magic bytes at a position that its id determines (docs/raknet.md#datagrams). [`control`] messages travel inside data
-//! datagrams as the payload of a [`capsule`]. So do the messages to the application, of which RakNet defines a few
-//! ([`notice`]). Events that the original passes to its own application as bytes are in [`local`] and never travel.
+//! datagrams as the payload of a [capsule](datagram::CapsuleHeader). So do the messages to the application, of which
+//! RakNet defines a few ([`notice`]). Events that the original passes to its own application as bytes are in [`local`] and never travel.
 //! [`protection`] is the hook for a secure mode, applied last before a datagram is sent and first after it was
 //! received.
 
 use crate::cursor::{Source, WireError, Writer};
 
 pub mod address;
-pub mod capsule;
 pub mod control;
 pub mod datagram;
 pub mod id;

@@ -400,12 +400,16 @@ mod tests {
     fn a_token_can_be_used_only_once() {
         let mut used = UsedTokens::<2>::new();
         let [a, b, c] = [0, 1, 2].map(|salt| accept(&sealed(salt)).expect("a good token"));
-        assert_eq!(used.take(&a, NOW), Ok(()));
-        assert_eq!(used.take(&a, NOW), Err(TokenError::Used));
-        assert_eq!(used.take(&b, NOW), Ok(()));
-        assert_eq!(used.take(&c, NOW), Err(TokenError::NoRoom), "a token that cannot be recorded is refused");
-        assert_eq!(used.take(&b, NOW), Err(TokenError::Used));
-        assert_eq!(used.take(&c, EXPIRES), Ok(()), "expired tokens make room");
+        assert_eq!(used.mark_used(&a, NOW), Ok(()));
+        assert_eq!(used.mark_used(&a, NOW), Err(TokenError::Used));
+        assert_eq!(used.mark_used(&b, NOW), Ok(()));
+        assert_eq!(
+            used.mark_used(&c, NOW),
+            Err(TokenError::NoRoom),
+            "a token that cannot be recorded is refused"
+        );
+        assert_eq!(used.mark_used(&b, NOW), Err(TokenError::Used));
+        assert_eq!(used.mark_used(&c, EXPIRES), Ok(()), "expired tokens make room");
         assert_eq!(used.len(), 1);
     }
 
@@ -419,17 +423,17 @@ mod tests {
         };
         let (first, second) = (until(EXPIRES, 0), until(EXPIRES + 5, 1));
         let mut used = UsedTokens::<2>::new();
-        assert_eq!((used.take(&first, NOW), used.take(&second, NOW)), (Ok(()), Ok(())));
+        assert_eq!((used.mark_used(&first, NOW), used.mark_used(&second, NOW)), (Ok(()), Ok(())));
         // The clock is ahead and the first token is forgotten; then the clock is corrected.
-        assert_eq!(used.take(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
-        assert_eq!(used.take(&first, NOW), Err(TokenError::Expired));
-        assert_eq!(used.take(&second, NOW), Err(TokenError::Used));
+        assert_eq!(used.mark_used(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
+        assert_eq!(used.mark_used(&first, NOW), Err(TokenError::Expired));
+        assert_eq!(used.mark_used(&second, NOW), Err(TokenError::Used));
         assert_eq!(
-            used.take(&until(EXPIRES + 1, 3), EXPIRES + 7),
+            used.mark_used(&until(EXPIRES + 1, 3), EXPIRES + 7),
             Ok(()),
             "it expires after the forgotten tokens"
         );
-        assert_eq!(used.take(&until(EXPIRES + 5, 4), NOW), Err(TokenError::Expired));
+        assert_eq!(used.mark_used(&until(EXPIRES + 5, 4), NOW), Err(TokenError::Expired));
     }
 
     #[test]

@@ -191,13 +191,15 @@ impl TokenKey {
         client: &PublicKey,
         now: u64,
     ) -> Result<AcceptedToken, TokenError> {
-        let mut copy = Vec::<u8, MAX_SEALED_TOKEN>::from_slice(token).map_err(|_| TokenError::DecryptionFailed)?;
+        let mut copy =
+            Vec::<u8, MAX_SEALED_TOKEN>::from_slice(token).map_err(|_| TokenError::DecryptionFailed)?;
         let (head, message) = copy.split_first_chunk_mut::<HEAD>().ok_or(TokenError::DecryptionFailed)?;
         let salt = *head.last_chunk::<SALT>().ok_or(TokenError::DecryptionFailed)?;
         if head.first_chunk() != Some(PREFIX) {
             return Err(TokenError::DecryptionFailed);
         }
-        let plain = open_message(&self.of_token(&salt), 0, head, message).ok_or(TokenError::DecryptionFailed)?;
+        let plain =
+            open_message(&self.of_token(&salt), 0, head, message).ok_or(TokenError::DecryptionFailed)?;
         let read = Opened::read(&mut Reader::new(plain), salt).map_err(|_| TokenError::DecryptionFailed)?;
         read.check(server, client, now)
     }

@@ -295,7 +295,7 @@ fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
     };
     assert_eq!((late, pair.now >= due), (b"\x91kept".to_vec(), true));
     let stats = pair.b.hook.stats(key).expect("it is attached");
-    assert_eq!((stats.taken, stats.injected), (3, 3));
+    assert_eq!((stats.consumed, stats.injected), (3, 3));
 
     let now = pair.now;
     assert!(pair.b.send(now, server, b"\x92secret", P::Delivery::default()).is_err());

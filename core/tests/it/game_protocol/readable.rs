@@ -58,7 +58,10 @@ fn a_borrowed_message_stays_until_it_is_given_back() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     assert!(server.event_data().is_empty());
-    assert_eq!((server.event_data().as_slice(), server.event_data().copy_to(&mut [])), (Some(&[][..]), Some(&[][..])));
+    assert_eq!(
+        (server.event_data().as_slice(), server.event_data().copy_to(&mut [])),
+        (Some(&[][..]), Some(&[][..]))
+    );
     let long: Vec<u8> = (0..CHUNK + 9).map(|at| at as u8).collect();
     server.handle_datagram(START, CLIENT.into(), &packet(INNER, 0, 0, &long[..CHUNK]));
     server.handle_datagram(START, CLIENT.into(), &packet(LAST, 1, 0, &long[CHUNK..]));

@@ -9,9 +9,8 @@ use rakwire::raknet::{
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::address::AddressList;
-use rakwire::wire::capsule::Split;
 use rakwire::wire::control::Control;
-use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::datagram::{DatagramHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
 use rakwire::wire::{Reader, Wire};
 use rakwire::{Instant, U24};
@@ -568,8 +567,10 @@ fn a18_an_endless_message_leaves_room_for_others() {
     let total = net.pair.b.blocks();
     for part in 0..200 {
         let split = Some(Split { count: 26, id: 1 + (part / 25) as u16, index: part % 25 });
-        let header =
-            rakwire::wire::capsule::CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + part, 0) };
+        let header = rakwire::wire::datagram::CapsuleHeader {
+            split,
+            ..capsule(Reliability::Reliable, NEXT + part, 0)
+        };
         forge(&mut net, &data(NEXT + part, header, &[0x86; 1_300]));
         assert!(net.pair.b.blocks_available() >= total / 2 - 20, "more than its share");
     }

@@ -8,7 +8,7 @@ use rakwire::raknet::{
     Capacity, Config, ConnectOptions, CookiePolicy, Delivery, DropReason, Guid, Peer, Reliability,
 };
 use rakwire::sim::Conditions;
-use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::{Instant, U24};
 

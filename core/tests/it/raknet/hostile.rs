@@ -10,8 +10,7 @@ use rakwire::raknet::{
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
-use rakwire::wire::capsule::{CapsuleHeader, Split};
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::{Instant, U24};
 

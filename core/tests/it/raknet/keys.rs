@@ -5,7 +5,7 @@ use rakwire::Instant;
 use rakwire::raknet::{ConnectFailure, Event, Guid, Peer, Reliability};
 use rakwire::wire::Reader;
 use rakwire::wire::Wire;
-use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::datagram::CapsuleHeader;
 use rakwire::wire::offline::{Offline, ServerSecurity};
 
 use crate::support::forged::{answers, capsule, data, written};

@@ -9,8 +9,8 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::raknet::{ConnectFailure, ConnectionId, Event, Guid, Peer, Reliability};
 use rakwire::wire::address::AddressList;
-use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::control::Control;
+use rakwire::wire::datagram::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{Reader, Wire};
 

@@ -9,9 +9,8 @@ use rakwire::raknet::{
     Reliability,
 };
 use rakwire::wire::address::AddressList;
-use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::control::Control;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Source, Wire};
 
@@ -141,16 +140,21 @@ impl Requested {
         let id = client.connect_with(Instant::ZERO, SERVER, options).expect("a free slot");
         let mut requested = Self { client, id, now: Instant::ZERO, requests: 0 };
         requested.look();
-        requested.hear(&written(&Offline::Reply1 {
+        requested.receive(&written(&Offline::Reply1 {
             guid: Guid(7),
             security: ServerSecurity::None,
             mtu: 1492,
         }));
-        requested.hear(&written(&Offline::Reply2 { guid: Guid(7), client: CLIENT, mtu: 1492, answer: None }));
+        requested.receive(&written(&Offline::Reply2 {
+            guid: Guid(7),
+            client: CLIENT,
+            mtu: 1492,
+            answer: None,
+        }));
         requested
     }
 
-    fn hear(&mut self, datagram: &[u8]) {
+    fn receive(&mut self, datagram: &[u8]) {
         self.client.handle_datagram(self.now, SERVER, datagram);
         self.look();
     }
@@ -189,7 +193,7 @@ impl Requested {
             request_time: 0,
             time: 0,
         };
-        self.hear(&data(number, capsule(Reliability::Unreliable, 0, 0), &written(&accepted)));
+        self.receive(&data(number, capsule(Reliability::Unreliable, 0, 0), &written(&accepted)));
     }
 
     fn event(&mut self) -> Option<OwnedEvent> {
@@ -234,7 +238,7 @@ fn a_stuck_handshake_has_its_own_reason() {
     let reply = Offline::Reply1 { guid: Guid(7), security: ServerSecurity::None, mtu: 1492 };
     let mut only_first = Requested { client, id, now: Instant::ZERO, requests: 0 };
     only_first.look();
-    only_first.hear(&written(&reply));
+    only_first.receive(&written(&reply));
     only_first.wait(Duration::from_secs(30));
     assert_eq!(only_first.event(), Some(OwnedEvent::Failed(id, ConnectFailure::HandshakeTimeout)));
 }

@@ -10,7 +10,7 @@ use rakwire::raknet::{
     Event, Guid, Outcome, Peer, Priority, Reliability,
 };
 use rakwire::sim::Conditions;
-use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_MTU_IPV6, Reader, Wire};
 

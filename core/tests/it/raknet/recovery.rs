@@ -6,8 +6,7 @@ use rakwire::raknet::{
     Capacity, Channel, Config, CongestionControl, ConnectionId, Delivery, Peer, Priority, Reliability,
 };
 use rakwire::sim::{Bottleneck, Conditions};
-use rakwire::wire::capsule::CapsuleHeader;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 use rakwire::{Instant, U24};
 

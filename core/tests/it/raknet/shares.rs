@@ -10,8 +10,7 @@ use rakwire::raknet::{
     Priority, Reliability, SendError,
 };
 use rakwire::sim::{Bottleneck, Conditions};
-use rakwire::wire::capsule::{CapsuleHeader, Split};
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 

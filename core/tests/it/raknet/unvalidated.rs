@@ -12,9 +12,8 @@ use rakwire::raknet::{
     RakNet, Reliability,
 };
 use rakwire::wire::address::AddressList;
-use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::control::Control;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Source, Wire};
 

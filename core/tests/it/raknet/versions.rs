@@ -38,7 +38,7 @@ impl Client {
         self.look();
     }
 
-    fn hear(&mut self, message: &Offline<'_>) {
+    fn receive(&mut self, message: &Offline<'_>) {
         let mut buffer = [0; 2048];
         let mut writer = Writer::new(&mut buffer);
         message.write(&mut writer).expect("the buffer is large enough");
@@ -47,13 +47,13 @@ impl Client {
     }
 
     fn receive_incompatible(&mut self, protocol: u8) {
-        self.hear(&Offline::IncompatibleProtocol { protocol, guid: GUID });
+        self.receive(&Offline::IncompatibleProtocol { protocol, guid: GUID });
     }
 
     fn receive_pong(&mut self, data: &[u8]) {
         self.peer.ping(self.now, SERVER).expect("few pings");
         self.look();
-        self.hear(&Offline::Pong { time: 0, guid: GUID, data });
+        self.receive(&Offline::Pong { time: 0, guid: GUID, data });
     }
 
     /// Takes the datagrams and events of the client.
@@ -119,7 +119,7 @@ fn a_client_outlasts_a_server_that_blocks_it() {
     let all = &client.requests[2..];
     assert_eq!(all.len(), 41, "every half a second");
     assert!(all.iter().all(|(version, mtu, _)| (*version, *mtu) == (11, 1492)), "{all:?}");
-    client.hear(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
+    client.receive(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
     assert_eq!(client.second_requests, 1);
     client.wait(60_000);
     assert_eq!(client.failure, Some((ConnectFailure::HandshakeTimeout, 21_600)));
@@ -183,7 +183,7 @@ fn a_pong_reveals_the_version_of_bedrock() {
 #[test]
 fn versions_in_unsolicited_pongs_are_not_remembered() {
     let mut client = Client::new(client_config());
-    client.hear(&Offline::Pong { time: 0, guid: GUID, data: b"\0\x05MCPE;" });
+    client.receive(&Offline::Pong { time: 0, guid: GUID, data: b"\0\x05MCPE;" });
     client.receive_incompatible(11);
     client.connect(&ConnectOptions::default());
     assert_eq!(client.requests, [(6, 1492, 0)]);
@@ -218,8 +218,8 @@ fn the_timeout_of_an_attempt_covers_the_whole_handshake() {
         let mut client = Client::new(client_config());
         client.connect(&options);
         client.wait(1_000);
-        client.hear(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
-        client.hear(&Offline::Reply2 { guid: GUID, client: SERVER, mtu: 1492, answer: None });
+        client.receive(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
+        client.receive(&Offline::Reply2 { guid: GUID, client: SERVER, mtu: 1492, answer: None });
         client.wait(60_000);
         assert_eq!(client.failure, Some((ConnectFailure::HandshakeTimeout, end)));
     }

@@ -1,4 +1,4 @@
-//! Large messages that are handed over without copies and without the blocks of copies.
+//! Large messages that are sent and received without copies.
 
 use core::time::Duration;
 

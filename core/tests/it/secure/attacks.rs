@@ -21,7 +21,11 @@ fn changed_negotiated_values_are_detected() {
             let mut stage = stage();
             let challenge = stage.challenge().expect("a trusted key");
             stage.negotiated = changed;
-            assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DecryptionFailed), "{changed:?}");
+            assert_eq!(
+                stage.respond(&challenge).err(),
+                Some(HandshakeError::DecryptionFailed),
+                "{changed:?}"
+            );
         }
     }
 }
@@ -286,7 +290,11 @@ fn a_challenge_for_one_server_is_not_answered_by_another() {
                 let mut relayed = challenge;
                 relayed[0] = pattern;
                 let answered = other.respond(&relayed).err();
-                assert_eq!(answered, Some(HandshakeError::DecryptionFailed), "{rewritten:#b}, pattern {pattern}");
+                assert_eq!(
+                    answered,
+                    Some(HandshakeError::DecryptionFailed),
+                    "{rewritten:#b}, pattern {pattern}"
+                );
             }
         }
         assert!(stage.respond(&challenge).is_ok(), "it is valid at its own server");

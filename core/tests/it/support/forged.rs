@@ -3,8 +3,7 @@
 use core::net::SocketAddr;
 
 use rakwire::raknet::{Guid, Peer, Reliability};
-use rakwire::wire::capsule::CapsuleHeader;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline};
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 use rakwire::{Instant, U24};

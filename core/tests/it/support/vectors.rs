@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use rakwire::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use rakwire::wire::control::Control;
+use rakwire::wire::datagram::{CapsuleHeader, MIN_CAPSULE};
 use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::local::Local;
 use rakwire::wire::notice::Notice;

@@ -112,6 +112,6 @@ pub(crate) fn a_plugin_answers_while_its_peer_is_read<P: Tested>() {
             }
         }
         let stats = server.with_hook(|host| host.stats(key)).expect("it is attached");
-        assert_eq!((stats.taken, stats.sent), (20, 20));
+        assert_eq!((stats.consumed, stats.sent), (20, 20));
     });
 }

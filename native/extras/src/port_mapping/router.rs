@@ -221,8 +221,7 @@ async fn default_gateway() -> Result<Ipv4Addr, PortMappingError> {
 }
 
 fn own_ipv4(local: SocketAddr, gateway: Ipv4Addr) -> Result<Ipv4Addr, PortMappingError> {
-    let own =
-        if local.ip().is_unspecified() { local_address_for(gateway.into()) } else { Some(local.ip()) };
+    let own = if local.ip().is_unspecified() { local_address_for(gateway.into()) } else { Some(local.ip()) };
     match own.map(|own| own.to_canonical()) {
         Some(IpAddr::V4(own)) => Ok(own),
         Some(IpAddr::V6(_)) | None => Err(PortMappingError::Local(local)),

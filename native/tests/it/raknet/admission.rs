@@ -129,7 +129,8 @@ async fn peers_exchange_messages_without_a_connection() {
     for number in 0..50 {
         client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
     }
-    let receive_advertisement = receive_until_advertisement(&server, || client.advertise(to, b"come and play"));
+    let receive_advertisement =
+        receive_until_advertisement(&server, || client.advertise(to, b"come and play"));
     let mut heard = tokio::time::timeout(DEADLINE, receive_advertisement).await.expect("in time");
     assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");

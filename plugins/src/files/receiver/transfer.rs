@@ -97,7 +97,9 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
 
     /// Returns when the transfer times out.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.last_received_at.filter(|_| self.is_waiting()).map(|last_received_at| last_received_at + self.limits.timeout)
+        self.last_received_at
+            .filter(|_| self.is_waiting())
+            .map(|last_received_at| last_received_at + self.limits.timeout)
     }
 
     /// Handles a page of the manifest; returns false if it was not requested.

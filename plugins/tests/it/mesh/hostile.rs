@@ -40,7 +40,7 @@ fn connected() -> (Member, ConnectionId) {
 fn connected_to_a_client() -> (Member, ConnectionId) {
     let id = connections::<RakNet>(1)[0];
     let mut mesh = Member::new(Guid(5));
-    mesh.found();
+    mesh.create();
     update(&mut mesh, Instant::ZERO);
     plugin(&mut mesh).on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(6), Side::Server);
     update(&mut mesh, Instant::ZERO);

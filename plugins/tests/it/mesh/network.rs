@@ -127,7 +127,7 @@ impl Network {
         let guid = Guid(self.random.below(1 << 30) << 3 | at as u64);
         let mut mesh = Member::new(guid);
         if is_founder {
-            mesh.found();
+            mesh.create();
         }
         let joined_at = is_founder.then_some(self.now);
         self.hosts[at] = None;

@@ -36,7 +36,7 @@ impl Member {
         let guid = config.guid;
         let mut mesh = Mesh::new(guid);
         if number == 0 {
-            mesh.found();
+            mesh.create();
         }
         let mut host = PluginHost::new();
         let key = host.attach::<RakNet>(mesh).expect("room");

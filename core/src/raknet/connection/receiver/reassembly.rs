@@ -19,11 +19,10 @@ use crate::raknet::config::SPLITTING;
 use crate::raknet::connection::block_header::{BlockHeader, Context, IncomingMessage, Part, Partial, key};
 use crate::raknet::connection::channels::Channels;
 use crate::raknet::stats::DropReason;
-use crate::raknet::wire::capsule::Split;
-use crate::raknet::wire::datagram::Sizes;
+use crate::raknet::wire::datagram::{Sizes, Split};
 use crate::raknet::wire::{MAX_MTU, MIN_MTU};
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, ZERO_COPY, Purpose, Queue};
+use crate::storage::{Block, BlockLink, Purpose, Queue, ZERO_COPY};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,7 +14,7 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, ZERO_COPY, Queue};
+use crate::storage::{Block, Queue, ZERO_COPY};
 
 /// The largest distance between the reliable numbers of two lost messages in the same datagram.
 const MAX_RESEND_GAP: u32 = 32;
@@ -308,7 +308,7 @@ fn write_capsule(
     Ok(())
 }
 
-/// Writes a part of a handed-over message.
+/// Writes a part of a message in a vector.
 ///
 /// All parts have the same length, except the last, which ends with the message.
 // Cold, so that the more common smaller messages are written on the direct path.

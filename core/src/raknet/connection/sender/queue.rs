@@ -121,7 +121,7 @@ impl SendQueue {
 
     /// Copies a message into the pool, in parts if it does not fit into one capsule.
     ///
-    /// A handed-over message is not copied.
+    /// A message in a vector is not copied.
     pub(super) fn push(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -567,7 +567,11 @@ fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Resu
     let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
     let is_far = usize::from(delivery.channel.number()) >= NEAR;
     let needs_channels = !FAR_CHANNELS && delivery.reliability.has_channel() && is_far;
-    if needs_splitting || needs_sequencing || needs_channels { Err(SendError::FeatureDisabled) } else { Ok(()) }
+    if needs_splitting || needs_sequencing || needs_channels {
+        Err(SendError::FeatureDisabled)
+    } else {
+        Ok(())
+    }
 }
 
 /// Records of split messages, which count the acknowledged parts.

@@ -225,7 +225,7 @@ impl SendQueue {
         let is_recorded = !message.is_split() && (message.receipt != 0 || cx.config.progress_interval > 0);
         let used = of_parts + old.sent + usize::from(is_recorded);
         // Copies reuse the blocks of the old parts, except for the part that is being copied and the one that begins. A
-        // handed-over vector is released with its last part.
+        // vector is released with its last part.
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if owned.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
         if cx.pool.shares.charge(&mut self.share, extra, Purpose::Control).is_err() {
@@ -256,13 +256,7 @@ impl SendQueue {
     }
 
     /// Refers to the same vector by shorter parts.
-    fn cut_owned(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        new: &mut NewParts,
-        id: OwnedId,
-        bytes: usize,
-    ) {
+    fn cut_owned(&mut self, cx: &mut Context<'_, '_>, new: &mut NewParts, id: OwnedId, bytes: usize) {
         let mut left = bytes;
         while left > 0 {
             let length = left.min(new.size);

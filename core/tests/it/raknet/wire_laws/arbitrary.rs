@@ -2,9 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::control::Control;
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CapsuleHeader, DatagramHeader, Record};
 use rakwire::wire::local::Local;
 use rakwire::wire::notice::Notice;
 use rakwire::wire::offline::{MAGIC, Offline};

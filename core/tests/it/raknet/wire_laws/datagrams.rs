@@ -4,8 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rakwire::U24;
 use rakwire::raknet::Reliability;
-use rakwire::wire::capsule::{CHANNELS, CapsuleHeader, Split};
-use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::datagram::{CHANNELS, CapsuleHeader, DatagramHeader, Record, Split};
 use rakwire::wire::{Reader, Source, Wire};
 
 use super::laws::{Ends, check, written};

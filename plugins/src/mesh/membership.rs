@@ -25,7 +25,7 @@ pub struct Epoch {
 
 /// When this peer joined, in the epoch that it shares with the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Membership {
     pub(super) founder: Guid,
     /// The offset that converts this peer's clock to the time in the epoch.
     offset: i64,
@@ -36,9 +36,9 @@ fn millis(now: Instant) -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-impl Standing {
+impl Membership {
     /// Begins an epoch.
-    pub(super) fn found(now: Instant, own: Guid) -> Self {
+    pub(super) fn founder(now: Instant, own: Guid) -> Self {
         Self { founder: own, offset: millis(now).saturating_neg(), joined: 0 }
     }
 

@@ -1,0 +1,572 @@
+//! The tables of a peer, independent of their sizes: its connections by slot, by id and by address, and the queues that
+//! list them.
+//!
+//! Each table owns its methods and depends on neither a protocol nor the other tables; [`Peer`](super::Peer) keeps them
+//! consistent.
+
+use core::net::SocketAddr;
+
+use super::incoming::Incoming;
+use super::types::{ConnectionId, ConnectionState, PartitionError};
+use crate::storage::{
+    AddressKey, Block, Deadlines, Index, Pool, Purpose, SEVERAL, Share, Shares, SlotIndex, SlotQueue, Slots,
+};
+use crate::time::Instant;
+
+/// The state of a connection that the tables need to list it.
+pub(crate) trait Occupant {
+    fn state(&self) -> ConnectionState;
+
+    /// Returns true if there are events.
+    fn has_events(&self) -> bool;
+
+    /// Returns the share of blocks that the connection holds for sending.
+    fn send_share(&self) -> &Share;
+
+    /// Returns true if the connection has ended, even if it still answers retransmissions of the remote peer.
+    fn is_over(&self) -> bool;
+
+    /// Returns true if nothing is left to do, so that the slot can be reused.
+    fn is_finished(&self, now: Instant) -> bool;
+
+    /// Returns true if the connection has ended and only answers retransmissions, so that it can make room.
+    fn is_lingering(&self) -> bool;
+
+    /// Returns true if a new connection may take the slot of this one.
+    ///
+    /// That is the case if it was refused, or has ended and only answers retransmissions of the remote peer.
+    fn is_evictable(&self) -> bool {
+        self.is_lingering()
+    }
+
+    /// Returns the status of the connection in the counts of incoming ones.
+    fn incoming(&self) -> Incoming;
+
+    /// Returns since when the connection counts as unvalidated, if it does or did.
+    fn unvalidated_since(&self) -> Instant {
+        Instant::ZERO
+    }
+}
+
+/// The entry of one connection, with the state that the endpoint keeps for it.
+#[derive(Debug)]
+pub(crate) struct Slot<C> {
+    /// The address of the remote peer; `None` while the slot is vacant.
+    pub(crate) remote: Option<SocketAddr>,
+    /// Distinguishes this connection from earlier ones in the slot. The last number is never used.
+    pub(crate) generation: u32,
+    /// Set while the slot is in the queue of connections that may have something to send.
+    pub(super) in_ready: bool,
+    /// Set while the slot is in the queue of connections that have events.
+    pub(super) in_readable: bool,
+    /// The status of the connection in the counts of incoming ones.
+    pub(crate) incoming: Incoming,
+    /// Set while the address is indexed.
+    ///
+    /// Another connection with the same address may have replaced this one.
+    pub(crate) is_attached: bool,
+    /// Set while the application accepts no events.
+    pub(crate) is_paused: bool,
+    /// Set while the slot is in the queue of connections that wait for room held by others.
+    pub(super) in_blocked: bool,
+    /// Set while the slot is in the queue of connections that have room again.
+    pub(super) in_writable: bool,
+    /// The blocks of the smallest message refused since the connection last had room; 0 if none was.
+    pub(super) wanted: u32,
+    pub(crate) connection: C,
+}
+
+impl<C: Default> Default for Slot<C> {
+    /// Creates a vacant slot. Out of line, because it is rarely needed and takes much code.
+    #[inline(never)]
+    fn default() -> Self {
+        Self {
+            remote: None,
+            generation: 0,
+            in_ready: false,
+            in_readable: false,
+            incoming: Incoming::NO,
+            is_attached: false,
+            is_paused: false,
+            in_blocked: false,
+            in_writable: false,
+            wanted: 0,
+            connection: C::default(),
+        }
+    }
+}
+
+impl<C: Default> Slot<C> {
+    /// Forgets the connection.
+    ///
+    /// The slot is then as new, except for the generation and the queues in which it still is.
+    fn vacate(&mut self) {
+        let Self { generation, in_blocked, in_writable, .. } = *self;
+        *self = Self { generation, in_blocked, in_writable, ..Self::default() };
+    }
+}
+
+impl<C> Slot<C> {
+    pub(crate) const fn is_vacant(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// Returns true if this is the connection with the peer at `address`.
+    fn is_at(&self, address: &SocketAddr) -> bool {
+        self.is_attached && self.remote.as_ref() == Some(address)
+    }
+
+    /// Returns true if `id`, which names this slot, refers to this connection.
+    const fn is(&self, id: ConnectionId) -> bool {
+        self.generation == id.generation && !self.is_vacant()
+    }
+
+    /// Returns true if the slot is in no queue.
+    const fn is_idle(&self) -> bool {
+        !self.in_ready && !self.in_readable && !self.is_vacant()
+    }
+}
+
+impl<C: Occupant> Slot<C> {
+    /// Returns true if the connection makes way for another one and is in no queue.
+    pub(crate) fn is_evictable(&self) -> bool {
+        self.is_idle() && self.connection.is_evictable()
+    }
+
+    /// Returns true if the connection is over and is in no queue.
+    pub(crate) fn is_done(&self, now: Instant) -> bool {
+        self.is_idle() && self.connection.is_finished(now)
+    }
+}
+
+/// Connections by slot, by id and by address.
+#[derive(Debug)]
+pub(crate) struct ConnectionTable<'a, C> {
+    slots: Slots<'a, Slot<C>>,
+    addresses: SlotIndex<'a>,
+    /// Vacant slots, except for those that have used up their ids.
+    ///
+    /// The one that has been vacant longest is taken next.
+    vacant: SlotQueue<'a>,
+    /// The slot of the last datagram, which is often that of the next one too.
+    last_slot: u16,
+    /// The last generation that a connection may have.
+    last_generation: u32,
+}
+
+impl<'a, C> ConnectionTable<'a, C> {
+    pub(crate) const fn new(
+        slots: Slots<'a, Slot<C>>,
+        addresses: SlotIndex<'a>,
+        vacant: SlotQueue<'a>,
+    ) -> Self {
+        Self { slots, addresses, vacant, last_slot: 0, last_generation: u32::MAX }
+    }
+}
+
+impl<C: Default> ConnectionTable<'_, C> {
+    #[inline]
+    pub(crate) fn slot(&self, slot: u16) -> Option<&Slot<C>> {
+        self.slots.get(usize::from(slot))
+    }
+
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, slot: u16) -> Option<&mut Slot<C>> {
+        self.slots.get_mut(usize::from(slot))
+    }
+
+    /// Returns every slot with a connection.
+    pub(crate) fn occupied(&self) -> impl Iterator<Item = (u16, &Slot<C>)> {
+        (0..).zip(&*self.slots).filter(|(_, slot)| !slot.is_vacant())
+    }
+
+    pub(crate) fn id(&self, slot: u16) -> ConnectionId {
+        ConnectionId { slot, generation: self.slot(slot).map_or(0, |slot| slot.generation) }
+    }
+
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Slot<C>> {
+        self.slot(id.slot).filter(|slot| slot.is(id))
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Slot<C>> {
+        self.slot_mut(id.slot).filter(|slot| slot.is(id))
+    }
+
+    /// Returns the slot of the connection with `address`.
+    pub(crate) fn at(&self, address: &SocketAddr) -> Option<u16> {
+        let slots = &self.slots;
+        self.addresses.find(&AddressKey(*address), |slot| {
+            slots.get(usize::from(slot)).is_some_and(|slot| slot.is_at(address))
+        })
+    }
+
+    /// Returns the slot like [`at`](Self::at), after checking the slot of the last datagram.
+    pub(crate) fn find(&mut self, address: &SocketAddr) -> Option<u16> {
+        if self.slot(self.last_slot).is_some_and(|last| last.is_at(address)) {
+            return Some(self.last_slot);
+        }
+        let slot = self.at(address)?;
+        self.last_slot = slot;
+        Some(slot)
+    }
+
+    /// Takes a vacant slot.
+    pub(crate) fn take_vacant(&mut self) -> Option<u16> {
+        self.vacant.pop()
+    }
+
+    /// Returns an unused vacant slot.
+    pub(crate) fn return_vacant(&mut self, at: u16) {
+        self.vacant.push(at);
+    }
+
+    /// Assigns a vacant slot to a connection with `remote`, under a new id.
+    pub(crate) fn occupy(&mut self, at: u16, remote: SocketAddr) {
+        if let Some(slot) = self.slot_mut(at) {
+            slot.remote = Some(remote);
+            // A slot that has used up its ids is never vacant.
+            slot.generation = slot.generation.saturating_add(1);
+            slot.is_attached = true;
+        }
+    }
+
+    /// Adds the address of a connection to the index.
+    pub(crate) fn list_address(&mut self, at: u16, remote: SocketAddr) {
+        self.addresses.insert(&AddressKey(remote), at);
+    }
+
+    /// Removes the address of a connection from the index.
+    pub(crate) fn unlist_address(&mut self, at: u16) {
+        let Some(slot) = self.slots.get_mut(usize::from(at)) else { return };
+        if let Some(remote) = slot.remote {
+            slot.is_attached = false;
+            self.addresses.remove(&AddressKey(remote), at);
+        }
+    }
+
+    /// Empties a slot, and lists it as vacant unless all its ids are used up.
+    pub(crate) fn vacate(&mut self, at: u16) {
+        let last = self.last_generation;
+        let Some(slot) = self.slot_mut(at) else { return };
+        slot.vacate();
+        if slot.generation < last {
+            self.vacant.push(at);
+        }
+    }
+
+    /// Restricts ids to those of the peer with `number` among `of` peers.
+    pub(crate) fn partition_ids(&mut self, number: u16, of: u16) -> Result<(), PartitionError> {
+        let Some(ids) = u32::MAX.checked_div(of.into()).filter(|_| number < of) else {
+            return Err(PartitionError::NoSuchPeer);
+        };
+        if self.slots.iter().any(|slot| slot.generation != 0) {
+            return Err(PartitionError::InUse);
+        }
+        let before_first = ids * u32::from(number);
+        self.last_generation = before_first + ids;
+        for slot in &mut *self.slots {
+            slot.generation = before_first;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Default + Occupant> ConnectionTable<'_, C> {
+    /// Returns the next open connection from a slot on, and advances `from` beyond it.
+    pub(crate) fn next_open(&self, from: &mut u16, except: Option<ConnectionId>) -> Option<ConnectionId> {
+        loop {
+            let slot = self.slot(*from)?;
+            let id = ConnectionId { slot: *from, generation: slot.generation };
+            // There are fewer slots than a `u16` can number.
+            *from = from.checked_add(1)?;
+            let is_open = !slot.is_vacant() && slot.connection.state() == ConnectionState::Connected;
+            if is_open && Some(id) != except {
+                return Some(id);
+            }
+        }
+    }
+}
+
+/// The connections that may have something to send, and the deadlines of all others.
+#[derive(Debug)]
+pub(crate) struct Wakeups<'a> {
+    ready: SlotQueue<'a>,
+    deadlines: Deadlines<'a>,
+    /// The number of consecutive datagrams of the connection at the front of the queue.
+    in_a_row: u8,
+}
+
+impl<'a> Wakeups<'a> {
+    pub(crate) const fn new(ready: SlotQueue<'a>, deadlines: Deadlines<'a>) -> Self {
+        Self { ready, deadlines, in_a_row: 0 }
+    }
+
+    /// Lists a connection that may have something to send.
+    pub(crate) fn list<C>(&mut self, slot: &mut Slot<C>, at: u16) {
+        if !core::mem::replace(&mut slot.in_ready, true) {
+            self.ready.push(at);
+        }
+    }
+
+    /// Returns the connection that has its turn to send.
+    pub(crate) fn front(&self) -> Option<u16> {
+        self.ready.front()
+    }
+
+    /// Counts a datagram of the connection in `at`, which has its turn.
+    ///
+    /// The turn ends after `burst` datagrams.
+    pub(crate) fn on_composed(&mut self, at: u16, burst: u8) {
+        self.in_a_row += 1;
+        if self.in_a_row >= burst {
+            self.in_a_row = 0;
+            self.ready.pop();
+            self.ready.push(at);
+        }
+    }
+
+    /// Ends the turn of a connection that has nothing to send.
+    pub(crate) fn end_turn(&mut self) {
+        self.in_a_row = 0;
+        self.ready.pop();
+    }
+
+    /// Marks a connection as no longer queued after its turn has ended.
+    pub(crate) const fn unlist<C>(slot: &mut Slot<C>) {
+        slot.in_ready = false;
+    }
+
+    /// Sets when something is due on a connection.
+    pub(crate) fn set_deadline(&mut self, at: u16, deadline: Option<Instant>) {
+        self.deadlines.set(at, deadline);
+    }
+
+    /// Takes a connection on which something is due.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u16> {
+        let (due, at) = self.deadlines.first()?;
+        if due > now {
+            return None;
+        }
+        self.deadlines.set(at, None);
+        Some(at)
+    }
+
+    pub(crate) fn is_any_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| at)
+    }
+}
+
+/// The data that the last event borrows. It is released before the next event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EventData {
+    Nothing,
+    Message {
+        message: Block,
+        id: ConnectionId,
+    },
+    /// The data of the first message of a peer without a connection.
+    Unconnected(Block),
+    /// The data of a message that a hook has injected.
+    Injected(Block),
+}
+
+impl EventData {
+    /// Returns the first block of the data.
+    pub(crate) const fn block(self) -> Option<Block> {
+        match self {
+            Self::Nothing => None,
+            Self::Message { message, .. } | Self::Unconnected(message) | Self::Injected(message) => {
+                Some(message)
+            }
+        }
+    }
+}
+
+/// The connections that have events, and the data that the last event borrows.
+#[derive(Debug)]
+pub(crate) struct EventQueue<'a> {
+    readable: SlotQueue<'a>,
+    data: EventData,
+}
+
+impl<'a> EventQueue<'a> {
+    pub(crate) const fn new(readable: SlotQueue<'a>) -> Self {
+        Self { readable, data: EventData::Nothing }
+    }
+
+    /// Lists a connection that has events, unless it is paused.
+    pub(crate) fn list<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16) {
+        if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
+            slot.in_readable = true;
+            self.readable.push(at);
+        }
+    }
+
+    pub(crate) fn front(&self) -> Option<u16> {
+        self.readable.front()
+    }
+
+    /// Takes the first connection out of the queue; returns its slot.
+    pub(crate) fn pop<C: Default>(&mut self, connections: &mut ConnectionTable<'_, C>) -> Option<u16> {
+        let at = self.readable.front()?;
+        self.readable.pop();
+        if let Some(slot) = connections.slot_mut(at) {
+            slot.in_readable = false;
+        }
+        Some(at)
+    }
+
+    /// Records the data that an event borrows.
+    pub(crate) const fn set_data(&mut self, data: EventData) {
+        self.data = data;
+    }
+
+    pub(crate) const fn data(&self) -> EventData {
+        self.data
+    }
+
+    /// Removes the data that the last event borrowed, to release it.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    pub(crate) const fn take_data(&mut self) -> EventData {
+        core::mem::replace(&mut self.data, EventData::Nothing)
+    }
+}
+
+/// The most blocked connections examined by each poll for a writable one.
+const AT_A_TIME: usize = 16;
+
+/// The connections that refused a message, and those of them that have room for it now.
+#[derive(Debug)]
+pub(crate) struct Writable<'a> {
+    /// Connections for which others may make room, in the order in which they get it.
+    blocked: SlotQueue<'a>,
+    /// Connections that have room.
+    writable: SlotQueue<'a>,
+    /// The number of blocked ones that have not been examined in this round.
+    unexamined: usize,
+    /// Blocks of the common part that may be assigned in this round.
+    left: usize,
+    /// Blocks of the common part that must be free for the next round to be worthwhile.
+    needed: usize,
+}
+
+impl<'a> Writable<'a> {
+    pub(crate) const fn new(blocked: SlotQueue<'a>, writable: SlotQueue<'a>) -> Self {
+        Self { blocked, writable, unexamined: 0, left: 0, needed: usize::MAX }
+    }
+
+    /// Returns true if there are blocked connections to examine.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        SEVERAL && self.unexamined > 0
+    }
+
+    /// Records that a connection has refused a message.
+    #[cold]
+    pub(crate) fn on_refused<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, shares: &Shares) {
+        let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
+        slot.wanted = if slot.wanted == 0 { refused } else { slot.wanted.min(refused) };
+        let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
+        if SEVERAL && shares.depends_on_others(share, wanted, Purpose::Send) {
+            self.needed = self.needed.min(shares.needed(share, wanted));
+            if !core::mem::replace(&mut slot.in_blocked, true) {
+                self.blocked.push(at);
+            }
+        }
+    }
+
+    /// Lists a connection that refused a message and has changed, if it has room now.
+    #[inline]
+    pub(crate) fn list<C: Occupant>(&mut self, slot: &mut Slot<C>, at: u16, shares: &Shares) {
+        if slot.wanted == 0 {
+            return;
+        }
+        if slot.connection.is_over() {
+            slot.wanted = 0;
+            return;
+        }
+        let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
+        if shares.check(share, wanted, Purpose::Send).is_err() {
+            return;
+        }
+        slot.wanted = 0;
+        self.list_writable(slot, at);
+    }
+
+    /// Lists a connection that has room, once.
+    fn list_writable<C>(&mut self, slot: &mut Slot<C>, at: u16) {
+        if !core::mem::replace(&mut slot.in_writable, true) {
+            self.writable.push(at);
+        }
+    }
+
+    /// Takes the next connection that has room; returns its slot.
+    pub(crate) fn pop<C: Default + Occupant>(
+        &mut self,
+        connections: &mut ConnectionTable<'_, C>,
+        shares: &Shares,
+    ) -> Option<u16> {
+        if SEVERAL && self.writable.is_empty() {
+            self.examine(connections, shares);
+        }
+        let at = self.writable.front()?;
+        self.writable.pop();
+        if let Some(slot) = connections.slot_mut(at) {
+            slot.in_writable = false;
+        }
+        Some(at)
+    }
+
+    /// Examines some of the connections that wait for memory of others, if enough is free for one.
+    fn examine<C: Default + Occupant>(&mut self, connections: &mut ConnectionTable<'_, C>, shares: &Shares) {
+        self.begin_round(shares);
+        let mut left = shares.bounded(self.left);
+        for _ in 0..AT_A_TIME.min(self.unexamined) {
+            self.unexamined -= 1;
+            let Some(at) = self.blocked.front() else { return };
+            self.blocked.pop();
+            let Some(slot) = connections.slot_mut(at) else { return };
+            let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
+            // The room of each listed connection is charged here, so that not all are listed for the same blocks.
+            if wanted > 0 && left.charge(&mut share, wanted, Purpose::Send).is_err() {
+                self.needed = self.needed.min(left.needed(&share, wanted));
+                self.blocked.push(at);
+                continue;
+            }
+            slot.in_blocked = false;
+            if core::mem::take(&mut slot.wanted) > 0 {
+                self.list_writable(slot, at);
+            }
+        }
+        self.left = left.free();
+        // Listed connections need not use their room, in which case it is available to others.
+        self.begin_round(shares);
+    }
+
+    /// Begins to examine all connections that wait for memory held by others, if there may be enough for one.
+    fn begin_round(&mut self, shares: &Shares) {
+        let free = shares.free();
+        if self.unexamined == 0 && free >= self.needed {
+            self.unexamined = self.blocked.len();
+            self.left = free;
+            self.needed = usize::MAX;
+        }
+    }
+}
+
+/// All tables of a peer.
+#[derive(Debug)]
+pub(crate) struct Tables<'a, C, H> {
+    pub(crate) connections: ConnectionTable<'a, C>,
+    pub(crate) wakeups: Wakeups<'a>,
+    pub(crate) events: EventQueue<'a>,
+    pub(crate) writable: Writable<'a>,
+    pub(crate) pool: Pool<'a, H>,
+    pub(crate) index: Index<'a>,
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests;
