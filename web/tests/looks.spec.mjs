@@ -25,7 +25,7 @@ const PAGES = {
   "index.html": (page) => page.locator('[data-ready="yes"]').waitFor(),
   "echo.html": (page) => page.getByTestId("connect").waitFor(),
   "overhead.html": (page) => page.locator("tr[data-mode]").first().waitFor(),
-  "servers.html": (page) => page.locator(".state.silent").waitFor(),
+  "servers.html": (page) => page.locator(".state.unresponsive").waitFor(),
 };
 
 /** Returns elements with text that exceeds their own edge or that of the window. */
@@ -88,6 +88,21 @@ for (const [device, options] of Object.entries(DEVICES)) {
     });
   }
 }
+
+test("in the narrowest window, a status of several lines does not overlap the players", async (t) => {
+  const url = await startGame(t, OTHERS);
+  const page = await openPage(t, { viewport: { width: 320, height: 640 }, reducedMotion: "reduce" }, SOFTWARE_WEBGL);
+  await page.goto(`${url}?quality=low`);
+  await page.waitForFunction(() => document.body.dataset.drawn === "yes");
+  const player = new Player(page);
+  await player.join("game");
+  await player.until(isCardFull, "shows others, and how the world is transferred");
+  for (const number of [7, 123]) {
+    await page.getByTestId("status").evaluate((status, text) => (status.textContent = text), `You are player ${number}, over the Game Protocol.`);
+    assert.deepEqual(await page.evaluate(overlapping), [], `player ${number}`);
+    assert.deepEqual(await page.evaluate(cutOff), [], `player ${number}`);
+  }
+});
 
 for (const [device, options] of Object.entries(DEVICES)) {
   for (const colorScheme of ["light", "dark"]) {

@@ -52,7 +52,7 @@ export class EchoConnection {
 
   send(text: string, options: SendOptions): void {
     if (this.#connection === undefined) {
-      throw new RakwireError("not-connected", "there is no connection");
+      throw new RakwireError("not-connected", "not connected; press Connect first");
     }
     const encoded = encoder.encode(text);
     const bytes = new Uint8Array(1 + encoded.length);

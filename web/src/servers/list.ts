@@ -44,7 +44,7 @@ function readServer(value: unknown): Server {
 export function readServers(body: unknown): Server[] {
   const servers = (body as { servers?: unknown } | null)?.servers;
   if (!Array.isArray(servers)) {
-    throw new Error("the list has no servers in it");
+    throw new Error("its answer has no list of servers");
   }
   return servers.map(readServer);
 }

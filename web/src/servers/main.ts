@@ -21,7 +21,7 @@ function state(server: Server): HTMLElement {
   if (server.online === null) {
     found.append(make("span", "state", "not known"));
   } else {
-    found.append(server.online ? make("span", "state online", "online") : make("span", "state silent", "no answer"));
+    found.append(server.online ? make("span", "state online", "online") : make("span", "state unresponsive", "no answer"));
   }
   return found;
 }
@@ -52,18 +52,18 @@ function show(servers: Server[]): void {
   table.hidden = servers.length === 0;
   body.replaceChildren(...servers.map(row));
   if (servers.length === 0) {
-    tell("partly", "This relay offers no servers now.");
+    showState("partly", "This relay offers no servers now.");
     return;
   }
   const online = servers.filter((server) => server.online === true).length;
-  const silent = servers.filter((server) => server.online === false).length;
+  const unresponsive = servers.filter((server) => server.online === false).length;
   const count = servers.length === 1 ? "One server" : `${servers.length} servers`;
-  const gone = silent === 0 ? "" : silent === 1 ? ", one does not answer" : `, ${silent} do not answer`;
-  tell(silent === 0 ? "connected" : online === 0 ? "failed" : "partly", `${count}, ${online} online${gone}.`);
+  const gone = unresponsive === 0 ? "" : unresponsive === 1 ? ", one does not answer" : `, ${unresponsive} do not answer`;
+  showState(unresponsive === 0 ? "connected" : online === 0 ? "failed" : "partly", `${count}, ${online} online${gone}.`);
 }
 
 /** Shows a state; `partly` is neither good nor bad. */
-function tell(state: "connected" | "partly" | "failed", text: string): void {
+function showState(state: "connected" | "partly" | "failed", text: string): void {
   document.body.dataset["state"] = state;
   if (status.textContent !== text) {
     status.textContent = text;
@@ -74,11 +74,11 @@ async function update(): Promise<void> {
   try {
     const answer = await fetch("./servers.json", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (!answer.ok) {
-      throw new Error(`status ${answer.status}`);
+      throw new Error(`HTTP status ${answer.status}`);
     }
     show(readServers(await answer.json()));
   } catch (error) {
-    tell("failed", `The relay does not answer: ${error instanceof Error ? error.message : String(error)}.`);
+    showState("failed", `The relay does not answer: ${error instanceof Error ? error.message : String(error)}. Trying again …`);
   }
 }
 
