@@ -6,7 +6,7 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-const USAGE = "usage: create-rakwire FOLDER [--package FILE]\n  --package FILE   a packed rakwire, in place of the published one";
+const USAGE = "usage: create-rakwire FOLDER [--package FILE]\n  --package FILE   a packed rakwire instead of the published one";
 
 /** Prints the error in one line, and exits. */
 function fail(message) {
@@ -30,15 +30,15 @@ if (values.help) {
 }
 const [folder] = positionals;
 if (folder === undefined || positionals.length > 1) {
-  fail(`name one folder for the project\n${USAGE}`);
+  fail(`expected the name of one folder for the project\n${USAGE}`);
 }
 if (values.package !== undefined && !existsSync(values.package)) {
-  fail(`${values.package} does not exist`);
+  fail(`--package: ${values.package} does not exist; npm pack in the folder wasm makes it`);
 }
 const target = resolve(folder);
 try {
   if (existsSync(target) && readdirSync(target).length > 0) {
-    fail(`${folder} is not empty`);
+    fail(`${folder} is not empty; choose another folder`);
   }
   cpSync(fileURLToPath(new URL("template", import.meta.url)), target, { recursive: true });
   // npm does not pack files of that name.
@@ -53,4 +53,4 @@ try {
 } catch (error) {
   fail(error.message);
 }
-console.log(`${folder} is there. Next:\n\n  cd ${folder}\n  npm install\n  npm run dev\n\nREADME.md explains how to start a server for it.`);
+console.log(`Created ${folder}. Next:\n\n  cd ${folder}\n  npm install\n  npm run dev\n\nREADME.md explains how to start a server for it.`);

@@ -40,8 +40,8 @@ async function play(t, folder, path, picture) {
   page.on("pageerror", (error) => errors.push(error.message));
   const address = new URL(`${path}?relay=${encodeURIComponent(`ws://${relay.address}/ws`)}`, pages.url);
   await page.goto(address.href);
-  const heard = (count) => Number(document.body.dataset.heard ?? 0) >= count;
-  await page.waitForFunction(heard, ECHOES).catch((error) => errors.push(error.message));
+  const hasEchoes = (count) => Number(document.body.dataset.echoes ?? 0) >= count;
+  await page.waitForFunction(hasEchoes, ECHOES).catch((error) => errors.push(error.message));
   await page.screenshot({ path: `${PICTURES}/${picture}.png` });
   assert.deepEqual(errors, []);
   const size = await page.evaluate(() => {
@@ -109,11 +109,11 @@ test("a project of create-rakwire builds and connects to a server", { timeout: 3
 test("create-rakwire reports each error in one line", (t) => {
   const { folder, create } = installCreator(t);
   const refused = [
-    [[], /name one folder/],
-    [["one", "two"], /name one folder/],
+    [[], /expected the name of one folder/],
+    [["one", "two"], /expected the name of one folder/],
     [["--fast", "game"], /--fast/],
     [["."], /is not empty/],
-    [["game", "--package", "rakwire.tgz"], /there is no rakwire.tgz/],
+    [["game", "--package", "rakwire.tgz"], /--package: rakwire\.tgz does not exist/],
   ];
   for (const [args, words] of refused) {
     const { status, stderr } = create(...args);

@@ -24,12 +24,12 @@ const status = document.querySelector("#status") as HTMLElement;
 export async function join(where: () => Place, onEcho: (place: Place) => void): Promise<void> {
   try {
     await using connection = await connect(RELAY, { target: TARGET, worker });
-    let heard = 0;
+    let echoCount = 0;
     connection.onMessage = ({ bytes }) => {
       const reader = new ByteReader(bytes);
       if (reader.u8() === PLACE) {
         onEcho({ x: reader.f32(), y: reader.f32() });
-        document.body.dataset["heard"] = String(++heard);
+        document.body.dataset["echoes"] = String(++echoCount);
       }
     };
     const sending = setInterval(() => {
@@ -47,7 +47,7 @@ export async function join(where: () => Place, onEcho: (place: Place) => void): 
     }, 1_000 / SENDS_PER_SECOND);
     const showing = setInterval(() => {
       const { roundTripMs, datagramsLost } = connection.stats();
-      status.textContent = `Connected: ${roundTripMs.toFixed(0)} ms, ${heard} echoes, ${datagramsLost} datagrams lost`;
+      status.textContent = `Connected: ${roundTripMs.toFixed(0)} ms, ${echoCount} echoes, ${datagramsLost} datagrams lost`;
     }, 500);
     const { reason } = await connection.closed;
     [sending, showing].forEach(clearInterval);
