@@ -348,8 +348,8 @@ impl Open {
         while self.raknet.recv().await.is_some() {}
         while self.game.recv().await.is_some() {}
         let [raknet, game] = [
-            self.raknet.ending().map(|ending| ending.to_string()),
-            self.game.ending().map(|ending| ending.to_string()),
+            self.raknet.closed_reason().map(|reason| reason.to_string()),
+            self.game.closed_reason().map(|reason| reason.to_string()),
         ]
         .map(Option::unwrap_or_default);
         format!("{raknet}; {game}")
@@ -377,8 +377,8 @@ async fn check_echo<P: Protocol>(connection: &Connection<P>, message: &[u8]) -> 
 }
 
 fn describe_end<P: Protocol>(connection: &Connection<P>) -> JsError {
-    match connection.ending() {
-        Some(ending) => JsError::new(&ending.to_string()),
+    match connection.closed_reason() {
+        Some(reason) => JsError::new(&reason.to_string()),
         None => JsError::new("the connection has not ended"),
     }
 }

@@ -79,7 +79,7 @@ impl fmt::Debug for Dialling {
 
 type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;
 
-/// A peer that knows one server, and its hook.
+/// A client of one server, and its hook.
 #[derive(Debug)]
 pub(crate) struct Client<P: Protocol, H = ()> {
     hooked: Hooked<'static, P, H>,

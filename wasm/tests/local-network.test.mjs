@@ -106,7 +106,7 @@ for (const [what, decision] of [["refused by the player", "denied"], ["refused b
     for (const way of [...WAYS, { isPing: true }]) {
       const { code, message, isTransient } = await attempt(page, `ws://${relay}/ws`, way);
       assert.deepEqual([way, code, isTransient], [way, "local-network-refused", false]);
-      assert.match(message, /the browser refuses .* 127\.0\.0\.1:\d+ .* player permits .* allow="local-network; loopback-network; local-network-access"/);
+      assert.match(message, /the browser denies .* 127\.0\.0\.1:\d+, .* permission of its user.* allow="local-network; loopback-network; local-network-access"/);
     }
   });
 }
@@ -131,7 +131,7 @@ test("an unanswered permission prompt ends at the deadline with a specific error
   for (const way of [...WAYS, { isPing: true }]) {
     const { code, message, isTransient } = await attempt(page, `ws://${relay}/ws`, { ...way, timeoutMs: 1_000 });
     assert.deepEqual([way, code, isTransient], [way, way.isPing ? "no-answer" : "timeout", true]);
-    assert.match(message, /within 1000 ms; from the public network a page of https reaches 127\.0\.0\.1:\d+ once its player permits/);
+    assert.match(message, /within 1000 ms; to reach 127\.0\.0\.1:\d+, the page needs https and the permission of its user/);
   }
 });
 
@@ -141,7 +141,7 @@ test("a public http page gets an error that requires https, because its browser 
   for (const way of [...WAYS, { isPing: true }].filter(({ transport }) => transport !== "webtransport")) {
     const { code, message } = await attempt(page, `ws://${relay}/ws`, way);
     assert.deepEqual([way, code], [way, "relay-unreachable"]);
-    assert.match(message, /cannot be reached.*; from the public network a page of https reaches/);
+    assert.match(message, /cannot be reached.*; to reach .*, the page needs https/);
   }
 });
 
@@ -197,8 +197,8 @@ function attemptRust(page, relay) {
 
 test("a Rust program gets specific errors for the decisions of the browser", { timeout: 600_000 }, async (t) => {
   const relay = await start(t);
-  const refused = "the browser refuses this page the local network";
-  const undecided = "the relay is not reached: from the public network a page of https gets there once its player permits that to the browser";
+  const refused = "the browser denies access to the local network";
+  const undecided = "the relay was not reached: the page needs https and the permission of its user for the local network";
   const denied = await openPublicPage(t, relay, { isRust: true, decision: "denied" });
   assert.deepEqual(await attemptRust(denied.page, relay), Array(4).fill(refused));
   const granted = await openPublicPage(t, relay, { isRust: true, decision: "granted" });
@@ -208,7 +208,7 @@ test("a Rust program gets specific errors for the decisions of the browser", { t
   assert.deepEqual(off, Array(4).fill("connection to the relay lost (code 1006)"));
   const plain = await openPublicPage(t, relay, { isRust: true, isSecure: false });
   const [auto, webTransport, ...others] = await attemptRust(plain.page, relay);
-  assert.deepEqual([auto, webTransport, ...others], [undecided, "this browser has no WebTransport", undecided, undecided]);
+  assert.deepEqual([auto, webTransport, ...others], [undecided, "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket", undecided, undecided]);
 });
 
 test("a Rust program with an unanswered prompt gets an error at its deadline", { timeout: 600_000 }, async (t) => {
@@ -221,7 +221,7 @@ test("a Rust program with an unanswered prompt gets an error at its deadline", {
     globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 500 : ms);
   });
   for (const outcome of await attemptRust(page, relay)) {
-    assert.match(outcome, /^the relay is not reached: .* once its player permits that to the browser$/);
+    assert.match(outcome, /^the relay was not reached: the page needs https and the permission of its user/);
   }
 });
 

@@ -154,7 +154,7 @@ test("a Rust program uses a WebSocket without WebTransport, or fails if it allow
   await page.evaluate(() => delete globalThis.WebTransport);
   assert.equal(await open(page, "auto"), "WebSocket WebSocket");
   await exchange(page);
-  assert.equal(await open(page, "webtransport"), "this browser has no WebTransport");
+  assert.equal(await open(page, "webtransport"), "this browser has no WebTransport; use Transport::Auto or Transport::WebSocket");
 });
 
 /** WebTransport sessions of the page are ready and end when these functions decide, each with the browser's class. */
@@ -274,7 +274,7 @@ test("a Rust program finds the announced WebSocket and refuses invalid addresses
     await exchange(page);
   }
   for (const url of [relay.address, "localhost:8080", "udp://127.0.0.1:9", `ws://user:secret@${relay.address}/ws`, "ws://"]) {
-    assert.equal(await open(page, "auto", url), "the URL is not one of a relay", url);
+    assert.equal(await open(page, "auto", url), "the URL of a relay begins with ws://, wss://, http:// or https://, and has no user and no password", url);
   }
 });
 

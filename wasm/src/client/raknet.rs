@@ -17,7 +17,7 @@ use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
 /// The settings of a RakNet client that differ from the defaults.
 pub(crate) struct RakNetSettings<'p> {
-    /// `None` asks the server by a ping, and uses 6 if there is no other answer.
+    /// `None` sends the server a ping, and uses 6 if there is no other answer.
     pub(crate) protocol_version: Option<u8>,
     pub(crate) progress_interval: u32,
     pub(crate) password: &'p [u8],

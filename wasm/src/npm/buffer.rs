@@ -11,7 +11,7 @@ const LENGTH: usize = 12;
 /// A buffer that grew beyond this size is shrunk again.
 const KEPT: usize = 64 * 1024;
 
-/// Four numbers and bytes at an address that JavaScript knows.
+/// Four numbers and bytes at an address that is passed to JavaScript.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,

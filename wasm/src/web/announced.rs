@@ -79,11 +79,11 @@ async fn answer(relay: &Url, giving_up: &AbortController) -> Result<Announced, J
     let response = JsFuture::from(fetch(&url.href(), &options)?).await?;
     let is_ok = Reflect::get(&response, &"ok".into())?.is_truthy();
     let json = Reflect::get(&response, &"json".into())?.dyn_into::<Function>()?;
-    let said = JsFuture::from(json.call0(&response)?.dyn_into::<Promise>()?).await?;
+    let value = JsFuture::from(json.call0(&response)?.dyn_into::<Promise>()?).await?;
     Ok(if is_ok {
-        Announced { refused: None, websocket: path(&said), webtransport: offer(&said) }
+        Announced { refused: None, websocket: path(&value), webtransport: offer(&value) }
     } else {
-        Announced { refused: refusal(&said), ..Announced::default() }
+        Announced { refused: refusal(&value), ..Announced::default() }
     })
 }
 
@@ -99,26 +99,26 @@ fn number(value: &JsValue) -> Option<u16> {
     Some(number as u16)
 }
 
-fn path(said: &JsValue) -> Option<String> {
-    let path = member(&member(said, "websocket")?, "path")?.as_string()?;
+fn path(value: &JsValue) -> Option<String> {
+    let path = member(&member(value, "websocket")?, "path")?.as_string()?;
     path.starts_with('/').then_some(path)
 }
 
-fn offer(said: &JsValue) -> Option<Offer> {
-    let said = member(said, "webtransport")?;
-    let hashes = member(&said, "certificate_hashes")?.dyn_into::<Array>().ok()?;
+fn offer(value: &JsValue) -> Option<Offer> {
+    let value = member(value, "webtransport")?;
+    let hashes = member(&value, "certificate_hashes")?.dyn_into::<Array>().ok()?;
     let hash =
         |text: JsValue| Some(from_base64(&text.as_string()?).ok()?.chars().map(|byte| byte as u8).collect());
     Some(Offer {
-        port: number(&member(&said, "port")?)?,
-        path: member(&said, "path")?.as_string()?,
+        port: number(&member(&value, "port")?)?,
+        path: member(&value, "path")?.as_string()?,
         certificate_hashes: hashes.iter().map(hash).collect::<Option<_>>()?,
     })
 }
 
-fn refusal(said: &JsValue) -> Option<RelayClose> {
-    let code = number(&member(said, "code")?)?;
-    let reason = member(said, "reason").and_then(|reason| reason.as_string());
+fn refusal(value: &JsValue) -> Option<RelayClose> {
+    let code = number(&member(value, "code")?)?;
+    let reason = member(value, "reason").and_then(|reason| reason.as_string());
     Some(RelayClose { code, reason: reason.unwrap_or_default() })
 }
 
@@ -143,8 +143,8 @@ pub(super) fn session_options(offer: &Offer) -> Result<Object, JsValue> {
 
 /// Returns the remaining time of the connection if a control message reports a shutdown of the relay.
 pub(super) fn draining(text: &str) -> Option<Duration> {
-    let said = JSON::parse(Some(text).filter(|text| text.len() <= MAX_TEXT)?).ok()?;
-    let member = |name: &str| Reflect::get(&said, &name.into()).ok();
+    let value = JSON::parse(Some(text).filter(|text| text.len() <= MAX_TEXT)?).ok()?;
+    let member = |name: &str| Reflect::get(&value, &name.into()).ok();
     let is_draining = member("type")?.as_string().is_some_and(|kind| kind == "draining");
     let left_ms = member("left_ms")?.as_f64().filter(|ms| is_draining && (0.0..=MAX_LEFT_MS).contains(ms))?;
     Some(Duration::from_secs_f64(left_ms / 1_000.0))

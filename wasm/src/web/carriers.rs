@@ -93,7 +93,7 @@ impl Carriers {
             yields_ms: None,
             failure: None,
         };
-        if transport != Transport::WebSocket && session::is_there() {
+        if transport != Transport::WebSocket && session::is_supported() {
             let notify = on_event.clone();
             let opened = Session::open(relay.clone(), move |event| notify(Kind::Session, event));
             carriers.session = made(opened, Kind::Session, on_event);

@@ -11,7 +11,7 @@ use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 use super::browser::Timer;
 use super::carriers::Transport;
 use super::driver::{Driver, HookedClient, Start};
-pub use super::error::{ConnectError, Ending};
+pub use super::error::{CloseReason, ConnectError};
 use super::local_network::Decision;
 pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
@@ -25,7 +25,7 @@ const OPEN_MS: f64 = 15_000.0;
 pub struct Connection<P: Protocol> {
     pub(super) driver: Rc<RefCell<Driver<P>>>,
     queue: RefCell<ReceiveQueue<P>>,
-    ending: RefCell<Option<Ending<P>>>,
+    closed_reason: RefCell<Option<CloseReason<P>>>,
 }
 
 impl<P: Protocol> Connection<P> {
@@ -35,7 +35,7 @@ impl<P: Protocol> Connection<P> {
     ) -> Result<Self, ConnectError<P>> {
         let driver = Driver::start(start)?;
         let connection =
-            Self { driver, queue: RefCell::new(ReceiveQueue::new()), ending: RefCell::new(None) };
+            Self { driver, queue: RefCell::new(ReceiveQueue::new()), closed_reason: RefCell::new(None) };
         let on_deadline = Driver::on_deadline(&connection.driver);
         let _deadline = Timer::start(&on_deadline, OPEN_MS);
         poll_fn(|cx| connection.poll_open(cx)).await?;
@@ -77,7 +77,7 @@ impl<P: Protocol> Connection<P> {
         poll_fn(|cx| self.poll_ready(cx, length, delivery)).await
     }
 
-    /// Receives the next message; `None` when the connection is over, and [`ending`](Self::ending) returns why.
+    /// Receives the next message; `None` when the connection is over, and [`closed_reason`](Self::closed_reason) returns why.
     ///
     /// Messages wait in the memory of the connection. When that is full, RakNet slows the server down, and the Game
     /// Protocol drops further chunks, which are resent.
@@ -87,8 +87,8 @@ impl<P: Protocol> Connection<P> {
 
     /// Returns why the connection ended, once [`recv`](Self::recv) has returned `None`.
     #[must_use]
-    pub fn ending(&self) -> Option<Ending<P>> {
-        self.ending.borrow().clone()
+    pub fn closed_reason(&self) -> Option<CloseReason<P>> {
+        self.closed_reason.borrow().clone()
     }
 
     /// Returns the transport of the connection: [`Transport::WebTransport`] or [`Transport::WebSocket`]. It never
@@ -205,23 +205,23 @@ impl<P: Protocol> Connection<P> {
             if let Some(found) = pop(queue) {
                 return Poll::Ready(Some(found));
             }
-            if self.ending.borrow().is_some() {
+            if self.closed_reason.borrow().is_some() {
                 return Poll::Ready(None);
             }
             let event = if queue.is_full() { None } else { driver.client.poll_event() };
-            let ending = match (event, &driver.relay_close) {
-                (Some(Event::Disconnected { reason, .. }), _) => Ending::Peer(reason),
+            let reason = match (event, &driver.relay_close) {
+                (Some(Event::Disconnected { reason, .. }), _) => CloseReason::Peer(reason),
                 (Some(event), _) => {
                     queue.push(&event);
                     continue;
                 }
-                (None, Some(close)) if !queue.is_full() => Ending::Relay(close.clone()),
+                (None, Some(close)) if !queue.is_full() => CloseReason::Relay(close.clone()),
                 (None, _) => {
                     driver.wake_later(cx);
                     return Poll::Pending;
                 }
             };
-            *self.ending.borrow_mut() = Some(ending);
+            *self.closed_reason.borrow_mut() = Some(reason);
         }
     }
 }

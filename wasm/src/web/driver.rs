@@ -96,7 +96,7 @@ impl<P: Protocol> Driver<P> {
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
         let Start { relay, transport, ends_with_page, client, set_carrier } = start;
-        let relay = relay.ok_or(error::ConnectError::BadUrl)?;
+        let relay = relay.ok_or(error::ConnectError::InvalidUrl)?;
         let client = client(entropy()).map_err(|OutOfMemory| error::ConnectError::OutOfMemory)?;
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();

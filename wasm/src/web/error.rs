@@ -26,9 +26,11 @@ impl core::fmt::Display for RelayClose {
     }
 }
 
-pub(super) const BAD_URL: &str = "the URL is not one of a relay";
-pub(super) const LOCAL_NETWORK_REFUSED: &str = "the browser refuses this page the local network";
-pub(super) const LOCAL_NETWORK_UNDECIDED: &str = "the relay is not reached: from the public network a page of https gets there once its player permits that to the browser";
+pub(super) const INVALID_URL: &str =
+    "the URL of a relay begins with ws://, wss://, http:// or https://, and has no user and no password";
+pub(super) const LOCAL_NETWORK_REFUSED: &str = "the browser denies access to the local network";
+pub(super) const LOCAL_NETWORK_UNDECIDED: &str =
+    "the relay was not reached: the page needs https and the permission of its user for the local network";
 
 /// The reason that a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub(super) const LOCAL_NETWORK_UNDECIDED: &str = "the relay is not reached: from
 pub enum ConnectError<P: Protocol> {
     /// The URL is not that of a relay. It begins with `ws://`, `wss://`, `http://` or `https://`, or is relative to the
     /// page, and has no user and no password.
-    BadUrl,
+    InvalidUrl,
     /// The browser has no WebTransport, and [`Transport::WebTransport`](super::Transport::WebTransport) was requested.
     /// `http` pages have none, except those of this machine.
     NoTransport,
@@ -62,8 +64,10 @@ pub enum ConnectError<P: Protocol> {
 impl<P: Protocol> core::fmt::Display for ConnectError<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::BadUrl => f.write_str(BAD_URL),
-            Self::NoTransport => f.write_str("this browser has no WebTransport"),
+            Self::InvalidUrl => f.write_str(INVALID_URL),
+            Self::NoTransport => {
+                f.write_str("this browser has no WebTransport; use Transport::Auto or Transport::WebSocket")
+            }
             Self::OutOfMemory => f.write_str("there is not enough memory"),
             Self::Refused(error) => error.fmt(f),
             Self::Relay(close) => close.fmt(f),
@@ -80,14 +84,14 @@ impl<P: Protocol> core::error::Error for ConnectError<P> {}
 /// The reason that an open connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending<P: Protocol> {
+pub enum CloseReason<P: Protocol> {
     /// The protocol ended the connection.
     Peer(P::DisconnectReason),
     /// The transport to the relay ended first.
     Relay(RelayClose),
 }
 
-impl<P: Protocol> core::fmt::Display for Ending<P> {
+impl<P: Protocol> core::fmt::Display for CloseReason<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Peer(reason) => reason.fmt(f),
@@ -109,7 +113,7 @@ mod tests {
         let words = ConnectError::<RakNet>::Relay(close).to_string();
         assert_eq!(words, "relay closed: unknown target 'x' (code 4404)");
         let silent = RelayClose { code: 1006, reason: String::new() };
-        let words = Ending::<GameProtocol>::Relay(silent).to_string();
+        let words = CloseReason::<GameProtocol>::Relay(silent).to_string();
         assert_eq!(words, "connection to the relay lost (code 1006)");
     }
 

@@ -30,7 +30,7 @@ pub type Connection = connection::Connection<GameProtocol>;
 /// The reason that a connection of the Game Protocol could not be opened.
 pub type ConnectError = connection::ConnectError<GameProtocol>;
 /// The reason that an open connection of the Game Protocol ended.
-pub type Ending = connection::Ending<GameProtocol>;
+pub type CloseReason = connection::CloseReason<GameProtocol>;
 /// A received message of the Game Protocol.
 pub type Message = connection::Message<GameProtocol>;
 
@@ -59,7 +59,7 @@ impl Default for Options {
     }
 }
 
-/// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
+/// Opens a connection to the game server that the relay at `url` offers as `target`, in at most `attempts` attempts of
 /// two seconds, at least one. Each has its own WebSocket or WebTransport session, for which the relay uses another
 /// port, because an original server ignores repeated requests from the same one.
 ///

@@ -16,7 +16,7 @@
 //! while let Some(message) = connection.recv().await {
 //!     // message.bytes, message.delivery
 //! }
-//! println!("over: {}", connection.ending().map_or_else(String::new, |ending| ending.to_string()));
+//! println!("over: {}", connection.closed_reason().map_or_else(String::new, |reason| reason.to_string()));
 //! # Ok(())
 //! # }
 //! ```
@@ -39,5 +39,5 @@ pub use crate::Memory;
 pub use carriers::Transport;
 pub use error::RelayClose;
 pub use ping::{PingError, Pong, ping};
-pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect, connect_with_hook};
+pub use raknet::{CloseReason, ConnectError, Connection, Message, Options, connect, connect_with_hook};
 pub use rakwire::wire::offline::PingScope;

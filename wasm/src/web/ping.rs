@@ -15,7 +15,7 @@ use wasm_bindgen::closure::Closure;
 use web_sys::Url;
 
 use super::browser::{Timer, describe, entropy, now, relay_url};
-use super::error::{BAD_URL, LOCAL_NETWORK_REFUSED, LOCAL_NETWORK_UNDECIDED, LOST, RelayClose};
+use super::error::{INVALID_URL, LOCAL_NETWORK_REFUSED, LOCAL_NETWORK_UNDECIDED, LOST, RelayClose};
 use super::local_network::{self, Decision};
 use super::socket::{FromRelay, Socket};
 use crate::client::millis;
@@ -42,7 +42,7 @@ pub struct Pong {
 #[non_exhaustive]
 pub enum PingError {
     /// The URL is not that of a relay.
-    BadUrl,
+    InvalidUrl,
     /// See [`ConnectError::LocalNetworkRefused`](super::ConnectError::LocalNetworkRefused).
     LocalNetworkRefused,
     /// See [`ConnectError::LocalNetworkUndecided`](super::ConnectError::LocalNetworkUndecided).
@@ -56,7 +56,7 @@ pub enum PingError {
 impl core::fmt::Display for PingError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::BadUrl => f.write_str(BAD_URL),
+            Self::InvalidUrl => f.write_str(INVALID_URL),
             Self::LocalNetworkRefused => f.write_str(LOCAL_NETWORK_REFUSED),
             Self::LocalNetworkUndecided => f.write_str(LOCAL_NETWORK_UNDECIDED),
             Self::Relay(close) => close.fmt(f),
@@ -67,7 +67,7 @@ impl core::fmt::Display for PingError {
 
 impl core::error::Error for PingError {}
 
-/// Pings the RakNet server that the relay at `url` knows as `target` every second until it answers, for at most
+/// Pings the RakNet server that the relay at `url` offers as `target` every second until it answers, for at most
 /// `timeout`. It needs no connection, and uses a WebSocket, which every relay supports.
 ///
 /// Dropping the future cancels it. To list servers, ping all of them at the same time with a future each.
@@ -87,11 +87,11 @@ impl core::error::Error for PingError {}
 /// # }
 /// ```
 pub async fn ping(url: &str, target: &str, scope: PingScope, timeout: Duration) -> Result<Pong, PingError> {
-    let relay = relay_url(url, target).ok_or(PingError::BadUrl)?;
+    let relay = relay_url(url, target).ok_or(PingError::InvalidUrl)?;
     let (answer, has_reached_relay) = match Question::start(&relay, scope, timeout) {
-        Ok(asked) => {
-            let answer = poll_fn(|cx| asked.borrow_mut().poll(cx)).await;
-            (answer, asked.borrow().has_reached_relay)
+        Ok(question) => {
+            let answer = poll_fn(|cx| question.borrow_mut().poll(cx)).await;
+            (answer, question.borrow().has_reached_relay)
         }
         Err(error) => {
             let close = RelayClose { code: LOST, reason: describe(&error) };

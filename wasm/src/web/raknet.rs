@@ -25,7 +25,7 @@ pub type Connection = connection::Connection<RakNet>;
 /// The reason that a RakNet connection could not be opened.
 pub type ConnectError = connection::ConnectError<RakNet>;
 /// The reason that an open RakNet connection ended.
-pub type Ending = connection::Ending<RakNet>;
+pub type CloseReason = connection::CloseReason<RakNet>;
 /// A received RakNet message.
 pub type Message = connection::Message<RakNet>;
 
@@ -137,7 +137,7 @@ impl<'p> Options<'p> {
     }
 }
 
-/// Opens a connection to the game server that the relay at `url` knows as `target`.
+/// Opens a connection to the game server that the relay at `url` offers as `target`.
 ///
 /// Dropping the future cancels connecting.
 ///

@@ -73,7 +73,7 @@ extern "C" {
 }
 
 /// Returns true if the browser has WebTransport. `http` pages have none, except those of this machine.
-pub(super) fn is_there() -> bool {
+pub(super) fn is_supported() -> bool {
     Reflect::get(&global(), &"WebTransport".into()).is_ok_and(|class| class.is_function())
 }
 
@@ -189,14 +189,14 @@ async fn run(
     relay: &Url,
     on_event: &(impl Fn(FromRelay) + Clone + 'static),
 ) -> Result<RelayClose, JsValue> {
-    let said = ask(relay, &shared.giving_up).await;
+    let announced = ask(relay, &shared.giving_up).await;
     if shared.is_over.get() {
         return Err(JsValue::UNDEFINED);
     }
-    if let Some(refused) = said.refused {
+    if let Some(refused) = announced.refused {
         return Ok(refused);
     }
-    let offer = said.webtransport.ok_or("the relay has no WebTransport")?;
+    let offer = announced.webtransport.ok_or("the relay has no WebTransport")?;
     let (session, closed) = connect(shared, relay, &offer).await?;
     let datagrams = session.datagrams();
     limit(&datagrams)?;

@@ -97,11 +97,12 @@ struct Seeking {
 
 impl Seeking {
     async fn run(self, close: RelayClose, on_event: impl Fn(FromRelay) + Clone + 'static) {
-        let said = ask(&self.relay, &self.giving_up).await;
+        let announced = ask(&self.relay, &self.giving_up).await;
         let Some(current) = self.current.upgrade() else { return };
-        let opened = said.websocket_url(&self.relay).and_then(|url| Opened::new(&url, on_event.clone()).ok());
+        let opened =
+            announced.websocket_url(&self.relay).and_then(|url| Opened::new(&url, on_event.clone()).ok());
         if opened.is_none() {
-            on_event(FromRelay::Closed(said.refused.unwrap_or(close)));
+            on_event(FromRelay::Closed(announced.refused.unwrap_or(close)));
         } else {
             *current.borrow_mut() = opened;
         }

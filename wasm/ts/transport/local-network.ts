@@ -94,10 +94,10 @@ async function explain(error: unknown, url: URL, fingerprint: string | undefined
     return error;
   }
   const isCertain = isRefused && isSecureContext && fingerprint === undefined;
-  const [code, text] = isCertain ? ["local-network-refused" as const, "the browser refuses this page the local network"] : [error.code, error.message];
-  const how = `from the public network a page of https reaches ${url.host} once its player permits that to the browser`;
+  const [code, text] = isCertain ? ["local-network-refused" as const, "the browser denies access to the local network"] : [error.code, error.message];
+  const how = `to reach ${url.host}, the page needs https and the permission of its user`;
   const { relayCode } = error;
-  return new RakwireError(code, `${text}; ${how}; a frame needs allow="local-network; loopback-network; local-network-access"`, {
+  return new RakwireError(code, `${text}; ${how}, and a frame allow="local-network; loopback-network; local-network-access"`, {
     cause: error,
     ...(relayCode !== undefined && { relayCode }),
   });
