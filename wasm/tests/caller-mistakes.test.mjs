@@ -24,25 +24,25 @@ import { fails, startEcho, startRelay } from "./support.mjs";
 const URL = "ws://127.0.0.1:9/ws";
 
 test("unknown options are errors in every function", async () => {
-  const unknown = fails("bad-option", /no option timeout; there are .*timeoutMs/);
+  const unknown = fails("bad-option", /unknown option timeout; there are .*timeoutMs/);
   const options = { target: "game", timeout: 5_000 };
   await assert.rejects(async () => connect(URL, options), unknown);
   await assert.rejects(async () => connectSecure(URL, { ...options, serverKey: "any" }), unknown);
-  await assert.rejects(async () => connect(URL, { target: "game", memory: { size: 1 } }), fails("bad-option", /no option size; there are blocks/));
-  await assert.rejects(listen({ memory: { size: 1 } }), fails("bad-option", /no option size; there are blocks/));
+  await assert.rejects(async () => connect(URL, { target: "game", memory: { size: 1 } }), fails("bad-option", /unknown option size; there are blocks/));
+  await assert.rejects(listen({ memory: { size: 1 } }), fails("bad-option", /unknown option size; there are blocks/));
   await assert.rejects(ping(URL, options), unknown);
   await assert.rejects(discover(URL, { targets: ["game"], timeout: 5_000 }), unknown);
-  await assert.rejects(listen({ prot: 19_132 }), fails("bad-option", /no option prot; there are .*port/));
-  assert.throws(() => connections(() => connect(URL), { attempts: 3 }), fails("bad-option", /no option attempts; there are .*maxAttempts/));
+  await assert.rejects(listen({ prot: 19_132 }), fails("bad-option", /unknown option prot; there are .*port/));
+  assert.throws(() => connections(() => connect(URL), { attempts: 3 }), fails("bad-option", /unknown option attempts; there are .*maxAttempts/));
 });
 
 test("unknown options are errors in every function of a connection and of a server", async () => {
   const { connection } = await openFake("raknet");
   const bytes = Uint8Array.of(0xfe);
-  const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
+  const refused = (known) => fails("bad-option", new RegExp(`unknown option wrong; there are .*${known}`));
   const wrong = { wrong: undefined };
   assert.throws(() => connection.send(bytes, wrong), refused("reliability"));
-  assert.throws(() => connection.send(bytes, { reliability: "reliable", signal: undefined }), fails("bad-option", /no option signal/));
+  assert.throws(() => connection.send(bytes, { reliability: "reliable", signal: undefined }), fails("bad-option", /unknown option signal/));
   await assert.rejects(connection.sendWithReceipt(bytes, wrong), refused("reliability.*signal"));
   await assert.rejects(connection.ready(wrong), refused("reliability.*signal.*length"));
   assert.throws(() => connection.messages(wrong), refused("signal"));
@@ -62,7 +62,7 @@ test("unknown options are errors in every function of a connection and of a serv
 
 test("unknown options are errors in every function of a plugin", async () => {
   const { connection } = await openFake("raknet");
-  const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
+  const refused = (known) => fails("bad-option", new RegExp(`unknown option wrong; there are .*${known}`));
   const wrong = { wrong: undefined };
   const schema = { functions: { add: { arguments: rabbit.u8, answer: rabbit.u8 } }, signals: { hit: rabbit.u8 } };
   assert.throws(() => new RemoteCalls(connection, schema, wrong), refused("maxCalls"));

@@ -84,7 +84,7 @@ export class FakeCarrier {
   }
 
   /** The relay names the flow of this carrier. */
-  tell(resumed) {
+  nameFlow(resumed) {
     this.events.onControl(JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 30_000, resumed }));
   }
 }
@@ -95,7 +95,7 @@ export function startTransport(t, more = {}) {
   const carriers = [];
   for (const name of ["webtransport", "webrtc", "websocket"]) {
     carrierKinds[name] = {
-      isThere: () => true,
+      isSupported: () => true,
       open: (request, events) => {
         carriers.push(new FakeCarrier(name, events, request));
         return carriers.at(-1);

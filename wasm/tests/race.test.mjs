@@ -13,7 +13,7 @@ function startRace(names, broken = []) {
   const clock = new FakeClock();
   const carriers = [];
   const won = [];
-  const entrants = names.map((name) => ({
+  const entrant = (name) => ({
     name,
     open: (events) => {
       if (broken.includes(name)) {
@@ -22,10 +22,10 @@ function startRace(names, broken = []) {
       carriers.push(new FakeCarrier(name, events));
       return carriers.at(-1);
     },
-  }));
+  });
   const owner = { onWon: (name) => won.push(name) && { onOpen: () => undefined, onClose: () => won.push("closed") }, onFailed: (close) => won.push(close) };
-  const race = new Race(entrants, owner, clock);
-  return { clock, carriers, won, race };
+  const race = new Race(names.map(entrant), owner, clock);
+  return { clock, carriers, won, race, join: (...others) => race.join(others.map(entrant), 3_000) };
 }
 
 test("a carrier that opens within its head start has no rival", async () => {
@@ -84,6 +84,28 @@ test("a carrier that fails leaves the rest of its head start to the next", async
   race.cancel();
   carriers[1].events.onClose({ code: 1006, reason: "" });
   assert.deepEqual([won, carriers[2].isClosed], [[], true]);
+});
+
+test("carriers that join a race start at once, and those that are opening go on", async () => {
+  const { clock, carriers, won, join } = startRace(["webtransport", "webrtc"]);
+  await clock.pass(10);
+  join("webtransport", "webrtc", "websocket");
+  assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "websocket"]);
+  await clock.pass(HEAD_START_MS);
+  assert.equal(carriers.length, 3);
+  carriers[0].open();
+  assert.deepEqual([won, carriers.map(({ isClosed }) => isClosed)], [["webtransport"], [false, true, true]]);
+});
+
+test("a carrier that failed joins a race again, and the race ends after the new time limit", async () => {
+  const { clock, carriers, won, join } = startRace(["webtransport", "webrtc"]);
+  carriers[0].events.onClose({ code: 4404, reason: "unknown target" });
+  join("webtransport", "webrtc");
+  assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "webtransport"]);
+  await clock.pass(2_999);
+  assert.deepEqual(won, []);
+  await clock.pass(1);
+  assert.deepEqual(won, [{ code: 1006, reason: "no answer within 3000 ms" }]);
 });
 
 /**
@@ -154,7 +176,7 @@ test("only the winner opens a flow, and tokens and secrets are sent where they b
   // On a lossy carrier, the flow is requested until it is named.
   await clock.pass(1_000);
   assert.equal(carriers[0].requests, 3);
-  carriers[0].tell(false);
+  carriers[0].nameFlow(false);
   await clock.pass(5_000);
   assert.equal(carriers[0].requests, 3);
 });
@@ -163,7 +185,7 @@ test("a silent carrier is replaced without ending its flow first", async (t) => 
   const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].open();
   await settled();
-  carriers[0].tell(false);
+  carriers[0].nameFlow(false);
   transport.send(new Uint8Array(100));
   await clock.pass(900);
   carriers[0].events.onDatagram(new Uint8Array(1));
@@ -179,7 +201,7 @@ test("a silent carrier is replaced without ending its flow first", async (t) => 
   socket.open();
   await clock.pass(HEAD_START_MS);
   assert.deepEqual([socket.requests, carriers[0].isClosed], [1, false]);
-  socket.tell(true);
+  socket.nameFlow(true);
   assert.deepEqual([transport.name, carriers[0].isClosed], ["websocket", true]);
   assert.deepEqual(events, ["open", 1, "interrupted", "resumed"]);
   assert.deepEqual([streams.at(0), streams.at(-1)], [false, true]);
@@ -195,7 +217,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
   await settled();
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   await clock.pass(16_000);
   assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "webtransport"]);
   carriers[2].events.onClose({ code: 1006, reason: "" });
@@ -210,7 +232,7 @@ test("a better carrier takes over when it opens later", async (t) => {
   assert.deepEqual([transport.name, carriers[3].requests], ["websocket", 1]);
   // The relay closes the previous carrier, which may be noticed first.
   carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
-  carriers[3].tell(true);
+  carriers[3].nameFlow(true);
   assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
   assert.deepEqual([streams.at(0), streams.at(-1)], [true, false]);
 });
@@ -221,7 +243,7 @@ test("silent data channels are replaced and upgraded to again", async (t) => {
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
   await settled();
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   assert.deepEqual([transport.name, names(0)], ["webrtc", ["webtransport", "webrtc"]]);
   // There is no WebTransport; the connection tries it now and then.
   transport.send(new Uint8Array(100));
@@ -233,14 +255,14 @@ test("silent data channels are replaced and upgraded to again", async (t) => {
   carriers[3].events.onClose({ code: 1006, reason: "" });
   carriers[4].open();
   await settled();
-  carriers[4].tell(true);
+  carriers[4].nameFlow(true);
   assert.deepEqual([transport.name, carriers[1].isClosed, streams.at(-1)], ["websocket", true, true]);
   await clock.pass(31_000);
   assert.deepEqual(names(5), ["webtransport", "webrtc"]);
   carriers[6].open();
   await settled();
   assert.match(carriers[6].request.url.search, /resume=secret/);
-  carriers[6].tell(true);
+  carriers[6].nameFlow(true);
   assert.deepEqual([transport.name, carriers[4].isClosed, streams.at(-1)], ["webrtc", true, false]);
   assert.deepEqual(events, ["open", "interrupted", "resumed"]);
 });
@@ -250,7 +272,7 @@ test("a better carrier that does not get the flow leaves the current one in plac
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
   await settled();
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   await clock.pass(16_000);
   carriers[2].open();
   await clock.pass(10_000);
@@ -267,7 +289,7 @@ async function startUpgrade(t, { opens = true } = {}) {
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
   await settled();
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   await clock.pass(16_000);
   if (opens) carriers[2].open();
   return started;
@@ -275,7 +297,7 @@ async function startUpgrade(t, { opens = true } = {}) {
 
 test("messages of the relay on one carrier do not end the request of another", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   await clock.pass(10_000);
   assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [4, true, "websocket"]);
   // Lets data channels be tried again when the WebSocket is lost.
@@ -286,12 +308,12 @@ test("messages of the relay on one carrier do not end the request of another", a
 
 test("a better carrier that gets another flow is tried again later", async (t) => {
   const { transport, carriers, clock } = await startUpgrade(t);
-  carriers[2].tell(false);
+  carriers[2].nameFlow(false);
   assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
   await clock.pass(31_000);
   assert.equal(carriers.length, 4);
   carriers[3].open();
-  carriers[3].tell(true);
+  carriers[3].nameFlow(true);
   assert.equal(transport.name, "webtransport");
 });
 
@@ -314,7 +336,7 @@ async function startInterrupted(t, more) {
   const { carriers, clock } = started;
   carriers[0].open();
   await settled();
-  carriers[0].tell(false);
+  carriers[0].nameFlow(false);
   await clock.pass(1_000);
   carriers[0].end(1006);
   await clock.pass(HEAD_START_MS);
@@ -348,7 +370,7 @@ test("an unresponsive carrier is closed only when another one has the flow, beca
   assert.deepEqual([transport.name, first.isClosed], [undefined, false]);
   second.open();
   await settled();
-  second.tell(true);
+  second.nameFlow(true);
   assert.deepEqual([transport.name, first.isClosed, second.isClosed], ["websocket", true, false]);
 });
 
@@ -356,7 +378,7 @@ test("silence is noticed in a tab with late timers", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   const [socket] = carriers;
   socket.open();
-  socket.tell(false);
+  socket.nameFlow(false);
   transport.send(new Uint8Array(100));
   for (let look = 0; look < 6; look++) {
     // A timer of half a second fires after a whole second.
@@ -390,7 +412,7 @@ test("a WebSocket counts as silent only if its buffer does not shrink while the 
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   const [socket] = carriers;
   socket.open();
-  socket.tell(false);
+  socket.nameFlow(false);
   socket.bufferedAmount = 60_000;
   transport.send(new Uint8Array(100));
   for (let passed = 0; passed < 10_000; passed += 500) {
@@ -398,7 +420,7 @@ test("a WebSocket counts as silent only if its buffer does not shrink while the 
     socket.bufferedAmount -= 1_000;
   }
   assert.deepEqual(events, ["open"], "it leaves slowly");
-  socket.tell(false);
+  socket.nameFlow(false);
   transport.send(new Uint8Array(100));
   clock.block(20_000);
   await clock.pass(1_000);
@@ -411,7 +433,7 @@ test("a WebSocket counts as silent only if its buffer does not shrink while the 
 test("a WebSocket counts as silent even if its system occasionally takes a few bytes", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   carriers[0].open();
-  carriers[0].tell(false);
+  carriers[0].nameFlow(false);
   transport.send(new Uint8Array(100));
   for (let passed = 0; passed < 4_000; passed += 500) {
     carriers[0].bufferedAmount = passed % 1_000;
@@ -448,14 +470,14 @@ test("a connection ends when another one takes its flow over", async (t) => {
   const { carriers, clock, events } = startTransport(t);
   carriers[0].open();
   await settled();
-  carriers[0].tell(false);
+  carriers[0].nameFlow(false);
   carriers[0].events.onClose({ code: 4409, reason: "resumed by another connection" });
   await clock.pass(60_000);
   assert.deepEqual([events, carriers.length], [["open", "relay-closed 4409"], 1]);
   const back = startTransport(t);
   back.carriers[0].open();
   await settled();
-  back.carriers[0].tell(false);
+  back.carriers[0].nameFlow(false);
   back.carriers[0].events.onClose({ code: 1006, reason: "" });
   await back.clock.pass(200);
   back.carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
@@ -477,7 +499,7 @@ test("a carrier that opens but passes no datagrams is replaced before the connec
   carriers[1].open();
   await settled();
   assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "datagrams that the server has not received are repeated");
-  carriers[1].tell(false);
+  carriers[1].nameFlow(false);
   await clock.pass(20_000);
   assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
 });
@@ -512,7 +534,7 @@ async function startAnswered(t, status, body) {
   better.events.onClose({ code: 1006, reason: "" });
   started.carriers[1].open();
   await settled();
-  started.carriers[1].tell(false);
+  started.carriers[1].nameFlow(false);
   return started;
 }
 
@@ -555,7 +577,7 @@ for (const [what, status, body] of [
     assert.deepEqual(await carriers[2].request.announced(), { webtransport: WEBTRANSPORT });
     carriers[2].open();
     await settled();
-    carriers[2].tell(true);
+    carriers[2].nameFlow(true);
     await clock.pass(60_000);
     assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "websocket"]);
     transport.send(new Uint8Array(1_464).fill(0x84));

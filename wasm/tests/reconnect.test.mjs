@@ -92,7 +92,7 @@ async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: a client returns to a relay that was killed`, async (t) => {
     const { reason } = await comesBack(t, protocol, "SIGKILL");
-    assert.match(reason, /no longer knew the flow/);
+    assert.match(reason, /no longer has the flow/);
   });
 
   test(`${protocol.name}: a client returns to a relay that was shut down`, async (t) => {
@@ -103,7 +103,7 @@ for (const protocol of PROTOCOLS) {
 
 test("a client returns with a new token to a killed relay that no longer accepts the old one", async (t) => {
   assert.deepEqual(await comesBack(t, RAKNET, "SIGKILL", expiringTokens(t)), {
-    reason: "the relay no longer knew the flow of the connection",
+    reason: "the relay no longer has the flow of the connection",
     relayCode: undefined,
   });
 });

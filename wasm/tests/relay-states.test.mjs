@@ -41,7 +41,7 @@ const INTO = {
     started.carriers[0].end(1006);
     started.carriers[1].open();
     await settled();
-    started.carriers[1].tell(false);
+    started.carriers[1].nameFlow(false);
     return started;
   },
   migrating: async (t) => {
@@ -53,6 +53,11 @@ const INTO = {
     const started = await INTO.attached(t);
     // A carrier lost immediately would be replaced with a delay.
     await started.clock.pass(2_000);
+    started.carriers[1].end(1006);
+    return started;
+  },
+  "lost during the race": async (t) => {
+    const started = await INTO.migrating(t);
     started.carriers[1].end(1006);
     return started;
   },
@@ -73,8 +78,8 @@ const TRANSITIONS = [
   ["racing", "attached", "a carrier opens", ({ carriers }) => carriers[0].open()],
   ["racing", "ended", "all carriers fail", ({ carriers }) => [0, 1].forEach((index) => carriers[index].end(1006))],
   ["attached without a flow", "racing", "the carrier fails before anything arrived by it", ({ carriers }) => carriers[0].end(1006)],
-  ["attached without a flow", "attached", "the relay names the flow", ({ carriers }) => carriers[0].tell(false)],
-  ["attached", "attached", "the relay names the flow again", ({ carriers }) => carriers[1].tell(false)],
+  ["attached without a flow", "attached", "the relay names the flow", ({ carriers }) => carriers[0].nameFlow(false)],
+  ["attached", "attached", "the relay names the flow again", ({ carriers }) => carriers[1].nameFlow(false)],
   ["attached", "migrating", "a better carrier is tried", ({ clock }) => clock.pass(UPGRADE_MS)],
   ["attached", "lost", "the carrier is lost", ({ carriers }) => carriers[1].end(1006)],
   [
@@ -94,7 +99,7 @@ const TRANSITIONS = [
     "the better carrier takes over",
     (started) => {
       request(started);
-      last(started).tell(true);
+      last(started).nameFlow(true);
       assert.equal(started.transport.name, "webtransport");
     },
   ],
@@ -104,7 +109,7 @@ const TRANSITIONS = [
     "the relay gives the better carrier another flow",
     (started) => {
       request(started);
-      last(started).tell(false);
+      last(started).nameFlow(false);
       assert.equal(started.transport.name, "websocket");
     },
   ],
@@ -136,7 +141,7 @@ const TRANSITIONS = [
     "another carrier gets the flow",
     (started) => {
       request(started);
-      last(started).tell(true);
+      last(started).nameFlow(true);
       assert.equal(started.events.at(-1), "resumed");
     },
   ],
@@ -159,7 +164,53 @@ const TRANSITIONS = [
     "the relay does not know the flow",
     (started) => {
       request(started);
-      last(started).tell(false);
+      last(started).nameFlow(false);
+    },
+  ],
+  [
+    "lost during the race",
+    "attached",
+    "the better carrier, which was opening before, gets the flow",
+    ({ transport, carriers, events }) => {
+      const [, , better, stream] = carriers;
+      assert.deepEqual([better.name, better.isClosed, stream.name], ["webtransport", false, "websocket"]);
+      better.open();
+      assert.deepEqual([better.requests, stream.isClosed], [1, true]);
+      better.nameFlow(true);
+      assert.deepEqual([transport.name, carriers.length, events.at(-1)], ["webtransport", 4, "resumed"]);
+    },
+  ],
+  [
+    "lost during the race",
+    "attached",
+    "a carrier that joined the race gets the flow",
+    async (started) => {
+      last(started).open();
+      await started.clock.pass(250);
+      last(started).nameFlow(true);
+      const { transport, carriers } = started;
+      assert.deepEqual([transport.name, carriers[2].isClosed], ["websocket", true]);
+    },
+  ],
+  [
+    "lost during the race",
+    "lost",
+    "all carriers of the race fail and the next attempt follows after a pause",
+    async (started) => {
+      const { carriers, clock } = started;
+      failAttempt(started, 1006);
+      assert.equal(carriers.length, 4);
+      await clock.pass(1_000);
+      assert.ok(carriers.length > 4);
+    },
+  ],
+  [
+    "lost during the race",
+    "lost",
+    "no carrier of the race opens within the time of an attempt",
+    async ({ carriers, clock }) => {
+      await clock.pass(4_000);
+      assert.deepEqual([carriers[2].isClosed, carriers[3].isClosed, carriers.length > 4], [true, true, true]);
     },
   ],
   ["lost", "ended", "the relay wants another token", (started) => refuseAll(started, 4401)],

@@ -256,7 +256,7 @@ for (const [name, answer] of Object.entries(FORGETFUL)) {
       setTimeout(() => socket.terminate(), 20);
     });
     const { events, ended } = watch(t, url, { token: "t0k.en-_" });
-    assert.deepEqual(await ended, { code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+    assert.deepEqual(await ended, { code: "relay-closed", reason: "the relay no longer has the flow of the connection" });
     assert.deepEqual(events, ["open", "interrupted"]);
   });
 }

@@ -153,12 +153,12 @@ test("invalid options are errors, whatever a page has stored", async (t) => {
     [{ serverKey: { key, next: key } }, /serverKey.next/],
     [{ serverKey: { key, next: null } }, /serverKey.next/],
     ...[null, "", identity.publicKey, new Uint8Array(31), {}, 7].map((bad) => [{ serverKey: key, identity: bad }, /identity must be/]),
-    [{ serverKey: key, connectToken, identity }, /omit both/],
-    [{ password: "snow", connectToken, identity }, /omit both/],
-    [{ connectToken }, /needs the identity/],
+    [{ serverKey: key, connectToken, identity }, /omit them/],
+    [{ password: "snow", connectToken, identity }, /omit them/],
+    [{ connectToken }, /also needs identity/],
     ...[null, "", connectToken.slice(0, -2), `${connectToken}AAAA`, key, connectToken.replace("cndj", "cndk")].map((bad) => [
       { connectToken: bad, identity },
-      /no connect token/,
+      /not a connect token/,
     ]),
     [{ serverKey: key, protocol: "game" }, /only the protocol raknet/],
   ];
@@ -172,7 +172,7 @@ test("an entry without secure connections refuses options for them", async (t) =
   const entries = [[connectPlain, plain], [connectRakNet, plain], [connectSlim, plain], [connectGame, game]];
   for (const [open, { address }] of entries) {
     for (const options of [{ serverKey: "any" }, { serverKey: null }, { identity: null }, { connectToken: "" }]) {
-      await assert.rejects(open(`udp://${address}`, options), fails("bad-option", /rakwire\/secure has/));
+      await assert.rejects(open(`udp://${address}`, options), fails("bad-option", /connect of rakwire\/secure/));
     }
   }
 });

@@ -238,7 +238,7 @@ test("connections that are not accepted are bounded, and the newest stay", async
     await client.close();
     await until(() => server.stats().connections === 0, "it has ended on the server");
   }
-  assert.equal(server.stats().connectionsForgotten, 2);
+  assert.equal(server.stats().connectionsEvicted, 2);
   assert.deepEqual((await next(await server.accept())).bytes, numbered(2));
 });
 

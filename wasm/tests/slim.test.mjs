@@ -50,7 +50,7 @@ test("each kind of source opens a connection", async (t) => {
 
 test("an invalid WebAssembly is an error, and another source may follow", async () => {
   const { connect, init } = await load("errors");
-  await assert.rejects(connect("udp://127.0.0.1:9"), fails("wasm-unavailable", /give its URL/));
+  await assert.rejects(connect("udp://127.0.0.1:9"), fails("wasm-unavailable", /pass its URL/));
   await assert.rejects(init(new Response("gone", { status: 404 })), fails("wasm-unavailable", /404/));
   await assert.rejects(init(new Uint8Array(8)), fails("wasm-unavailable", /loaded/));
   await init(new Uint8Array(bytes));

@@ -184,7 +184,7 @@ test("the required permission follows from the addresses of the relay and of the
         const thrown = await withPermission(Promise.reject(error), `ws://${host}:8080/ws`).catch((reason) => reason);
         const isForeign = order.indexOf(space) > order.indexOf(from);
         assert.deepEqual([host, asked.splice(0)], [host, isForeign ? [`${space}-network`] : []]);
-        assert.equal(/ from the public network /.test(thrown.message), isForeign, host);
+        assert.equal(/ the page needs https /.test(thrown.message), isForeign, host);
       }
     }
   }

@@ -111,14 +111,14 @@ test("a client with an explicit version does not ask, and is blocked", async (t)
 
 test("a lost ping is repeated", async (t) => {
   const guard = await startGuard(t, 11, (ping, count) => (count > 1 ? bedrock(ping) : undefined));
-  await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: LIMIT_MS }));
+  await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "auto", timeoutMs: LIMIT_MS }));
   assert.deepEqual([...new Set(guard.requested)], [11]);
 });
 
 for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a game")], ["at all", () => undefined]]) {
   test(`without a pong ${what} the version is that of the original`, async (t) => {
     const guard = await startGuard(t, 6, answer);
-    await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: LIMIT_MS }));
+    await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "auto", timeoutMs: LIMIT_MS }));
     assert.deepEqual([...new Set(guard.requested)], [6]);
   });
 }
@@ -127,14 +127,14 @@ test("the timeout of an attempt includes asking for the version", async (t) => {
   const guard = await startGuard(t, 11, () => undefined);
   guard.blocked.has = () => true;
   const timeoutMs = 2_000;
-  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs }), fails("timeout", /within 2000 ms/));
-  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "Ask" }), fails("bad-option", /protocolVersion/));
+  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "auto", timeoutMs }), fails("timeout", /within 2000 ms/));
+  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "ask" }), fails("bad-option", /protocolVersion/));
 });
 
-test("an attempt can be cancelled while it asks for the version", async (t) => {
+test("an attempt can be cancelled while it waits for the version of the server", async (t) => {
   const controller = new AbortController();
   const guard = await startGuard(t, 11, () => void controller.abort());
-  const options = { protocolVersion: "ask", timeoutMs: LIMIT_MS, signal: controller.signal };
+  const options = { protocolVersion: "auto", timeoutMs: LIMIT_MS, signal: controller.signal };
   await assert.rejects(connect(`udp://${guard.address}`, options), { name: "AbortError" });
   assert.deepEqual([guard.pings, guard.requested], [1, []]);
 });

@@ -7,9 +7,8 @@ import { test } from "node:test";
 
 import { openLoudspeaker, openMicrophone, Voice } from "rakwire/voice";
 
-import { JitterBuffer } from "../dist/voice/jitter-buffer.js";
+import { FRAME_SAMPLES, Framer, JitterBuffer, mixDown, Mixer, SAMPLE_RATE } from "../dist/voice/sound.js";
 import { Concealer } from "../dist/voice/loudspeaker.js";
-import { FRAME_SAMPLES, Framer, mixDown, Mixer, SAMPLE_RATE } from "../dist/voice/sound.js";
 import { decodeFrame, encodeFrame } from "../dist/voice/voice.js";
 import { openFake, openPair } from "./fake-peer.mjs";
 import { codeOf, fails } from "./support.mjs";
@@ -146,9 +145,9 @@ test("frames reach their intended recipients, and muted peers reach none", async
     return received();
   };
   assert.equal(await say(), 1);
-  assert.ok(from.setHeardBy(here.connection, false) && !from.setHeardBy(there.connection, false));
+  assert.ok(from.setRecipient(here.connection, false) && !from.setRecipient(there.connection, false));
   assert.equal(await say(), 1);
-  from.setHeardBy(here.connection, true);
+  from.setRecipient(here.connection, true);
   assert.equal(await say(), 2);
   from.isMuted = true;
   assert.equal(await say(), 2);

@@ -1,9 +1,30 @@
 /** Remote calls: functions of the peer, called by name and answered, and signals, handled by any number of handlers. */
 
-import type { Answer, Arguments, Caller, CallSchema, FunctionName, FunctionSchema, Handler, SignalName, SignalValue, ValueSchema } from "./calls/schema.js";
-import { encodingOf, readNames, Refusal, Registered, trailerOf } from "./calls/schema.js";
-import type { CallMessage } from "./calls/wire.js";
-import { CALLS_ID, decodeCall, encodeCall, REASONS, refusalError } from "./calls/wire.js";
+import type {
+  Answer,
+  Arguments,
+  Caller,
+  CallMessage,
+  CallSchema,
+  FunctionName,
+  FunctionSchema,
+  Handler,
+  SignalName,
+  SignalValue,
+  ValueSchema,
+} from "./calls/schema.js";
+import {
+  CALLS_ID,
+  decodeCall,
+  encodeCall,
+  encodingOf,
+  readNames,
+  REASONS,
+  Refusal,
+  refusalError,
+  Registered,
+  trailerOf,
+} from "./calls/schema.js";
 import { notConnected, RakwireError } from "./errors.js";
 import { report } from "./events.js";
 import { checkNames, readInteger, RECEIPT_OPTIONS, SEND_OPTIONS } from "./options.js";
@@ -14,7 +35,7 @@ import { MAX_TIMEOUT_MS } from "./types.js";
 import type { Deferred, WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
-export { bitStream } from "./calls/schema.js";
+export { bitStream, FunctionError } from "./calls/schema.js";
 export type {
   Answer,
   Arguments,
@@ -31,7 +52,6 @@ export type {
   ValueOf,
   ValueSchema,
 } from "./calls/schema.js";
-export { FunctionError } from "./calls/wire.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
 
@@ -92,7 +112,7 @@ export interface CallStats {
 export class RemoteCalls<S extends CallSchema> {
   /**
    * Called when the peer has different argument or answer types, because it runs another version of the game. `name` is
-   * the function or signal that it used; `undefined` if it refused a call, which rejects with `other-schema`.
+   * the function or signal that it used; `undefined` if it refused a call, which rejects with `schema-mismatch`.
    */
   onMismatch: ((name: string | undefined) => void) | undefined;
   readonly #functions: ReadonlyMap<string, FunctionSchema>;
@@ -133,7 +153,7 @@ export class RemoteCalls<S extends CallSchema> {
    * Calls a function of the peer and resolves with its answer.
    *
    * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`,
-   * `unknown-function`, `forbidden`, `bad-arguments`, `answer-too-long`, `other-schema`, `bad-answer`, `refused`, and
+   * `unknown-function`, `forbidden`, `bad-arguments`, `answer-too-long`, `schema-mismatch`, `bad-answer`, `refused`, and
    * {@link FunctionError} with the code that the function chose; or the reason of the signal. A call that was not sent
    * when the signal is aborted is never sent.
    */
@@ -149,7 +169,7 @@ export class RemoteCalls<S extends CallSchema> {
     this.#nextNumber = (number + 1) >>> 0;
     const answer = deferred<Uint8Array>();
     const message: WaitingMessage = { bytes, options: delivery, onFailed: answer.reject };
-    const timer = setTimeout(() => answer.reject(new RakwireError("timeout", "no answer arrived in time")), timeoutMs);
+    const timer = setTimeout(() => answer.reject(new RakwireError("timeout", `no answer within ${timeoutMs} ms; a slow function needs a longer timeoutMs`)), timeoutMs);
     this.#open.set(number, answer);
     try {
       this.#outgoing.push(message);
@@ -182,7 +202,7 @@ export class RemoteCalls<S extends CallSchema> {
   register<N extends FunctionName<S>>(name: N, handler: Handler<Arguments<S, N>, Answer<S, N>>): () => void {
     const registered = new Registered(name, known(this.#functions, name), handler);
     if (this.#registered.has(name)) {
-      throw new RakwireError("bad-option", `the function ${name} is registered`);
+      throw new RakwireError("bad-option", `the function ${name} already has a handler`);
     }
     this.#registered.set(name, registered);
     return () => {
@@ -225,14 +245,14 @@ export class RemoteCalls<S extends CallSchema> {
   #checkRoom(count: number): void {
     this.#ended.signal.throwIfAborted();
     if (count >= this.#maxCalls) {
-      throw new RakwireError("too-many-calls", "too many calls are under way; wait until some have ended");
+      throw new RakwireError("too-many-calls", `${this.#maxCalls} calls are in progress; wait for some of them, or raise maxCalls`);
     }
   }
 
   #encode(message: CallMessage): Uint8Array {
     const bytes = encodeCall(message);
     if (bytes.length > this.#maxBytes) {
-      throw new RakwireError("too-long", `the message has ${bytes.length} bytes, and ${this.#maxBytes} are allowed`);
+      throw new RakwireError("too-long", `the message has ${bytes.length} bytes, more than the ${this.#maxBytes} of maxBytes; raise it at both peers`);
     }
     return bytes;
   }
@@ -354,7 +374,7 @@ function packed(name: string, schema: ValueSchema, value: unknown, answer?: Valu
   try {
     return Uint8Array.of(...encodingOf(schema).pack(value), ...(trailerOf(name, schema, answer) ?? []));
   } catch (cause) {
-    throw new RakwireError("bad-option", "the arguments are not those of the schema", { cause });
+    throw new RakwireError("bad-option", "the arguments do not match the schema", { cause });
   }
 }
 
@@ -362,6 +382,6 @@ function read(schema: ValueSchema, bytes: Uint8Array): unknown {
   try {
     return encodingOf(schema).unpack(bytes);
   } catch (cause) {
-    throw new RakwireError("bad-answer", "the reply is not an answer of this function", { cause });
+    throw new RakwireError("bad-answer", "the answer does not match the schema; run the same version at both peers", { cause });
   }
 }

@@ -73,7 +73,7 @@ export async function openWith<C extends PeerConnection>(
 ): Promise<C> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;
   if (worker !== undefined && settings.transport.webSocket !== undefined) {
-    throw new RakwireError("bad-option", "a worker uses its own WebSocket; leave out webSocket or worker");
+    throw new RakwireError("bad-option", "a worker has its own WebSocket; omit webSocket or worker");
   }
   const connecting = withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
     const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
@@ -312,7 +312,7 @@ export class PeerConnection extends EventTarget implements Connection {
     return !isFull || ((hasPlugins || this.#session.awaitsReceipt) && !isOverByteLimit);
   }
 
-  /** Called when a secure connection knows the verified key of the server. */
+  /** Called with the verified key of the server of a secure connection. */
   protected onConnected(_securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     this.#opened.resolve();

@@ -53,7 +53,7 @@ export type ErrorCode =
   | "forbidden"
   | "bad-arguments"
   | "answer-too-long"
-  | "other-schema"
+  | "schema-mismatch"
   | "function-failed"
   | "bad-answer"
   | "refused"

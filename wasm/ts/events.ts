@@ -106,7 +106,7 @@ export function report(error: unknown): void {
   if (typeof reportError === "function" && !isFatal) {
     reportError(error);
   } else {
-    console.error("rakwire: a function of the application has thrown", error);
+    console.error("rakwire: a callback of the application threw an error", error);
   }
 }
 

@@ -192,7 +192,7 @@ class Transfer implements FileTransfer {
 
   /** Returns the next file in order once it is ready; `undefined` after the last one. */
   async #next(): Promise<IncomingFile | undefined> {
-    this.#files.filter(({ isGiven }) => isGiven).forEach((file) => this.#skip(file));
+    this.#files.filter(({ isDelivered }) => isDelivered).forEach((file) => this.#skip(file));
     for (;;) {
       this.#throwIfFailed();
       const [file] = this.#files;
@@ -211,7 +211,7 @@ class Transfer implements FileTransfer {
   }
 
   #give(file: IncomingFile): ReceivedFile {
-    file.isGiven = true;
+    file.isDelivered = true;
     const { name, size, digest } = file.entry;
     const stream = new ReadableStream<Uint8Array>(
       {
@@ -269,14 +269,14 @@ class Transfer implements FileTransfer {
     } else {
       this.#done.bytes -= size;
       file.restart();
-      file.isGiven = false;
+      file.isDelivered = false;
       this.#request();
-      throw new RakwireError("file-changed", "the bytes present are of another version; the file is sent again from its beginning");
+      throw new RakwireError("file-changed", "the bytes present belong to another version; the file is sent again from its beginning");
     }
   }
 
   #skip(file: IncomingFile): void {
-    if (!file.isGiven || file.isSkipped || !this.#files.includes(file)) {
+    if (!file.isDelivered || file.isSkipped || !this.#files.includes(file)) {
       return;
     }
     file.isSkipped = true;

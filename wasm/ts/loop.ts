@@ -5,7 +5,7 @@ import type { Peer } from "./peer.js";
 /** The interval at which a full socket is polled: browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
 /**
- * The interval at which a peer that wants to send is polled without a transport, because it may have timeouts as well.
+ * The interval at which a peer with datagrams to send is polled without a transport, because it may have timeouts as well.
  */
 const NO_TRANSPORT_POLL_MS = 250;
 /** A timer this late means that the tab is hidden or was suspended, and that received datagrams may be queued. */

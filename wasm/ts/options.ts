@@ -56,7 +56,7 @@ export function readInteger(name: string, value: number, least: number, most: nu
   return value;
 }
 
-/** Checks that a number is a positive integer; returns 0 if it is not given. */
+/** Checks that a number is a positive integer; returns 0 if it is omitted. */
 export function readOptional(name: string, value: number | undefined, most: number): number {
   return value === undefined ? 0 : readInteger(name, value, 1, most);
 }
@@ -101,7 +101,7 @@ export const STATS_OPTIONS = /* @__PURE__ */ WAIT_OPTIONS.concat("intervalMs");
 export function checkNames(options: object | undefined, known: readonly string[]): void {
   for (const name in options) {
     if (Object.hasOwn(options, name) && !known.includes(name)) {
-      throw new RakwireError("bad-option", `there is no option ${name}; there are ${known.join(", ")}`);
+      throw new RakwireError("bad-option", `unknown option ${name}; there are ${known.join(", ")}`);
     }
   }
 }
@@ -111,17 +111,17 @@ const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"]
 
 /** Reads the settings of a session. `only` is the protocol of an entry that supports a single one. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
-  const { protocol = only ?? "raknet", protocolVersion = "ask", progressInterval = 0 } = options;
+  const { protocol = only ?? "raknet", protocolVersion = "auto", progressInterval = 0 } = options;
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (protocol !== "raknet" && protocol !== "game") {
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
   }
   if (only !== undefined && protocol !== only) {
-    throw new RakwireError("bad-option", `this entry of the package has only the protocol ${only}, not ${protocol}`);
+    throw new RakwireError("bad-option", `this entry has only the protocol ${only}; use the connect of rakwire`);
   }
   const secure = SECURE_OPTIONS.find((name) => (options as Record<string, unknown>)[name] !== undefined);
   if (secure !== undefined) {
-    throw new RakwireError("bad-option", `this entry of the package has no ${secure}; rakwire/secure has`);
+    throw new RakwireError("bad-option", `${secure} needs the connect of rakwire/secure`);
   }
   checkNames(options, [...CONNECT_OPTIONS, ...SECURE_OPTIONS]);
   const password = readBytes("password", options.password, MAX_PASSWORD_BYTES);
@@ -129,13 +129,13 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");
   }
   if (protocol === "game" && options.outgoingLimit !== undefined) {
-    throw new RakwireError("bad-option", "the Game Protocol has no limit of the outgoing rate");
+    throw new RakwireError("bad-option", "the Game Protocol has no outgoingLimit");
   }
-  const asks = protocolVersion === "ask";
+  const isAuto = protocolVersion === "auto";
   return {
     protocol,
-    protocolVersion: asks ? DEFAULT_PROTOCOL_VERSION : readInteger("protocolVersion", protocolVersion, 0, 255),
-    versionWaitMs: asks ? Math.min(VERSION_WAIT_MS, timeoutMs * VERSION_WAIT_PART) : 0,
+    protocolVersion: isAuto ? DEFAULT_PROTOCOL_VERSION : readInteger("protocolVersion", protocolVersion, 0, 255),
+    versionWaitMs: isAuto ? Math.min(VERSION_WAIT_MS, timeoutMs * VERSION_WAIT_PART) : 0,
     progressInterval: readInteger("progressInterval", progressInterval, 0, MAX_PROGRESS_INTERVAL),
     password,
     memory: readMemory(options.memory),
@@ -157,7 +157,7 @@ export function readTransport(
   const isDirect = directTransport(address) !== undefined;
   checkToken(token);
   if (fingerprint !== undefined && !isFingerprint(fingerprint)) {
-    throw new RakwireError("bad-option", "a fingerprint is 32 pairs of hexadecimal digits, as the relay prints it");
+    throw new RakwireError("bad-option", "fingerprint must be 32 pairs of hexadecimal digits");
   }
   const carriers = isDirect ? [] : readCarriers(transport, webSocket);
   return {
@@ -171,8 +171,8 @@ export function readTransport(
 }
 
 /** Converts a text or bytes to bytes, at most `most`. */
-export function readBytes(name: string, given: string | Uint8Array = "", most: number): Uint8Array {
-  const bytes = typeof given === "string" ? new TextEncoder().encode(given) : given;
+export function readBytes(name: string, value: string | Uint8Array = "", most: number): Uint8Array {
+  const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
   if (!(bytes instanceof Uint8Array) || bytes.length > most) {
     throw new RakwireError("bad-option", `${name} must be a string or a Uint8Array of at most ${most} bytes`);
   }

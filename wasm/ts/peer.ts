@@ -63,7 +63,7 @@ export class RustPeerHandle {
   constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
     const rust = classes[settings.protocol];
     if (rust === undefined) {
-      throw new RakwireError("bad-option", `this WebAssembly has no protocol ${settings.protocol}`);
+      throw new RakwireError("bad-option", `this WebAssembly has no protocol ${settings.protocol}; use rakwire/rakwire.wasm`);
     }
     this.#rust = rust;
     this.#memory = memory;
@@ -276,8 +276,8 @@ export class RustPeerHandle {
 export function createPeer(rust: Rust, settings: PeerSettings): Peer {
   const { protocol, security, versionWaitMs = 0 } = settings;
   // A secure handshake authenticates its initial version; a pong authenticates nothing.
-  const asks = versionWaitMs > 0 && protocol === "raknet" && security === undefined;
-  return asks ? new LearningPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
+  const probesVersion = versionWaitMs > 0 && protocol === "raknet" && security === undefined;
+  return probesVersion ? new VersionProbingPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
 }
 
 /** Milliseconds between two pings, either of which may be lost. */
@@ -300,7 +300,7 @@ export class RakNetPeerHandle extends RustPeerHandle {
 }
 
 /** Sends pings before the first request, and uses the version in the pong. */
-class LearningPeerHandle extends RakNetPeerHandle {
+class VersionProbingPeerHandle extends RakNetPeerHandle {
   readonly #version: number;
   readonly #waitMs: number;
   /** The times of the next ping and of the end of the wait for a pong; both infinity before and after. */

@@ -41,7 +41,7 @@ export function attach(connection: Connection, plugin: Plugin): () => void {
   const ids = [...plugin.ids];
   const taken = ids.find((id) => (plugins.get(id) ?? discard) !== discard);
   if (taken !== undefined) {
-    throw new RakwireError("bad-option", `another plugin has the messages with the id ${taken}`);
+    throw new RakwireError("bad-option", `another plugin has the id ${taken}; detach it first`);
   }
   attached.set(connection, plugins);
   let waiting: Message[] | undefined = [];

@@ -71,7 +71,7 @@ export class ReadyEvents {
     readInteger("the number of an event", number, MIN_EVENT, MAX_EVENT);
     const event = this.#events.get(number) ?? new ReadyEvent(number, this.#queues);
     if (!this.#events.has(number) && this.#events.size >= MAX_EVENTS) {
-      throw new RakwireError("bad-option", `there are ${MAX_EVENTS} events; remove one first`);
+      throw new RakwireError("bad-option", `there are already ${MAX_EVENTS} events; remove one first`);
     }
     this.#events.set(number, event);
     return event;

@@ -27,7 +27,7 @@ export class ReceiveQueue {
   readonly #maxBytes: number;
   /** Takes precedence over all other receivers. */
   taker: Taker | undefined;
-  /** True if the taker also wants messages behind unread ones. */
+  /** True if the taker also takes messages behind unread ones. */
   hasPlugins = false;
 
   /** `onRoom` is called when the queue is no longer full. */
@@ -116,10 +116,10 @@ export class ReceiveQueue {
 
   /** Returns the next message that has no listener; `undefined` when the queue is closed and empty. */
   async receive(signal: AbortSignal | undefined): Promise<Message | undefined> {
-    return this.#ask(signal).promise;
+    return this.#request(signal).promise;
   }
 
-  #ask(signal: AbortSignal | undefined): Wait<Message | undefined> {
+  #request(signal: AbortSignal | undefined): Wait<Message | undefined> {
     const reader = this.#readers.add(signal);
     this.deliver();
     return reader;
@@ -127,26 +127,26 @@ export class ReceiveQueue {
 
   iterate(signal: AbortSignal | undefined): AsyncIterableIterator<Message> {
     let isOver = false;
-    const asked = new Set<Wait<Message | undefined>>();
+    const pending = new Set<Wait<Message | undefined>>();
     const end = { done: true, value: undefined } as const;
     return {
       next: async () => {
         if (isOver) {
           return end;
         }
-        const reader = this.#ask(signal);
-        asked.add(reader);
+        const reader = this.#request(signal);
+        pending.add(reader);
         try {
           const message = await reader.promise;
           return message === undefined ? end : { done: false, value: message };
         } finally {
-          asked.delete(reader);
+          pending.delete(reader);
         }
       },
       // Messages that the iterator requested and did not get go to other receivers.
       return: async () => {
         isOver = true;
-        asked.forEach((reader) => reader.resolve(undefined));
+        pending.forEach((reader) => reader.resolve(undefined));
         return end;
       },
       [Symbol.asyncIterator]() {

@@ -1,7 +1,6 @@
 /** Replication: copies of the entities of a server, and the entities that this peer owns. */
 
-import { BitReader } from "./codec/bits.js";
-import { CodecError } from "./codec/cursor.js";
+import { BitReader, CodecError } from "./codec/cursor.js";
 import { RakwireError } from "./errors.js";
 import { report } from "./events.js";
 import { checkNames, readInteger } from "./options.js";
@@ -122,7 +121,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
       return;
     }
     if (this.#connection !== undefined) {
-      throw new RakwireError("bad-option", "another connection has joined; leave it first");
+      throw new RakwireError("bad-option", "another connection has joined; call leave first");
     }
     const plugin = { ids: [UPDATE_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
     this.#detach = attachUntilEnd(connection, plugin, () => this.leave());

@@ -74,7 +74,7 @@ export function checkBytes(bytes: unknown): asserts bytes is Uint8Array {
     // Not every platform has `detached`, but constructing an array over a detached buffer always throws.
     new Uint8Array(bytes.buffer);
   } catch (cause) {
-    throw new RakwireError("bad-option", "the buffer of the message is detached: it was transferred to somewhere else", { cause });
+    throw new RakwireError("bad-option", "the buffer of the message is detached; send a copy", { cause });
   }
 }
 
@@ -85,7 +85,7 @@ export const FIRST_ALLOWED_ID = 0x1b;
 export const FIRST_FREE_ID = 0x86;
 
 /** The room required by a waiting message. */
-export interface WantedRoom {
+export interface RequiredRoom {
   length: number;
   delivery: number;
 }
@@ -99,11 +99,11 @@ interface Receiver {
 /** Senders that wait until the peer would accept their message. */
 export class WaitingSenders {
   /** The last message that was refused for lack of room. */
-  refused: WantedRoom | undefined;
+  refused: RequiredRoom | undefined;
 
   readonly #peer: Receiver;
   readonly #waits = new WaitList<void>();
-  readonly #wanted = new WeakMap<Wait<void>, WantedRoom>();
+  readonly #required = new WeakMap<Wait<void>, RequiredRoom>();
   #isOver = false;
 
   constructor(peer: Receiver) {
@@ -143,15 +143,15 @@ export class WaitingSenders {
     this.#waits.all().forEach((wait) => wait.reject(notConnected()));
   }
 
-  #wait(wanted: WantedRoom, signal: AbortSignal | undefined): Promise<void> {
+  #wait(required: RequiredRoom, signal: AbortSignal | undefined): Promise<void> {
     const wait = this.#waits.add(signal);
-    this.#wanted.set(wait, wanted);
+    this.#required.set(wait, required);
     this.#check(wait);
     return wait.promise;
   }
 
   #check(wait: Wait<void>): void {
-    const { length, delivery } = this.#wanted.get(wait) as WantedRoom;
+    const { length, delivery } = this.#required.get(wait) as RequiredRoom;
     try {
       if (this.#peer.canSend(length, delivery)) {
         wait.resolve();

@@ -10,7 +10,7 @@ import type { PeerStats } from "./rust.js";
 import { describeStats } from "./rust.js";
 import { checkBytes, readDelivery, WaitingSenders, withReceipt } from "./sending.js";
 import { openTransport } from "./transport/relay.js";
-import type { TransportEnd } from "./transport/close.js";
+import type { TransportEnd } from "./transport/carrier.js";
 import type { RelayNotice } from "./transport/flow.js";
 import type { Transport, TransportEvents } from "./transport/transport.js";
 import type { CloseCode, Message, Outcome, PeerWorker, Progress, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";

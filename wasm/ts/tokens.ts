@@ -1,11 +1,10 @@
 /** Creates connect tokens in the backend of a game; for Node and Deno. */
 
-import { createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 
 import { RakwireError } from "./errors.js";
 import { checkNames } from "./options.js";
-import { KEY, KEY_HASH, PREFIXES, readKey, toText } from "./security/keys.js";
-import { SALT, seal } from "./security/seal.js";
+import { KEY, KEY_HASH, MAX_TOKEN_SERVERS, PREFIXES, readKey, toText } from "./security/keys.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
@@ -36,6 +35,10 @@ export interface TokenOptions {
 
 const MAX_U64 = 2n ** 64n - 1n;
 const MAX_NAME = 255;
+const SALT = 24;
+const MAX_USER_DATA = 128;
+const MAX_SEALED = 255;
+const TAG = 16;
 
 /** Creates a token key, as the line of a key file. Anyone with this key can create tokens. */
 export function createTokenKey(): string {
@@ -92,7 +95,7 @@ function readUserId(userId: bigint | number): bigint {
   const isNumber = typeof userId === "bigint" || Number.isSafeInteger(userId);
   const id = isNumber ? BigInt(userId) : -1n;
   if (id < 0n || id > MAX_U64) {
-    throw new RakwireError("bad-option", `userId must be a number of 64 bits, not ${String(userId)}`);
+    throw new RakwireError("bad-option", `userId must be an unsigned integer of 64 bits, not ${String(userId)}`);
   }
   return id;
 }
@@ -110,4 +113,39 @@ function readBytes(name: string, bytes: string | Uint8Array): Uint8Array {
     throw new RakwireError("bad-option", `${name} must be a string or a Uint8Array`);
   }
   return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+}
+
+/** The claims for a game server, in binary form. */
+interface Claims {
+  userId: bigint;
+  /** Seconds since 1970. */
+  expires: bigint;
+  clientKey: Uint8Array;
+  /** The key hashes of the servers. */
+  servers: readonly Uint8Array[];
+  userData: Uint8Array;
+}
+
+/**
+ * Seals claims, so that only the backend and its game servers can decrypt them (docs/secure.md, "Connect tokens"). The
+ * random salt also identifies the token.
+ */
+function seal(key: Uint8Array, salt: Uint8Array, claims: Claims): Uint8Array {
+  const plain = write(claims);
+  const head = Buffer.concat([Buffer.from("rwt1"), salt]);
+  const fits = claims.servers.length >= 1 && claims.servers.length <= MAX_TOKEN_SERVERS && claims.userData.length <= MAX_USER_DATA;
+  if (!fits || head.length + plain.length + TAG > MAX_SEALED) {
+    throw new RakwireError("bad-option", "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers");
+  }
+  const own = createHmac("blake2s256", key).update("rakwire token 1").update(salt).digest();
+  const cipher = createCipheriv("chacha20-poly1305", own, new Uint8Array(12), { authTagLength: TAG });
+  cipher.setAAD(head, { plaintextLength: plain.length });
+  return Buffer.concat([head, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+function write({ userId, expires, clientKey, servers, userData }: Claims): Buffer {
+  const numbers = Buffer.alloc(16);
+  numbers.writeBigUInt64BE(userId, 0);
+  numbers.writeBigUInt64BE(expires, 8);
+  return Buffer.concat([numbers, clientKey, Buffer.of(servers.length), ...servers, Buffer.of(userData.length), userData]);
 }

@@ -262,7 +262,7 @@ export interface MemoryOptions {
 export type PingScope = "any" | "open-connections";
 
 /** Common options of pings. */
-interface AskOptions extends WaitOptions {
+interface BasePingOptions extends WaitOptions {
   /** Default: `any`. */
   scope?: PingScope;
   /** The signed token of a relay that requires one. A single-use token is good for one ping. */
@@ -274,13 +274,13 @@ interface AskOptions extends WaitOptions {
 }
 
 /** Options of {@link ping}. */
-export interface PingOptions extends AskOptions {
+export interface PingOptions extends BasePingOptions {
   /** The name of the game server at the relay. Ignored for `udp://HOST:PORT`. */
   target?: string;
 }
 
 /** Options of {@link discover}. */
-export interface DiscoverOptions extends AskOptions {
+export interface DiscoverOptions extends BasePingOptions {
   /** The names of the game servers at the relay. */
   targets: readonly string[];
   /**
@@ -341,12 +341,12 @@ export interface ConnectOptions {
   /**
    * The RakNet protocol version of the first request: 6 is the original, 10 and 11 are Minecraft Bedrock. If the server
    * names another version, the attempt continues with that one, but some servers then block the address for 10 s.
-   * Therefore the default, `"ask"`, first sends a ping through the same flow and within the same timeout, and uses the
+   * Therefore the default, `"auto"`, first sends a ping through the same flow and within the same timeout, and uses the
    * version of Minecraft Bedrock from the pong, or 6. This takes one more round trip, and half a second if the server
-   * does not answer pings. A secure connection does not ask and begins with 6. If you have a pong already,
+   * does not answer pings. A secure connection sends no ping and begins with 6. If you have a pong already,
    * {@link Pong.protocolVersion} saves the round trip.
    */
-  protocolVersion?: number | "ask";
+  protocolVersion?: number | "auto";
   /** The number of parts of a large message between two `progress` events. Default: 0, no events. */
   progressInterval?: number;
   /** The password of the server, at most 255 bytes (UTF-8). It crosses the network unencrypted. Only for RakNet. */

@@ -2,7 +2,7 @@
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export type { Playback, SpeakerStats } from "./voice/jitter-buffer.js";
+export type { Playback, SpeakerStats } from "./voice/sound.js";
 export { openLoudspeaker } from "./voice/loudspeaker.js";
 export type { Loudspeaker, LoudspeakerOptions, LoudspeakerStats } from "./voice/loudspeaker.js";
 export { openMicrophone } from "./voice/microphone.js";

@@ -55,7 +55,7 @@ export class Wasm {
   async #load(source: WasmSource | Promise<WasmSource> | undefined): Promise<Loaded> {
     const chosen = (await source) ?? (await this.#embedded?.());
     if (chosen === undefined) {
-      throw new Error("give its URL, bytes, response or module as the option wasm, or to init");
+      throw new Error("pass its URL or bytes to init, or as the option wasm");
     }
     const module = await compile(chosen);
     return { module, ...instantiate(module, this.#classes) };
@@ -74,7 +74,7 @@ async function compile(source: WasmSource): Promise<WebAssembly.Module> {
   }
   if ("arrayBuffer" in source) {
     if (!source.ok) {
-      throw new Error(`${source.url} answers ${source.status}`);
+      throw new Error(`${source.url} has status ${source.status}`);
     }
     // Unlike `compileStreaming`, accept servers that send another content type.
     return WebAssembly.compile(await source.arrayBuffer());

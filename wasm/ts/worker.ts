@@ -13,7 +13,7 @@ import type { Outcome, PeerWorker, Protocol, ReadyOptions, SendOptions, Transpor
 import type { Deferred, WaitOptions } from "./waits.js";
 import { ASYNC_DISPOSE, beforeAbort, deferred, WaitList } from "./waits.js";
 import type { Outgoing, ToPage, ToWorker } from "./worker/messages.js";
-import { MAX_UNTAKEN_BYTES, refusal } from "./worker/messages.js";
+import { MAX_UNACCEPTED_BYTES, refusal } from "./worker/messages.js";
 
 export type { PeerWorker } from "./types.js";
 
@@ -24,8 +24,8 @@ const CLOSE_MS = 15_000;
  * statistics ten times a second. Checks are counted, because a page that was suspended runs the check before it
  * receives messages.
  */
-const LOOK_MS = 5_000;
-const SILENT_LOOKS = 3;
+const CHECK_MS = 5_000;
+const MAX_MISSED_CHECKS = 3;
 /**
  * Milliseconds by which a page that is left waits for its worker. A process that ends with its page does not wait for
  * the worker. The worker sends its last datagrams within a few milliseconds, or tens of them on a busy machine.
@@ -142,7 +142,7 @@ class RemoteSession implements SessionLike {
   #stats: PeerStats = describeStats([], []);
   /** Bytes in the memory of the connection, and bytes on the way to the worker. */
   #remoteBuffered = 0;
-  #untaken = 0;
+  #unacceptedBytes = 0;
   #longest = 0;
   #lastReceipt = 0;
   /** Received messages for which the worker was not granted room again, and their bytes. */
@@ -152,7 +152,7 @@ class RemoteSession implements SessionLike {
   #isOver = false;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setInterval> | undefined;
-  #silentLooks = 0;
+  #missedChecks = 0;
   #guid: bigint | undefined;
   #transport: TransportName | undefined;
   #addresses: string[] = [];
@@ -172,7 +172,7 @@ class RemoteSession implements SessionLike {
   }
 
   get bufferedAmount(): number {
-    return this.#isOver ? 0 : this.#untaken + this.#remoteBuffered;
+    return this.#isOver ? 0 : this.#unacceptedBytes + this.#remoteBuffered;
   }
 
   get serverGuid(): bigint | undefined {
@@ -253,10 +253,10 @@ class RemoteSession implements SessionLike {
 
   /** Handles a message of the worker. */
   handle(event: ToPage): void {
-    this.#silentLooks = 0;
+    this.#missedChecks = 0;
     switch (event.type) {
       case "open":
-        this.#watch = setInterval(() => this.#look(), LOOK_MS);
+        this.#watch = setInterval(() => this.#checkAlive(), CHECK_MS);
         this.#isOpen = true;
         this.#longest = event.longest;
         // The statistics follow at the next interval.
@@ -275,7 +275,7 @@ class RemoteSession implements SessionLike {
         this.#grantRoom();
         break;
       case "taken":
-        this.#untaken -= event.bytes + OVERHEAD * event.messages;
+        this.#unacceptedBytes -= event.bytes + OVERHEAD * event.messages;
         this.#senders.update();
         break;
       case "refused":
@@ -332,9 +332,9 @@ class RemoteSession implements SessionLike {
     this.#owner.onEnd(isClosedHere ? { ...end, code: "local" } : end);
   }
 
-  #look(): void {
-    this.#silentLooks += 1;
-    if (this.#silentLooks > SILENT_LOOKS) {
+  #checkAlive(): void {
+    this.#missedChecks += 1;
+    if (this.#missedChecks > MAX_MISSED_CHECKS) {
       this.#onHung();
     }
   }
@@ -374,7 +374,7 @@ class RemoteSession implements SessionLike {
       throw refusal("too-long");
     }
     // A single message may be longer than the limit.
-    return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
+    return this.#unacceptedBytes === 0 || this.#unacceptedBytes + length <= MAX_UNACCEPTED_BYTES;
   }
 
   /** Copies a message. All messages until the next microtask are posted to the worker together. */
@@ -385,7 +385,7 @@ class RemoteSession implements SessionLike {
       ...(priority !== undefined && { priority }),
     };
     this.#outgoing.push({ bytes: bytes.slice(), options, ...(receipt !== undefined && { receipt }) });
-    this.#untaken += bytes.length + OVERHEAD;
+    this.#unacceptedBytes += bytes.length + OVERHEAD;
     if (this.#outgoing.length === 1) {
       queueMicrotask(() => this.#flush());
     }

@@ -1,17 +1,137 @@
 /**
- * Schemas of remote calls, which both peers share: names, types of values, and their fingerprints
- * (docs/plugins/calls.md#schemas); and the handlers that serve the calls of the peer.
+ * Remote calls without a connection (docs/plugins/calls.md): their messages on the wire and the errors of calls without
+ * an answer; the schemas that both peers share, with their fingerprints; and the handlers that serve calls of the peer.
  */
 
 import type { BitStreamReader as Reader, BitStreamWriter as Writer } from "../codec/bitstream.js";
 import { BitStreamReader, BitStreamWriter } from "../codec/bitstream.js";
+import { ByteReader, ByteWriter } from "../codec/cursor.js";
 import type { Schema } from "../codec/rabbit.js";
 import { pack, unpack } from "../codec/rabbit.js";
+import type { ErrorCode } from "../errors.js";
 import { RakwireError } from "../errors.js";
 import { report } from "../events.js";
 import { fingerprint } from "../plugin/connection.js";
 import type { Connection } from "../types.js";
-import { FunctionError, MAX_NAME, REASONS } from "./wire.js";
+
+/** The first byte of every message. */
+export const CALLS_ID = 127;
+/** The longest name of a function or signal, in bytes. */
+export const MAX_NAME = 64;
+
+const CALL = 0;
+const ANSWER = 1;
+const REFUSAL = 2;
+const SIGNAL = 3;
+
+/** The reasons of the peer to refuse a call. */
+export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4, busy: 5, answerDropped: 6, otherSchema: 7 } as const;
+
+/** A message; `payload` holds the arguments or the answer. */
+export type CallMessage =
+  | { readonly kind: "call"; readonly number: number; readonly name: string; readonly payload: Uint8Array }
+  | { readonly kind: "answer"; readonly number: number; readonly payload: Uint8Array }
+  | { readonly kind: "refusal"; readonly number: number; readonly reason: number; readonly code: number }
+  | { readonly kind: "signal"; readonly name: string; readonly payload: Uint8Array };
+
+/** Encodes a message. Its name must be valid. */
+export function encodeCall(message: CallMessage): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter("big").u8(CALLS_ID);
+  switch (message.kind) {
+    case "call":
+      return putName(writer.u8(CALL).u32(message.number), message.name).bytes(message.payload).finish();
+    case "answer":
+      return writer.u8(ANSWER).u32(message.number).bytes(message.payload).finish();
+    case "refusal":
+      return writer.u8(REFUSAL).u32(message.number).u8(message.reason).u8(message.code).finish();
+    case "signal":
+      return putName(writer.u8(SIGNAL), message.name).bytes(message.payload).finish();
+  }
+}
+
+/** Decodes a message; `undefined` if the bytes are invalid. */
+export function decodeCall(bytes: Uint8Array): CallMessage | undefined {
+  try {
+    return read(new ByteReader(bytes, "big"));
+  } catch {
+    return undefined;
+  }
+}
+
+function read(reader: ByteReader): CallMessage | undefined {
+  if (reader.u8() !== CALLS_ID) {
+    return undefined;
+  }
+  const kind = reader.u8();
+  if (kind === SIGNAL) {
+    return { kind: "signal", name: takeName(reader), payload: rest(reader) };
+  }
+  const number = reader.u32();
+  switch (kind) {
+    case CALL:
+      return { kind: "call", number, name: takeName(reader), payload: rest(reader) };
+    case ANSWER:
+      return { kind: "answer", number, payload: rest(reader) };
+    case REFUSAL: {
+      const reason = reader.u8();
+      const code = reader.u8();
+      return { kind: "refusal", number, reason, code: reason === REASONS.failed ? code : 0 };
+    }
+    default:
+      return undefined;
+  }
+}
+
+const rest = (reader: ByteReader): Uint8Array => reader.bytes(reader.remaining);
+
+function putName(writer: ByteWriter, name: string): ByteWriter {
+  const bytes = new TextEncoder().encode(name);
+  return writer.u8(bytes.length).bytes(bytes);
+}
+
+function takeName(reader: ByteReader): string {
+  const length = reader.u8();
+  if (length > MAX_NAME) {
+    throw new RangeError("a name is too long");
+  }
+  // Invalid UTF-8 decodes to a name with U+FFFD, which is never registered.
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(reader.bytes(length));
+}
+
+const MAX_FAILURE = 255;
+
+/** Thrown by a function that fails, with its own code, and received by the caller. */
+export class FunctionError extends RakwireError {
+  /** The failure code, 0 to 255. */
+  readonly failure: number;
+
+  constructor(failure: number) {
+    super("function-failed", `the function failed with code ${failure}`);
+    if (!Number.isInteger(failure) || failure < 0 || failure > MAX_FAILURE) {
+      throw new RakwireError("bad-option", `the code of a FunctionError must be 0 to ${MAX_FAILURE}, not ${String(failure)}`);
+    }
+    this.failure = failure;
+  }
+}
+
+const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
+  [REASONS.unknown]: ["unknown-function", "the peer has registered no function with this name"],
+  [REASONS.forbidden]: ["forbidden", "the peer does not allow this call"],
+  [REASONS.badArguments]: ["bad-arguments", "the peer cannot decode the arguments; run the same version at both peers"],
+  [REASONS.answerTooLong]: ["answer-too-long", "the answer is longer than a message of the peer may be; raise maxBytes there"],
+  [REASONS.busy]: ["busy", "the peer is running as many calls as it may; try again later"],
+  [REASONS.answerDropped]: ["refused", "the function has run, but the peer had no room for its answer"],
+  [REASONS.otherSchema]: ["schema-mismatch", "the peer has other argument or answer types for this function; run the same version at both peers"],
+};
+
+/** Converts a refusal of the peer to the error of the caller. */
+export function refusalError(reason: number, code: number): RakwireError {
+  if (reason === REASONS.failed) {
+    return new FunctionError(code);
+  }
+  const [errorCode, text] = REFUSALS[reason] ?? ["refused", `the peer refused the call for the reason ${reason}, which this version does not know; update rakwire`];
+  return new RakwireError(errorCode, text);
+}
 
 /** Encodes values as bytes and decodes them. Decoding throws if the bytes are invalid. */
 export interface Encoding<T> {
@@ -78,7 +198,7 @@ export function readNames<T>(record: Readonly<Record<string, T>> = {}): Map<stri
   for (const [name] of entries) {
     const { length } = new TextEncoder().encode(name);
     if (length < 1 || length > MAX_NAME || name.includes("\ufffd")) {
-      throw new RakwireError("bad-option", `a name has 1 to ${MAX_NAME} bytes: ${JSON.stringify(name)}`);
+      throw new RakwireError("bad-option", `the name ${JSON.stringify(name)} of a function or signal must have 1 to ${MAX_NAME} bytes`);
     }
   }
   return new Map(entries);

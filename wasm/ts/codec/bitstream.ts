@@ -11,8 +11,7 @@
  * ```
  */
 
-import { BitReader, BitWriter } from "./bits.js";
-import { CodecError } from "./cursor.js";
+import { BitReader, BitWriter, CodecError } from "./cursor.js";
 
 /** A value type of a bit stream. */
 export interface Item<T> {
@@ -344,7 +343,7 @@ export class BitStreamReader {
   alignedBytesSafe(most: number): Uint8Array<ArrayBuffer> {
     const count = this.readCompressed(u32);
     if (count > most) {
-      throw new CodecError("too-many", `${count} bytes are announced, and ${most} are allowed`);
+      throw new CodecError("too-many", `${count} bytes are announced, more than the ${most} allowed`);
     }
     return count === 0 ? new Uint8Array(0) : this.alignedBytes(count);
   }

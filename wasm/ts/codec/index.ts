@@ -1,11 +1,9 @@
 /** Encodings for message contents in plain TypeScript. Bundlers include only the ones that are used. */
 
 export * as aggregate from "./aggregate.js";
-export { BitReader, BitWriter } from "./bits.js";
-export type { BitOrder } from "./bits.js";
+export { BitReader, BitWriter, ByteReader, ByteWriter, CodecError, splitId, withId } from "./cursor.js";
+export type { BitOrder, CodecErrorCode } from "./cursor.js";
 export * as bitstream from "./bitstream.js";
-export { ByteReader, ByteWriter, CodecError, splitId, withId } from "./cursor.js";
-export type { CodecErrorCode } from "./cursor.js";
 export * as rabbit from "./rabbit.js";
 
 

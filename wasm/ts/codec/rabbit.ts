@@ -9,8 +9,7 @@
  * ```
  */
 
-import { BitReader, BitWriter } from "./bits.js";
-import { CodecError } from "./cursor.js";
+import { BitReader, BitWriter, CodecError } from "./cursor.js";
 
 /** The maximum nesting depth of sequences. */
 const MAX_DEPTH = 16;
@@ -202,7 +201,7 @@ export const f64: Schema<number> = {
 /** Writes the number of elements. */
 function writeCount(writer: BitWriter, count: number, most: number): void {
   if (count > most) {
-    throw new CodecError("too-many", `there are ${count}, and ${most} are allowed`);
+    throw new CodecError("too-many", `${count} items are more than the ${most} allowed`);
   }
   u32.write(writer, count);
 }
@@ -212,7 +211,7 @@ function readCount(reader: BitReader, minBits: number, most: number): number {
   const count = u32.read(reader, 0);
   const limit = Math.min(most, Math.floor(reader.remaining / minBits));
   if (count > limit) {
-    throw new CodecError("too-many", `${count} are announced, and there can be ${limit}`);
+    throw new CodecError("too-many", `${count} items are announced, and at most ${limit} can follow`);
   }
   return count;
 }
@@ -307,7 +306,7 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
     write(writer, { kind, value }) {
       const index = entries.findIndex(([name]) => name === kind);
       if (index < 0) {
-        throw new CodecError("out-of-range", `there is no kind ${String(kind)}`);
+        throw new CodecError("out-of-range", `unknown kind ${String(kind)}`);
       }
       writer.bits(index, width);
       (entries[index] as [keyof T, Schema<unknown>])[1].write(writer, value);
@@ -316,7 +315,7 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
       const index = reader.bits(width);
       const entry = entries[index];
       if (entry === undefined) {
-        throw new CodecError("out-of-range", `there is no kind with the index ${index}`);
+        throw new CodecError("out-of-range", `unknown kind with the index ${index}`);
       }
       return { kind: entry[0], value: entry[1].read(reader, depth) } as Variant<T>;
     },

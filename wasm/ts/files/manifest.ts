@@ -130,7 +130,7 @@ export class IncomingFile {
   /** True once it is known which bytes are present. */
   isPrepared = false;
   /** True while the application has the file and has not read it to its end. */
-  isGiven = false;
+  isDelivered = false;
   /** True if the application does not want the bytes. */
   isSkipped = false;
   /** The number of bytes that were present before. */

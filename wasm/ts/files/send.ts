@@ -278,7 +278,7 @@ class Sender {
 function readPath(path: string): Uint8Array {
   const bytes = new TextEncoder().encode(path);
   if (checkPath(bytes) !== path) {
-    throw new RakwireError("bad-option", `a file may not have the path ${JSON.stringify(path)}`);
+    throw new RakwireError("bad-option", `a file must not have the path ${JSON.stringify(path)}`);
   }
   return bytes;
 }

@@ -169,10 +169,10 @@ export type TransferReason =
 /** The description of each reason, in the order of the codes. */
 const REASONS: Readonly<Record<TransferReason, string>> = {
   cancelled: "the transfer was cancelled",
-  forbidden: "the sender does not serve this peer",
-  "too-many-files": "there are more files than the receiver accepts",
-  "file-too-long": "a file is longer than the receiver accepts",
-  "too-many-bytes": "the files have more bytes than the receiver accepts",
+  forbidden: "the sender does not offer files to this peer",
+  "too-many-files": "there are more files than the maxFiles of the receiver",
+  "file-too-long": "a file is longer than the maxFileBytes of the receiver",
+  "too-many-bytes": "the files have more bytes than the maxBytes of the receiver",
   "bad-path": "a path in the manifest is not allowed",
   "bad-manifest": "the manifest contradicts itself",
   "bad-digest": "the bytes of a file do not match its SHA-256",
@@ -181,8 +181,8 @@ const REASONS: Readonly<Record<TransferReason, string>> = {
   "too-many-requests": "there were more open requests than the sender allows",
   "bad-message": "a message is malformed or does not match the request",
   "too-long": "a reply exceeds the maximum message length",
-  "timed-out": "no answer arrived in time",
-  other: "a reason unknown here",
+  "timed-out": "no data within timeoutMs",
+  other: "a reason that this version does not know",
 };
 
 const CODES = /* @__PURE__ */ Object.keys(REASONS) as TransferReason[];
@@ -197,7 +197,7 @@ export class TransferError extends RakwireError {
   readonly isRemote: boolean;
 
   constructor(reason: TransferReason, isRemote = false, options?: ErrorOptions) {
-    super("transfer-failed", REASONS[reason] + (isRemote ? ", says the other peer" : ""), options);
+    super("transfer-failed", REASONS[reason] + (isRemote ? " (reported by the peer)" : ""), options);
     this.reason = reason;
     this.isRemote = isRemote;
   }

@@ -13,8 +13,8 @@ interface Remote {
   received: ReadyStatus;
   /** The status that was sent last. */
   sent: ReadyStatus;
-  asks: boolean;
-  isAsked: boolean;
+  mustQuery: boolean;
+  isQueried: boolean;
   /** True while a message to it waits for room. */
   isSending: boolean;
 }
@@ -79,7 +79,7 @@ export class ReadyEvent {
       return false;
     }
     if (!this.#remotes.has(connection)) {
-      this.#remotes.set(connection, { received: "unset", sent: "unset", asks: true, isAsked: false, isSending: false });
+      this.#remotes.set(connection, { received: "unset", sent: "unset", mustQuery: true, isQueried: false, isSending: false });
       this.#update();
     }
     return true;
@@ -99,7 +99,7 @@ export class ReadyEvent {
       return false;
     }
     if (message === "query") {
-      remote.isAsked = true;
+      remote.isQueried = true;
     } else if (message === "force-all-set") {
       this.#status = message;
     } else {
@@ -133,9 +133,9 @@ export class ReadyEvent {
     const onSent = (): void => {
       remote.isSending = false;
       if (message === "query") {
-        remote.asks = false;
+        remote.mustQuery = false;
       } else {
-        [remote.sent, remote.isAsked] = [message, false];
+        [remote.sent, remote.isQueried] = [message, false];
       }
       if (this.#remotes.get(connection) === remote) {
         this.#sendNext(connection, remote);
@@ -146,11 +146,11 @@ export class ReadyEvent {
 }
 
 /** Returns the next message: first the query, then the status if it changed or was requested. */
-function nextOf({ asks, isAsked, sent }: Remote, status: ReadyStatus): ReadyMessage | undefined {
-  if (asks) {
+function nextOf({ mustQuery, isQueried, sent }: Remote, status: ReadyStatus): ReadyMessage | undefined {
+  if (mustQuery) {
     return "query";
   }
-  return (isAsked && status !== "unset") || sent !== status ? status : undefined;
+  return (isQueried && status !== "unset") || sent !== status ? status : undefined;
 }
 
 /** The status of a peer: not ready, ready itself, ready with all peers that it waits for, or forced. */

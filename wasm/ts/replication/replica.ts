@@ -1,6 +1,6 @@
 /** The local entities by place, and the rules for applying the records of an update. */
 
-import type { BitReader } from "../codec/bits.js";
+import type { BitReader } from "../codec/cursor.js";
 import { RakwireError } from "../errors.js";
 import type { ClassName, EntityClass, FieldName, Name, State } from "./wire.js";
 import { check, MAX_FIELDS, readChanges, readGamma, readName, readValues, truncate } from "./wire.js";

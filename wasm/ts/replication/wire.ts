@@ -3,9 +3,8 @@
  * and the set of received ticks.
  */
 
-import type { BitReader } from "../codec/bits.js";
-import { BitWriter } from "../codec/bits.js";
-import { CodecError } from "../codec/cursor.js";
+import type { BitReader } from "../codec/cursor.js";
+import { BitWriter, CodecError } from "../codec/cursor.js";
 import { RakwireError } from "../errors.js";
 import { readInteger } from "../options.js";
 import { fingerprint } from "../plugin/connection.js";
@@ -103,7 +102,7 @@ function entriesOf<T>(record: Readonly<Record<string, T>>): [string, T][] {
   const entries = Object.entries(record);
   const numbered = entries.find(([name]) => WHOLE_NUMBER.test(name));
   if (numbered !== undefined) {
-    throw new RakwireError("bad-option", `the name ${numbered[0]} is a whole number, which would change the order`);
+    throw new RakwireError("bad-option", `the name ${numbered[0]} is a whole number, which would change the order; choose another`);
   }
   return entries;
 }
@@ -126,7 +125,7 @@ export interface State extends Name {
 /** Throws if a message is invalid. */
 export function check(isRight: boolean): void {
   if (!isRight) {
-    throw new CodecError("out-of-range", "the message says nothing");
+    throw new CodecError("out-of-range", "the message is empty");
   }
 }
 

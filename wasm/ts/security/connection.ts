@@ -32,7 +32,7 @@ export function createSecurePeer(rust: Rust, settings: PeerSettings): Peer {
   return createPeer(security === undefined ? rust : { ...rust, raknet: secured(rust, security) }, settings);
 }
 
-/** Wraps a class of Rust so that each new peer is secure and knows the expected server. */
+/** Wraps a class of Rust so that each new peer is secure and accepts only the expected server. */
 function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   if (raknet?.createSecure === undefined) {
     throw new RakwireError("bad-option", "this WebAssembly has no secure connections; use rakwire/secure.wasm");
@@ -40,7 +40,7 @@ function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   const create = (...numbers: Parameters<RustPeer["create"]>): number => {
     const seed = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const peer = raknet.createSecure?.(...numbers, ...seed) ?? 0;
-    if (peer !== 0 && !isTold(raknet, memory, peer, security)) {
+    if (peer !== 0 && !applySecurity(raknet, memory, peer, security)) {
       raknet.free(peer, 0);
       return 0;
     }
@@ -49,7 +49,7 @@ function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   return { ...raknet, create };
 }
 
-function isTold(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, security: Uint8Array): boolean {
+function applySecurity(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, security: Uint8Array): boolean {
   const at = raknet.reserve(peer, security.length);
   if (at === 0) {
     return false;
@@ -61,7 +61,7 @@ function isTold(raknet: RustPeer, memory: WebAssembly.Memory, peer: number, secu
 /** Creates a key pair. */
 export function makeKeyPair({ memory, keyPair }: Rust): KeyPair {
   if (keyPair === undefined) {
-    throw new RakwireError("bad-option", "this WebAssembly has no secure connections");
+    throw new RakwireError("bad-option", "this WebAssembly has no secure connections; use rakwire/secure.wasm");
   }
   const secret = crypto.getRandomValues(new Uint8Array(KEY));
   const view = new DataView(secret.buffer);

@@ -75,17 +75,17 @@ export function readSecureOptions(url: string | URL, options: SecureConnectOptio
 
 function readServerKey(serverKey: SecureConnectOptions["serverKey"]): Trust {
   if (serverKey === undefined) {
-    throw new RakwireError("bad-option", "a secure connection needs serverKey or connectToken; without security take rakwire/raknet");
+    throw new RakwireError("bad-option", "a secure connection needs serverKey or connectToken; for a plain one use the connect of rakwire/raknet");
   }
   return readTrust(serverKey);
 }
 
 function readToken({ serverKey, identity, password }: SecureConnectOptions, text: string): ConnectToken {
   if (serverKey !== undefined || password !== undefined) {
-    throw new RakwireError("bad-option", "a connect token contains the key of the server and replaces the password; omit both");
+    throw new RakwireError("bad-option", "connectToken replaces serverKey and password; omit them");
   }
   if (identity === undefined) {
-    throw new RakwireError("bad-option", "a connect token needs the identity that it was issued for");
+    throw new RakwireError("bad-option", "connectToken also needs identity, the private key that it was issued for");
   }
   return readConnectToken(text);
 }
@@ -126,7 +126,7 @@ export function readConnectToken(text: string): ConnectToken {
   const bytes = fromText(PREFIXES.connectToken, onlyLine(String(text)));
   const token = bytes && read(bytes);
   if (token === undefined) {
-    throw new RakwireError("bad-option", "connectToken is no connect token; was it copied as a whole?");
+    throw new RakwireError("bad-option", "connectToken is not a connect token; was it copied as a whole?");
   }
   return token;
 }

@@ -119,7 +119,7 @@ export class UdpServer implements Server {
   stats(): ServerStats {
     return {
       connections: this.#entries.size,
-      connectionsForgotten: this.#forgotten,
+      connectionsEvicted: this.#forgotten,
       datagramsUnsent: this.#socket.unsent,
       ...(this.#isOver ? { bytesSent: 0, bytesReceived: 0, drops: {} } : this.#peers.stats()),
     };

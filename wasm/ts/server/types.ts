@@ -112,7 +112,7 @@ export interface ServerStats {
   /** Connected clients. */
   readonly connections: number;
   /** Connections that ended before they were accepted, and were removed to make room for others. */
-  readonly connectionsForgotten: number;
+  readonly connectionsEvicted: number;
   /** Datagrams that the system refused to send, or for which its buffer had no room. */
   readonly datagramsUnsent: number;
   readonly bytesSent: number;

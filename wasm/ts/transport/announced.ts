@@ -1,7 +1,7 @@
 /** Transport discovery: the announcement of a relay at `/transports`. */
 
 import type { Timers } from "../waits.js";
-import type { CarrierClose } from "./close.js";
+import type { Announced, AnnouncedWebRtc, AnnouncedWebTransport, CarrierClose } from "./carrier.js";
 import { targetAddressSpace } from "./local-network.js";
 
 /** Milliseconds until a relay without an answer counts as unavailable. */
@@ -9,43 +9,15 @@ const ANSWER_MS = 10_000;
 /** The status of a server without this endpoint. */
 const NOT_FOUND = 404;
 
-/** The WebTransport endpoint of a relay. */
-export interface AnnouncedWebTransport {
-  /** The UDP port, at the host of the relay. */
-  port: number;
-  path: string;
-  /** SHA-256 of the certificates in base64; empty if a certificate authority signed them. */
-  certificate_hashes: string[];
-}
-
-/** The WebRTC data channel endpoint of a relay. */
-export interface AnnouncedWebRtc {
-  /** The UDP port. */
-  port: number;
-  /** SHA-256 of the certificate, as pairs of hexadecimal digits with colons. */
-  fingerprint: string;
-  /** The addresses of the relay, if they differ from the host of its URL. */
-  addresses?: string[];
-}
-
-/** The transports of a relay, or the reason it refuses this page. */
-export interface Announced {
-  refused?: CarrierClose;
-  /** The path of the WebSocket, relative to the announcement. */
-  websocket?: { path: string };
-  webtransport?: AnnouncedWebTransport;
-  webrtc?: AnnouncedWebRtc;
-}
-
 /** The announced URL of the WebSocket; `undefined` if it is the given one, or none is announced. */
-export function announcedWebSocket(given: URL, { websocket }: Announced): URL | undefined {
+export function announcedWebSocket(relay: URL, { websocket }: Announced): URL | undefined {
   if (websocket === undefined) {
     return undefined;
   }
   // A proxy may have put the relay under a path prefix.
-  const url = new URL(`.${websocket.path}`, given);
-  url.search = given.search;
-  return url.pathname === given.pathname ? undefined : url;
+  const url = new URL(`.${websocket.path}`, relay);
+  url.search = relay.search;
+  return url.pathname === relay.pathname ? undefined : url;
 }
 
 /**
@@ -67,8 +39,8 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
     if (response.status === NOT_FOUND) {
       return {};
     }
-    const said: unknown = await response.json();
-    return response.ok ? readAnnounced(said) : readRefusal(said);
+    const value: unknown = await response.json();
+    return response.ok ? readAnnounced(value) : readRefusal(value);
   } catch {
     return undefined;
   } finally {
@@ -78,11 +50,11 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
 }
 
 /** Reads the usable transports from an answer; `undefined` if it is not from a relay. */
-function readAnnounced(said: unknown): Announced | undefined {
-  if (!isObject(said) || Array.isArray(said)) {
+function readAnnounced(value: unknown): Announced | undefined {
+  if (!isObject(value) || Array.isArray(value)) {
     return undefined;
   }
-  const { websocket, webtransport, webrtc } = said as { [Name in keyof Announced]: unknown };
+  const { websocket, webtransport, webrtc } = value as { [Name in keyof Announced]: unknown };
   return {
     ...(isWebSocket(websocket) && { websocket }),
     ...(isWebTransport(webtransport) && { webtransport }),
@@ -91,26 +63,26 @@ function readAnnounced(said: unknown): Announced | undefined {
 }
 
 /** Reads the close code and the reason from a refusal. */
-function readRefusal(said: unknown): Announced | undefined {
-  const { code, reason = "" } = (isObject(said) ? said : {}) as Partial<CarrierClose>;
+function readRefusal(value: unknown): Announced | undefined {
+  const { code, reason = "" } = (isObject(value) ? value : {}) as Partial<CarrierClose>;
   return typeof code === "number" ? { refused: { code, reason } } : undefined;
 }
 
-const isObject = (said: unknown): said is object => typeof said === "object" && said !== null;
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-const isTexts = (said: unknown): boolean => Array.isArray(said) && said.every((text) => typeof text === "string");
+const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((text) => typeof text === "string");
 
-function isWebSocket(said: unknown): said is { path: string } {
-  const { path } = (isObject(said) ? said : {}) as { path?: unknown };
+function isWebSocket(value: unknown): value is { path: string } {
+  const { path } = (isObject(value) ? value : {}) as { path?: unknown };
   return typeof path === "string" && path.startsWith("/");
 }
 
-function isWebTransport(said: unknown): said is AnnouncedWebTransport {
-  const { port, path, certificate_hashes: hashes } = (isObject(said) ? said : {}) as Partial<AnnouncedWebTransport>;
+function isWebTransport(value: unknown): value is AnnouncedWebTransport {
+  const { port, path, certificate_hashes: hashes } = (isObject(value) ? value : {}) as Partial<AnnouncedWebTransport>;
   return typeof port === "number" && typeof path === "string" && isTexts(hashes);
 }
 
-function isWebRtc(said: unknown): said is AnnouncedWebRtc {
-  const { port, fingerprint, addresses = [] } = (isObject(said) ? said : {}) as Partial<AnnouncedWebRtc>;
+function isWebRtc(value: unknown): value is AnnouncedWebRtc {
+  const { port, fingerprint, addresses = [] } = (isObject(value) ? value : {}) as Partial<AnnouncedWebRtc>;
   return typeof port === "number" && typeof fingerprint === "string" && isTexts(addresses);
 }

@@ -72,37 +72,37 @@ export interface Flow {
 /** Parses the object in a control message; empty if there is none. */
 export function readText(text: string): object {
   try {
-    const said: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
-    return typeof said === "object" && said !== null ? said : {};
+    const value: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : {};
   } catch {
     return {};
   }
 }
 
 /** Reads the flow of a message; `resumed` if the secret in the URL belongs to it. */
-export function readFlow(said: object): (Flow & { resumed: boolean }) | undefined {
-  const { type, resume, resume_within_ms: withinMs, resumed } = said as Record<string, unknown>;
+export function readFlow(value: object): (Flow & { resumed: boolean }) | undefined {
+  const { type, resume, resume_within_ms: withinMs, resumed } = value as Record<string, unknown>;
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
     ? { secret: resume, withinMs: Math.min(withinMs, MAX_WITHIN_MS), resumed: resumed === true }
     : undefined;
 }
 
 /** Reads the notice of a message, ignoring members that are not counts. */
-export function readNotice(said: object): RelayNotice | undefined {
-  const { type, to_client: toClient, to_server: toServer, left_ms: leftMs } = said as Record<string, unknown>;
+export function readNotice(value: object): RelayNotice | undefined {
+  const { type, to_client: toClient, to_server: toServer, left_ms: leftMs } = value as Record<string, unknown>;
   if (type === "drops") {
     return { drops: { toClient: readCounts(toClient), toServer: readCounts(toServer) } };
   }
   return type === "draining" && isCount(leftMs, 0) ? { leftMs } : undefined;
 }
 
-function isCount(said: unknown, least = 1): said is number {
-  return Number.isSafeInteger(said) && (said as number) >= least;
+function isCount(value: unknown, least = 1): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= least;
 }
 
-function readCounts(said: unknown): Record<string, number> {
+function readCounts(value: unknown): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const [name, count] of Object.entries(said ?? {}).slice(0, MOST_REASONS)) {
+  for (const [name, count] of Object.entries(value ?? {}).slice(0, MOST_REASONS)) {
     if (/^[a-z][a-z_]{1,30}$/.test(name) && isCount(count)) {
       counts[name.replace(/_./g, (pair) => pair.slice(1).toUpperCase())] = count;
     }

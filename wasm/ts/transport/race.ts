@@ -10,10 +10,8 @@
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor } from "../types.js";
 import type { Timers } from "../waits.js";
-import type { Carrier, CarrierEvents, CarrierKind, CarrierName } from "./carrier.js";
-import { CARRIERS, HEAD_START_MS, LONGEST_YIELD_MS, YIELDING_DIVISOR } from "./carrier.js";
-import type { CarrierClose } from "./close.js";
-import { LOST, lost } from "./close.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierName } from "./carrier.js";
+import { CARRIERS, HEAD_START_MS, LONGEST_YIELD_MS, LOST, lost, YIELDING_DIVISOR } from "./carrier.js";
 import { webRtc } from "./webrtc.js";
 import { attempt, readWebSocket, webSocket } from "./websocket.js";
 import { webTransport } from "./webtransport.js";
@@ -38,7 +36,7 @@ export interface RaceOwner {
 export class Race {
   readonly #owner: RaceOwner;
   readonly #timers: Timers;
-  readonly #waiting: Entrant[];
+  #waiting: Entrant[];
   /** Carriers that are opening; `undefined` for one that could not be created and is about to fail. */
   readonly #running = new Map<Entrant, Carrier | undefined>();
   #failure: CarrierClose | undefined;
@@ -53,10 +51,28 @@ export class Race {
     this.#owner = owner;
     this.#timers = timers;
     this.#waiting = [...entrants];
-    if (withinMs !== undefined) {
-      this.#deadline = timers.set(() => this.#fail(this.#failure ?? lost(`no answer within ${withinMs} ms`)), withinMs);
-    }
+    this.#limit(withinMs);
     this.#startNext();
+  }
+
+  /**
+   * Starts those of these carriers that are not opening already, without a head start and in place of those that wait,
+   * and limits the rest of the race to `withinMs`.
+   */
+  join(entrants: readonly Entrant[], withinMs: number): void {
+    const opening = [...this.#running.keys()].map(({ name }) => name);
+    this.#waiting = entrants.filter(({ name }) => !opening.includes(name));
+    this.#failure = undefined;
+    this.#limit(withinMs);
+    this.#startAll();
+  }
+
+  #limit(withinMs: number | undefined): void {
+    this.#timers.clear(this.#deadline);
+    if (withinMs !== undefined) {
+      const fail = (): void => this.#fail(this.#failure ?? lost(`no answer within ${withinMs} ms`));
+      this.#deadline = this.#timers.set(fail, withinMs);
+    }
   }
 
   /** Ends the race without a winner. */
@@ -71,11 +87,13 @@ export class Race {
     this.#timers.clear(this.#headStart);
     this.#start();
     if (this.#waiting.length > 0) {
-      this.#headStart = this.#timers.set(() => {
-        while (this.#waiting.length > 0) {
-          this.#start();
-        }
-      }, HEAD_START_MS);
+      this.#headStart = this.#timers.set(() => this.#startAll(), HEAD_START_MS);
+    }
+  }
+
+  #startAll(): void {
+    while (this.#waiting.length > 0) {
+      this.#start();
     }
   }
 
@@ -144,21 +162,21 @@ export const carrierKinds: Record<CarrierName, CarrierKind> = {
 };
 
 /** Returns those carriers that the platform supports. */
-export function present(names: readonly CarrierName[], given: WebSocketConstructor | undefined): CarrierName[] {
-  return names.filter((name) => carrierKinds[name].isThere(given));
+export function supportedCarriers(names: readonly CarrierName[], custom: WebSocketConstructor | undefined): CarrierName[] {
+  return names.filter((name) => carrierKinds[name].isSupported(custom));
 }
 
 /** Returns the requested carriers: all available ones, or a single one, which must be available. */
-export function readCarriers(wanted: "auto" | CarrierName, given: WebSocketConstructor | undefined): CarrierName[] {
-  if (wanted !== "auto" && !CARRIERS.includes(wanted)) {
-    throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(wanted)}`);
+export function readCarriers(requested: "auto" | CarrierName, custom: WebSocketConstructor | undefined): CarrierName[] {
+  if (requested !== "auto" && !CARRIERS.includes(requested)) {
+    throw new RakwireError("bad-option", `transport must be auto, ${CARRIERS.join(", ")}, not ${String(requested)}`);
   }
-  const names = present(wanted === "auto" ? CARRIERS : [wanted], given);
+  const names = supportedCarriers(requested === "auto" ? CARRIERS : [requested], custom);
   if (names.length === 0) {
-    if (wanted === "auto" || wanted === "websocket") {
-      readWebSocket(given);
+    if (requested === "auto" || requested === "websocket") {
+      readWebSocket(custom);
     }
-    throw new RakwireError("no-transport", `this platform has no ${wanted}`);
+    throw new RakwireError("no-transport", `this platform has no ${requested}; use transport auto`);
   }
   return names;
 }

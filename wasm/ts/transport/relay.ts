@@ -5,12 +5,9 @@
 
 import type { Timers } from "../waits.js";
 import { PLATFORM_TIMERS } from "../waits.js";
-import type { Announced } from "./announced.js";
 import { fetchAnnounced } from "./announced.js";
-import type { Carrier, CarrierEvents, CarrierName } from "./carrier.js";
-import { LONGEST_DATAGRAM } from "./carrier.js";
-import type { CarrierClose, TransportEnd } from "./close.js";
-import { describeClose, isLoss, LOST, lost, mayComeBack } from "./close.js";
+import type { Announced, Carrier, CarrierClose, CarrierEvents, CarrierName, TransportEnd } from "./carrier.js";
+import { describeClose, isLoss, LONGEST_DATAGRAM, LOST, lost, mayComeBack } from "./carrier.js";
 import type { Flow } from "./flow.js";
 import {
   ATTACHED,
@@ -39,7 +36,7 @@ import {
   WATCH_MS,
 } from "./flow.js";
 import type { Entrant } from "./race.js";
-import { carrierKinds, present, Race } from "./race.js";
+import { carrierKinds, Race, supportedCarriers } from "./race.js";
 import type { Transport, TransportEvents, TransportSettings } from "./transport.js";
 import { directTransport } from "./transport.js";
 
@@ -84,7 +81,7 @@ type Migrating = { kind: typeof MIGRATING; active: Link; flow: Flow } & Successo
 
 /**
  * The carrier of the flow is lost, and the relay keeps the flow. Another carrier is sought, at the latest when a timer
- * fires.
+ * fires. A race or a successor of Migrating continues.
  */
 type Lost = { kind: typeof LOST_CARRIER; active?: undefined; flow: Flow; interruption: Interruption } & (Successor | NoSuccessor);
 
@@ -118,7 +115,8 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
  *                the carrier is   │  │  another carrier              │
  *                lost or silent   v  │  has the flow                 │
  *                                 Lost <─────────────────────────────┘
- *                                       the carrier is lost or silent
+ *                                       the carrier is lost or silent;
+ *                                       a race continues, and all others join
  * ```
  *
  * Every state leads to Ended: each on `close`; Racing when all carriers failed; Attached and Migrating when the relay
@@ -157,13 +155,13 @@ export class RelayTransport implements Transport {
     this.#settings = settings;
     this.sendsAtOnce = settings.webSocket === undefined;
     this.#url = new URL(settings.url);
-    this.#names = present(settings.carriers, settings.webSocket);
+    this.#names = supportedCarriers(settings.carriers, settings.webSocket);
     this.#timers = timers;
     this.#owner = events;
     if (this.#names.length > 0) {
       this.#seek();
     } else {
-      const reason = `there is no ${settings.carriers.join(", ")} here`;
+      const reason = `this platform has no ${settings.carriers.join(", ")}; use transport auto`;
       queueMicrotask(() => this.#end({ code: "no-transport", reason }));
     }
   }
@@ -226,47 +224,58 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Races the carriers that may take the flow. */
+  /** Races the carriers that may take the flow. A running race continues with all of them. */
   #seek(): void {
     const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
-    const names = fitting.filter((name) => !this.#unresponsive.has(name));
-    const race = this.#startRace(names.length > 0 ? names : fitting);
+    const responsive = fitting.filter((name) => !this.#unresponsive.has(name));
+    const names = responsive.length > 0 ? responsive : fitting;
     const state = this.#state;
-    this.#state = state.kind === LOST_CARRIER ? { ...state, race, next: undefined } : { kind: RACING, race };
+    if (state.kind !== LOST_CARRIER) {
+      // The first race ends with the attempt to connect, which has its own timeout.
+      this.#state = { kind: RACING, race: this.#startRace(names) };
+      return;
+    }
+    const withinMs = state.interruption.nextAttemptMs();
+    if (state.race === undefined) {
+      this.#state = { ...state, race: this.#startRace(names, withinMs), next: undefined };
+    } else {
+      state.race.join(this.#entrants(names), withinMs);
+    }
   }
 
-  #startRace(names: readonly CarrierName[]): Race {
-    const state = this.#state;
+  #startRace(names: readonly CarrierName[], withinMs?: number): Race {
+    const owner = {
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unsent: 0 }),
+      onFailed: (close: CarrierClose) => this.#onFailed(close),
+    };
+    return new Race(this.#entrants(names), owner, this.#timers, withinMs);
+  }
+
+  #entrants(names: readonly CarrierName[]): Entrant[] {
+    const { flow } = this.#state;
     const url = new URL(this.#url);
-    if (state.flow !== undefined) {
-      url.searchParams.set("resume", state.flow.secret);
+    if (flow !== undefined) {
+      url.searchParams.set("resume", flow.secret);
     }
     if (this.#names.length > 1) {
       url.searchParams.set("defer", "1");
     }
     const { token, fingerprint, resume: hasControl, webSocket } = this.#settings;
-    let asked: Promise<Announced> | undefined;
-    const announced = (): Promise<Announced> => (asked ??= this.#ask());
-    const entrants = names.map((name): Entrant => ({
+    let fetched: Promise<Announced> | undefined;
+    const announced = (): Promise<Announced> => (fetched ??= this.#fetchAnnouncement());
+    return names.map((name) => ({
       name,
       open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
-    const owner = {
-      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unsent: 0 }),
-      onFailed: (close: CarrierClose) => this.#onFailed(close),
-    };
-    // The first race ends with the attempt to connect, which has its own timeout.
-    const withinMs = state.kind === LOST_CARRIER ? state.interruption.nextAttemptMs() : state.flow && UPGRADE_MS;
-    return new Race(entrants, owner, this.#timers, withinMs);
   }
 
-  async #ask(): Promise<Announced> {
-    const said = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
+  async #fetchAnnouncement(): Promise<Announced> {
+    const announced = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
     // The relay may accept a returning client while it refuses others.
-    if (said?.refused === undefined) {
-      this.#offered = said ?? this.#offered;
+    if (announced?.refused === undefined) {
+      this.#offered = announced ?? this.#offered;
     }
-    return this.#offered ?? said ?? {};
+    return this.#offered ?? announced ?? {};
   }
 
   /** Takes the open winner of a race as the first carrier, or as the successor. */
@@ -396,7 +405,7 @@ export class RelayTransport implements Transport {
     this.#after(delay, "upgrade", () => {
       const { active, flow } = this.#state;
       if (link === active && flow !== undefined) {
-        this.#state = { kind: MIGRATING, active, flow, race: this.#startRace(better) };
+        this.#state = { kind: MIGRATING, active, flow, race: this.#startRace(better, UPGRADE_MS) };
       }
     });
   }
@@ -409,13 +418,13 @@ export class RelayTransport implements Transport {
   }
 
   #onDatagram(link: Link, datagram: Uint8Array): void {
-    this.#onHeard(link);
+    this.#markResponsive(link);
     if (link === this.#state.active || link === this.#state.next) {
       this.#events?.onDatagram(datagram);
     }
   }
 
-  #onHeard(link: Link): void {
+  #markResponsive(link: Link): void {
     link.unansweredSince = undefined;
     link.wasExcused = false;
     link.hasData = true;
@@ -423,14 +432,14 @@ export class RelayTransport implements Transport {
 
   /** Handles a control message of the relay. Unknown ones are ignored. */
   #onControl(link: Link, text: string): void {
-    this.#onHeard(link);
-    const said = readText(text);
-    const notice = readNotice(said);
+    this.#markResponsive(link);
+    const message = readText(text);
+    const notice = readNotice(message);
     if (notice !== undefined) {
       this.#events?.onRelayNotice(notice);
       return;
     }
-    const flow = readFlow(said);
+    const flow = readFlow(message);
     if (flow === undefined || !this.#settings.resume) {
       return;
     }
@@ -466,7 +475,7 @@ export class RelayTransport implements Transport {
         this.#events?.onResumed();
       }
     } else if (active === undefined) {
-      this.#endForgotten();
+      this.#endUnknownFlow();
     } else {
       link.carrier.close();
       this.#onClose(link, lost());
@@ -500,7 +509,7 @@ export class RelayTransport implements Transport {
       this.#planUpgrade(active);
     } else if (state.kind === LOST_CARRIER && close.code === TOKEN_REFUSED) {
       // A secret that the relay knows needs no token, which may have expired meanwhile.
-      this.#endForgotten();
+      this.#endUnknownFlow();
     } else if (state.kind === LOST_CARRIER && mayComeBack(close)) {
       this.#state = { ...state, race: undefined, next: undefined };
       this.#retry(close);
@@ -509,18 +518,19 @@ export class RelayTransport implements Transport {
     }
   }
 
-  /** Handles the loss of the carrier that had the flow. A successor that has requested the flow continues. */
+  /** Handles the loss of the carrier that had the flow. A race for a better one, or its winner, continues. */
   #lose(link: Link, flow: Flow, close: CarrierClose): void {
     const now = this.#timers.now();
-    this.#state.race?.cancel();
     const interruption = new Interruption(now, flow.withinMs, now - (link.heldSince ?? now));
-    this.#state = { ...(this.#state as Attached | Migrating), kind: LOST_CARRIER, active: undefined, race: undefined, flow, interruption };
+    this.#state = { ...(this.#state as Attached | Migrating), kind: LOST_CARRIER, active: undefined, flow, interruption };
     this.#after(flow.withinMs, "end", () => this.#end(describeClose(this.#url, close, true)));
     this.#owner.onInterrupted();
     this.#retry(close);
   }
 
-  /** Races for the flow after an increasing pause, if the relay keeps the flow that long. */
+  /**
+   * Races for the flow after an increasing pause, if the relay keeps the flow that long. A running race has no pause.
+   */
   #retry(close: CarrierClose): void {
     const state = this.#state;
     // The application may have closed the transport.
@@ -531,7 +541,7 @@ export class RelayTransport implements Transport {
     this.#stop("retry");
     if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
-    } else if (delay === 0) {
+    } else if (delay === 0 || state.race !== undefined) {
       // Immediate, because timers of a background tab fire only once a second.
       this.#seek();
     } else {
@@ -540,8 +550,8 @@ export class RelayTransport implements Transport {
   }
 
   /** Ends without a code of the relay, so that `isTransient` allows another connection. */
-  #endForgotten(): void {
-    this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+  #endUnknownFlow(): void {
+    this.#end({ code: "relay-closed", reason: "the relay no longer has the flow of the connection" });
   }
 
   #end(end: TransportEnd): void {

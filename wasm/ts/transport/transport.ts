@@ -2,8 +2,7 @@
 
 import { RakwireError } from "../errors.js";
 import type { TransportName, WebSocketConstructor } from "../types.js";
-import type { CarrierName } from "./carrier.js";
-import type { TransportEnd } from "./close.js";
+import type { CarrierName, TransportEnd } from "./carrier.js";
 import type { RelayNotice } from "./flow.js";
 
 /** The callbacks of a transport. */
@@ -82,7 +81,7 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
     throw new RakwireError("bad-option", "browsers do not send the password of a URL; use the option token");
   }
   if (typeof target !== "string" || target === "") {
-    throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");
+    throw new RakwireError("bad-option", "target must be the name of a game server at the relay");
   }
   address.hash = "";
   address.searchParams.set("target", target);
@@ -96,13 +95,13 @@ const TOKEN = /^[\w.~-]+$/;
 
 export function checkToken(token: string | undefined): void {
   if (token !== undefined && !TOKEN.test(token)) {
-    throw new RakwireError("bad-option", "a token has only letters, digits and -._~");
+    throw new RakwireError("bad-option", "token may only have letters, digits and -._~");
   }
 }
 
 function withPort(address: URL): URL {
   if (address.port === "" || address.hostname === "") {
-    throw new RakwireError("bad-option", `the address of a server is udp://HOST:PORT, not ${address.href}`);
+    throw new RakwireError("bad-option", `the address of a server must be udp://HOST:PORT, not ${address.href}`);
   }
   return address;
 }

@@ -4,10 +4,8 @@
  * without retransmission.
  */
 
-import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { endCarrier, FLOW_REQUEST, LONGEST_DATAGRAM, MAX_BUFFERED_BYTES } from "./carrier.js";
-import type { CarrierClose } from "./close.js";
-import { lost } from "./close.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { endCarrier, FLOW_REQUEST, LONGEST_DATAGRAM, lost, MAX_BUFFERED_BYTES } from "./carrier.js";
 import { readText } from "./flow.js";
 import { loopbackHosts } from "./local-network.js";
 
@@ -31,7 +29,7 @@ export interface Peer {
 }
 
 export const webRtc: CarrierKind = {
-  isThere: () => typeof RTCPeerConnection === "function",
+  isSupported: () => typeof RTCPeerConnection === "function",
   open: (request, events) => new WebRtcCarrier(request, events),
 };
 

@@ -3,19 +3,17 @@
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
 import { announcedWebSocket } from "./announced.js";
-import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { CONTROL_PROTOCOL, FLOW_REQUEST, MAX_BUFFERED_BYTES } from "./carrier.js";
-import type { CarrierClose } from "./close.js";
-import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, lost, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
 
 /** The prefix of a token among the subprotocols, which logs do not contain, unlike URLs. */
 const TOKEN = "rakwire.token.";
 
 /** Returns the WebSocket class of the caller or the platform. */
-export function readWebSocket(given: WebSocketConstructor | undefined): WebSocketConstructor {
-  const webSocket = given ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+export function readWebSocket(custom: WebSocketConstructor | undefined): WebSocketConstructor {
+  const webSocket = custom ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   if (webSocket === undefined) {
-    throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
+    throw new RakwireError("no-websocket", "there is no global WebSocket; pass one as the option webSocket");
   }
   return webSocket;
 }
@@ -35,7 +33,7 @@ type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "w
 export const openWebSocket = (request: WebSocketRequest, events: CarrierEvents): Carrier => new WebSocketCarrier(request, events);
 
 export const webSocket: CarrierKind = {
-  isThere: (given) => (given ?? globalThis.WebSocket) !== undefined,
+  isSupported: (custom) => (custom ?? globalThis.WebSocket) !== undefined,
   open: openWebSocket,
 };
 
@@ -52,7 +50,7 @@ class WebSocketCarrier implements Carrier {
     this.#socket = this.#open(request, url, url.pathname.endsWith(PATH) ? undefined : onLost);
   }
 
-  /** Opens a WebSocket. If it cannot be opened, `onLost` is called, if given, in place of ending the carrier. */
+  /** Opens a WebSocket. If it cannot be opened, `onLost` is called, if present, in place of ending the carrier. */
   #open({ token, hasControl, webSocket }: WebSocketRequest, url: URL, onLost?: (close: CarrierClose) => void): WebSocketLike {
     // If subprotocols are offered, the relay has to choose one, or browsers close the WebSocket.
     const protocols = [
@@ -100,10 +98,10 @@ class WebSocketCarrier implements Carrier {
     if (this.events === undefined) {
       return;
     }
-    const said = await request.announced();
-    const url = announcedWebSocket(request.url, said);
+    const announced = await request.announced();
+    const url = announcedWebSocket(request.url, announced);
     if (url === undefined || this.events === undefined) {
-      this.#end(said.refused ?? close);
+      this.#end(announced.refused ?? close);
       return;
     }
     try {

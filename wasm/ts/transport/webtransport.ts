@@ -4,11 +4,19 @@
  */
 
 import { atPageEnd } from "../page.js";
-import type { AnnouncedWebTransport } from "./announced.js";
-import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { CONTROL_PROTOCOL, endCarrier, FLOW_REQUEST, LONGEST_DATAGRAM, MAX_AGE_MS, MAX_BUFFERED_BYTES, MAX_WAITING } from "./carrier.js";
-import type { CarrierClose } from "./close.js";
-import { LOST, lost, NORMAL_CLOSURE } from "./close.js";
+import type { AnnouncedWebTransport, Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import {
+  CONTROL_PROTOCOL,
+  endCarrier,
+  FLOW_REQUEST,
+  LONGEST_DATAGRAM,
+  LOST,
+  lost,
+  MAX_AGE_MS,
+  MAX_BUFFERED_BYTES,
+  MAX_WAITING,
+  NORMAL_CLOSURE,
+} from "./carrier.js";
 import { loopbackHosts } from "./local-network.js";
 
 /** The prefix of control messages. */
@@ -46,7 +54,7 @@ const constructor = (): SessionConstructor | undefined =>
   (globalThis as { WebTransport?: unknown }).WebTransport as SessionConstructor | undefined;
 
 export const webTransport: CarrierKind = {
-  isThere: () => constructor() !== undefined,
+  isSupported: () => constructor() !== undefined,
   open: (request, events) => new WebTransportCarrier(request, events),
 };
 

@@ -3,7 +3,7 @@
 import { RakwireError } from "../errors.js";
 import { checkNames } from "../options.js";
 import type { Connection } from "../types.js";
-import type { Playback } from "./jitter-buffer.js";
+import type { Playback } from "./sound.js";
 import type { WorkletOptions } from "./platform.js";
 import { channelsOf, createContext, loadWorklet, OPUS, requireCodec, start, WORKLET_OPTIONS } from "./platform.js";
 import { FRAME_MICROS, FRAME_SAMPLES, mixDown, PLAYBACK, SAMPLE_RATE } from "./sound.js";

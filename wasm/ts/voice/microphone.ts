@@ -78,7 +78,7 @@ async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStr
     return track as MediaStreamTrack;
   } catch (cause) {
     throw cause instanceof DOMException && REFUSALS.includes(cause.name)
-      ? new RakwireError("microphone-refused", "the player or the page's policy does not allow the microphone", { cause })
+      ? new RakwireError("microphone-refused", "the user or the page's permissions policy does not allow the microphone", { cause })
       : new RakwireError("microphone-unavailable", "no microphone can be opened; is one connected, and is this an https page?", { cause });
   }
 }

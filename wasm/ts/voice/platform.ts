@@ -24,7 +24,7 @@ interface Support {
 export const OPUS = { codec: "opus", sampleRate: SAMPLE_RATE, numberOfChannels: 1 } as const;
 
 export const voiceUnavailable = (what: string, options?: ErrorOptions): RakwireError =>
-  new RakwireError("voice-unavailable", `this platform has no ${what}, which voice needs`, options);
+  new RakwireError("voice-unavailable", `voice needs ${what}, which this platform does not have`, options);
 
 /** Checks that an encoder or decoder for this configuration exists. */
 export async function requireCodec<T>(name: string, codec: { isConfigSupported(config: T): Promise<Support> } | undefined, config: T): Promise<void> {
@@ -60,7 +60,7 @@ export async function loadWorklet({ audioWorklet }: BaseAudioContext, { workletU
   try {
     await audioWorklet.addModule(workletUrl ?? sourceUrl);
   } catch (cause) {
-    throw new RakwireError("voice-unavailable", "the worklet cannot be loaded; see workletUrl", { cause });
+    throw new RakwireError("voice-unavailable", "the audio worklet cannot be loaded; if the page's policy forbids blob: scripts, set workletUrl", { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Audio processing without platform features: splits blocks into frames, and mixes the frames of all speakers. Also
- * used in the audio thread, with the messages between it and the page.
+ * Audio processing without platform features: splits blocks into frames, delays the frames of a speaker by the jitter of
+ * the network, and mixes those of all speakers. Also used in the audio thread, with the messages between it and the page.
  */
 
 /** The format of a frame: 20 ms of one channel, as Opus has it on both sides. */
@@ -9,6 +9,28 @@ export const FRAME_MS = 20;
 export const FRAME_SAMPLES = (SAMPLE_RATE * FRAME_MS) / 1_000;
 /** The length of a frame in microseconds, the unit of buffers and WebCodecs. */
 export const FRAME_MICROS = FRAME_MS * 1_000;
+
+/** The number of frame numbers: 0 follows 65,535. */
+const NUMBERS = 0x1_0000;
+/** The number of arrivals used to measure jitter: the last 1.3 s at 20 ms per frame. */
+const HISTORY = 64;
+/** The number of them that may arrive later than the buffer waits. */
+const TOLERATED = 2;
+/**
+ * The maximum number of consecutive frames to conceal. Playback then continues with the next frame that has arrived; if
+ * there is none, the speaker counts as silent.
+ */
+const MAX_GAP = 5;
+/** The number of frames for which the buffer must be fuller than needed before one is skipped. */
+const SURPLUS_FRAMES = 50;
+/**
+ * The number of frames after which the origin of the measurement moves on, so that frame numbers do not wrap around it.
+ */
+const MAX_SINCE = 1 << 10;
+/** The largest lateness that is measured. */
+const MAX_LATENESS = 0xffff_ffff;
+/** The maximum number of frames buffered per speaker. Older ones are late and dropped. */
+const MAX_FRAMES = 3;
 
 /** Splits blocks of any length into frames of 20 ms. */
 export class Framer {
@@ -45,9 +67,6 @@ export function mixDown(channels: readonly Float32Array[]): Float32Array<ArrayBu
   }
   return mixed;
 }
-
-/** The maximum number of frames buffered per speaker. Older ones are late and dropped. */
-const MAX_FRAMES = 3;
 
 /** The buffered sound of one speaker. */
 class Waiting {
@@ -118,3 +137,248 @@ export const CAPTURE = "rakwire-voice-capture";
 
 /** A message to the playback processor, which answers with the number of frames due. */
 export type FromPage = "close" | { readonly speaker: number; readonly samples: Float32Array };
+
+/** The next sound to play: a received frame, a concealed frame, or silence. */
+export type Playback =
+  | { readonly kind: "frame"; readonly bytes: Uint8Array }
+  | { readonly kind: "concealed" }
+  | { readonly kind: "silence" };
+
+/** Counters of the frames of a speaker. */
+export interface SpeakerStats {
+  /** Frames that arrived. */
+  readonly received: number;
+  /** Frames that were played. */
+  readonly played: number;
+  /** Frames that were missing when they were due. */
+  readonly concealed: number;
+  /** Frames that arrived after they were due. */
+  readonly late: number;
+  /** Frames that were skipped because too many were buffered. */
+  readonly skipped: number;
+}
+
+export interface BufferSettings {
+  readonly frameTime: number;
+  readonly maxDelay: number;
+  /** The capacity of the buffer in frames. */
+  readonly frames: number;
+}
+
+const CONCEALED: Playback = { kind: "concealed" };
+const SILENCE: Playback = { kind: "silence" };
+
+/** Delays frames by the jitter of the network, and reports missing ones. */
+export class JitterBuffer {
+  readonly #settings: BufferSettings;
+  /** Indexed by the remainder of the frame number. */
+  readonly #frames: (VoiceFrame | undefined)[];
+  #phase: "silent" | "filling" | "playing" = "silent";
+  /** The time until which the first frame is held back. */
+  #until = 0;
+  /** The number of the next frame to play. */
+  #next = 0;
+  /** The highest number that has arrived. */
+  #highest = 0;
+  /** The first frame of the current talk spurt, and when it would have arrived with the shortest delay so far. */
+  #first = 0;
+  #quickest = 0;
+  /** The lateness of recent arrivals, relative to the fastest one. */
+  readonly #lateness: number[] = [];
+  /** The number of consecutive missing frames. */
+  #gap = 0;
+  /** The number of consecutive frames with a fuller buffer than needed. */
+  #surplus = 0;
+  readonly #stats = { received: 0, played: 0, concealed: 0, late: 0, skipped: 0 };
+
+  constructor(settings: BufferSettings) {
+    this.#settings = settings;
+    this.#frames = Array<VoiceFrame | undefined>(settings.frames).fill(undefined);
+  }
+
+  get isSilent(): boolean {
+    return this.#phase === "silent";
+  }
+
+  stats(): SpeakerStats {
+    return { ...this.#stats };
+  }
+
+  /** The delay of the first frame: the lateness of all but the latest arrivals, and half a frame. */
+  get delay(): number {
+    const { frameTime, maxDelay, frames } = this.#settings;
+    const latest = [...this.#lateness].sort((a, b) => b - a);
+    const earliest = latest.at(-1) ?? 0;
+    const uneven = (latest[TOLERATED] ?? earliest) - earliest;
+    return Math.min(uneven + frameTime / 2, maxDelay, frameTime * (frames - 1));
+  }
+
+  /** Stores a received frame. It is not copied, so its bytes must not change. */
+  insert(now: number, frame: VoiceFrame): void {
+    const { number, isFirst } = frame;
+    this.#stats.received += 1;
+    const distance = ahead(number, this.#next);
+    if (this.isSilent || (distance >= this.#settings.frames && !isBehind(distance))) {
+      this.#begin(now, number);
+    } else if (isBehind(distance)) {
+      this.#stats.late += 1;
+      this.#observe(now, number);
+      return;
+    }
+    if (isFirst) {
+      // The pause before it is not a delay of the network.
+      [this.#first, this.#quickest] = [number, now];
+    }
+    this.#observe(now, number);
+    if (!isBehind(ahead(number, this.#highest))) {
+      this.#highest = number;
+    }
+    this.#frames[number % this.#frames.length] = frame;
+  }
+
+  /** Returns the next frame, which is due now. */
+  play(now: number): Playback {
+    if (this.isSilent || (this.#phase === "filling" && now < this.#until)) {
+      return SILENCE;
+    }
+    if (this.#phase === "filling") {
+      this.#phase = "playing";
+    } else {
+      this.#skipSurplus();
+    }
+    if (this.#gap >= MAX_GAP) {
+      this.#next = this.#nextPresent() ?? this.#next;
+    }
+    const frame = this.#take();
+    if (frame === undefined) {
+      return this.#conceal();
+    }
+    this.#next = plus(this.#next, 1);
+    this.#gap = 0;
+    this.#stats.played += 1;
+    if (frame.isLast) {
+      this.#endSentence(now);
+    }
+    return { kind: "frame", bytes: frame.bytes };
+  }
+
+  /** Starts a talk spurt, and discards outdated frames. */
+  #begin(now: number, number: number): void {
+    this.#frames.fill(undefined);
+    this.#next = this.#highest = this.#first = number;
+    this.#quickest = now;
+    this.#gap = this.#surplus = 0;
+    this.#fill(now);
+  }
+
+  #fill(now: number): void {
+    this.#phase = "filling";
+    this.#until = now + this.delay;
+  }
+
+  /** Measures the lateness of a frame relative to the fastest one of the talk spurt. */
+  #observe(now: number, number: number): void {
+    const since = ahead(number, this.#first);
+    // A frame before the first one cannot be compared.
+    if (isBehind(since)) {
+      return;
+    }
+    const { frameTime } = this.#settings;
+    const late = now - (this.#quickest + frameTime * since);
+    this.#quickest = Math.max(0, this.#quickest + Math.min(late, 0));
+    this.#lateness.push(Math.min(Math.max(late, 0), MAX_LATENESS));
+    if (this.#lateness.length > HISTORY) {
+      this.#lateness.shift();
+    }
+    if (since >= MAX_SINCE) {
+      this.#quickest += frameTime * since;
+      this.#first = number;
+    }
+  }
+
+  /** Becomes silent, unless the next talk spurt has begun to arrive. */
+  #endSentence(now: number): void {
+    const next = this.#nextPresent();
+    if (next === undefined) {
+      this.#phase = "silent";
+    } else {
+      this.#next = next;
+      this.#fill(now);
+    }
+  }
+
+  /** Returns the number of the next frame that has arrived, starting from the one that is due. */
+  #nextPresent(): number | undefined {
+    const numbers = Array.from({ length: Math.min(this.#waiting, this.#frames.length) }, (_, distance) => plus(this.#next, distance));
+    return numbers.find((number) => this.#frames[number % this.#frames.length]?.number === number);
+  }
+
+  #take(): VoiceFrame | undefined {
+    const place = this.#next % this.#frames.length;
+    const frame = this.#frames[place];
+    if (frame?.number !== this.#next) {
+      return undefined;
+    }
+    this.#frames[place] = undefined;
+    return frame;
+  }
+
+  /**
+   * Handles a missing frame. If later ones have arrived it is lost; otherwise it may still arrive, and the buffer
+   * waits.
+   */
+  #conceal(): Playback {
+    if (this.#waiting > 0) {
+      this.#next = plus(this.#next, 1);
+    }
+    this.#gap += 1;
+    if (this.#gap > MAX_GAP) {
+      this.#phase = "silent";
+      return SILENCE;
+    }
+    this.#stats.concealed += 1;
+    return CONCEALED;
+  }
+
+  /** The number of frames from the one that is due to the highest one, inclusive. */
+  get #waiting(): number {
+    const distance = ahead(this.#highest, this.#next);
+    return isBehind(distance) ? 0 : distance + 1;
+  }
+
+  /** Skips a frame if the buffer has been fuller than needed for long. */
+  #skipSurplus(): void {
+    const needed = Math.ceil(this.delay / Math.max(this.#settings.frameTime, 1)) + 1;
+    if (this.#waiting <= needed) {
+      this.#surplus = 0;
+      return;
+    }
+    this.#surplus += 1;
+    if (this.#surplus >= SURPLUS_FRAMES) {
+      this.#surplus = 0;
+      if (this.#take() !== undefined) {
+        this.#stats.skipped += 1;
+      }
+      this.#next = plus(this.#next, 1);
+    }
+  }
+}
+
+/** A voice frame, received or to be sent. */
+export interface VoiceFrame {
+  readonly number: number;
+  /** True for the first frame of a talk spurt: nothing before it is missing. */
+  readonly isFirst: boolean;
+  /** True for the last frame of a talk spurt: nothing follows for a while. */
+  readonly isLast: boolean;
+  readonly bytes: Uint8Array;
+}
+
+/** Adds a distance, which may be negative, to a frame number. */
+export const plus = (number: number, distance: number): number => (number + distance) & (NUMBERS - 1);
+
+/** The distance from one number to another. The upper half of the range counts as behind. */
+const ahead = (number: number, from: number): number => plus(number, -from);
+
+/** Returns true if a distance of {@link ahead} means an earlier number. */
+const isBehind = (distance: number): boolean => distance >= NUMBERS / 2;

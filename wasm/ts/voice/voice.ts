@@ -5,9 +5,8 @@ import { checkNames, readInteger } from "../options.js";
 import { attachUntilEnd } from "../plugin/connection.js";
 import { FIRST_FREE_ID } from "../sending.js";
 import type { Connection, Message, SendOptions } from "../types.js";
-import type { Playback, SpeakerStats, VoiceFrame } from "./jitter-buffer.js";
-import { JitterBuffer, plus } from "./jitter-buffer.js";
-import { FRAME_MICROS } from "./sound.js";
+import type { Playback, SpeakerStats, VoiceFrame } from "./sound.js";
+import { FRAME_MICROS, JitterBuffer, plus } from "./sound.js";
 
 /** The length of the header in bytes: id, flags and number. */
 const HEADER_LENGTH = 4;
@@ -49,7 +48,7 @@ export interface VoiceStats {
 interface Other {
   buffer: JitterBuffer;
   /** True if the peer is sent the frames of this one. */
-  hears: boolean;
+  isRecipient: boolean;
   /** True if the frames of the peer are discarded. */
   isMuted: boolean;
   readonly detach: () => void;
@@ -104,7 +103,7 @@ export class Voice {
     }
     const plugin = { ids: [this.#id], onMessage: ({ bytes }: Message) => this.#onMessage(connection, bytes) };
     const detach = attachUntilEnd(connection, plugin, () => this.leave(connection));
-    this.#others.set(connection, { buffer: this.#newBuffer(), hears: true, isMuted: false, detach });
+    this.#others.set(connection, { buffer: this.#newBuffer(), isRecipient: true, isMuted: false, detach });
   }
 
   /** Removes the peer of a connection. */
@@ -160,10 +159,10 @@ export class Voice {
   /**
    * Sets whether a peer is sent the frames of this one, for teams or proximity; false if its connection has not joined.
    */
-  setHeardBy(connection: Connection, hears: boolean): boolean {
+  setRecipient(connection: Connection, isRecipient: boolean): boolean {
     const other = this.#others.get(connection);
     if (other !== undefined) {
-      other.hears = hears;
+      other.isRecipient = isRecipient;
     }
     return other !== undefined;
   }
@@ -207,7 +206,7 @@ export class Voice {
       throw new RakwireError("empty-message", "a frame must have at least one byte");
     }
     if (bytes.length > MAX_FRAME) {
-      throw new RakwireError("too-long", `a frame has ${MAX_FRAME} bytes at most`);
+      throw new RakwireError("too-long", `a frame may have at most ${MAX_FRAME} bytes`);
     }
     if (this.#isMuted) {
       return;
@@ -216,7 +215,7 @@ export class Voice {
     // A dropped frame leaves a gap, which the remote conceals.
     this.#number = plus(this.#number, 1);
     this.#isTalking = !isLast;
-    [...this.#others].filter(([, { hears }]) => hears).forEach(([connection]) => this.#sendTo(connection, message));
+    [...this.#others].filter(([, { isRecipient }]) => isRecipient).forEach(([connection]) => this.#sendTo(connection, message));
   }
 
   #sendTo(connection: Connection, message: Uint8Array): void {

@@ -59,7 +59,7 @@ export type ToPage = { session: number } & (
 export const WINDOW = 256;
 export const WINDOW_BYTES = 1024 * 1024;
 /** The maximum number of message bytes that the connection has not accepted. */
-export const MAX_UNTAKEN_BYTES = 1024 * 1024;
+export const MAX_UNACCEPTED_BYTES = 1024 * 1024;
 
 /**
  * The errors that the page detects before the worker, from `src/npm/texts/errors.txt`, with one text for both length

@@ -18,7 +18,7 @@ use xtask::tracked;
 /// Maximum number of files in a folder, so that each file stays a subject that a reader looks for (ARCHITECTURE.md).
 /// The limits may only be lowered; the goal is 70 for the npm package.
 const MOST_FILES: [(&str, usize); 4] =
-    [("core/src/", 130), ("native/src/", 28), ("relay/src/", 90), ("wasm/ts/", 75)];
+    [("core/src/", 130), ("native/src/", 28), ("relay/src/", 90), ("wasm/ts/", 70)];
 
 /// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
