@@ -1,9 +1,8 @@
-//! Checks of the quickstarts in docs/: their commands run and print the documented output, and their programs are files
-//! that the tests build.
+//! Checks of the quickstarts in docs/: their commands run and print the documented output. The stage `docs` checks their
+//! programs.
 //!
 //! A comment before a fenced block selects the check:
 //!
-//! - `<!-- file: PATH -->`: the block equals this file of the repository.
 //! - `<!-- starts -->`: the command starts a server that runs until the end of the document.
 //! - `<!-- runs -->`: the commands run to completion.
 //!
@@ -23,10 +22,16 @@ use crate::shell::Shell;
 /// One per audience: servers in Rust, pages, operators of relays, boards, maintainers.
 const DOCUMENTS: [&str; 5] = ["server", "page", "operator", "board", "maintainer"];
 const README: &str = "README.md";
+/// The first page of the guide, in which the same is checked.
+const GUIDE: &str = "docs/guide-echo.md";
+/// The examples of `rakwire-native` in the documents.
+const EXAMPLES: [&str; 2] = ["echo", "guide_echo"];
 /// Maximum number of lines of a document.
 const LONGEST: usize = 80;
 /// The ports in the documents. Other programs may use them here.
 const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
+/// Comments before programs, which the stage `docs` checks.
+const PROGRAMS: [&str; 2] = ["<!-- file: ", "<!-- part: "];
 /// Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -46,7 +51,11 @@ pub fn check(shell: &Shell) -> Result<()> {
         }
         checked += check_document(shell, &text).with_context(|| path.clone())?;
     }
-    shell.print(format_args!("{checked} blocks of {} quickstarts are correct", DOCUMENTS.len()));
+    checked += check_document(shell, &shell.read(GUIDE)?).context(GUIDE)?;
+    shell.print(format_args!(
+        "{checked} blocks of {} quickstarts and of {GUIDE} are correct",
+        DOCUMENTS.len()
+    ));
     Ok(())
 }
 
@@ -58,7 +67,6 @@ fn check_document(shell: &Shell, text: &str) -> Result<usize> {
     for step in steps(text)? {
         let line = step.line();
         let done = match step {
-            Step::File { path, text, .. } => is_file(&path, &text, &shell.read(&path)?),
             Step::Start { command, printed, .. } => {
                 here.start(shell, &command, &printed).map(|server| running.push(server))
             }
@@ -74,13 +82,6 @@ fn check_document(shell: &Shell, text: &str) -> Result<usize> {
     Ok(checked)
 }
 
-fn is_file(path: &str, text: &str, file: &str) -> Result<()> {
-    if text != file {
-        bail!("{path} differs from it");
-    }
-    Ok(())
-}
-
 /// Replacements for commands and addresses of the documents on this machine, during this run.
 struct Here(Vec<(String, String)>);
 
@@ -94,9 +95,12 @@ impl Here {
             ("./rakwire-relay --".to_owned(), format!("{} --", name(&programs.relay))),
             ("./rakwire ".to_owned(), format!("{} ", name(&programs.rakwire))),
             ("cargo run -p rakwire-cli --".to_owned(), name(&programs.rakwire)),
-            ("cargo run -p rakwire-native --example echo --".to_owned(), name(&folder.join("examples/echo"))),
             ("cargo xtask".to_owned(), name(&own)),
         ];
+        replaced.extend(EXAMPLES.map(|example| {
+            let command = format!("cargo run -p rakwire-native --example {example} --");
+            (command, name(&folder.join("examples").join(example)))
+        }));
         // All ports are bound before any is released, so that they differ.
         let bound = USED_PORTS.map(|port| (port, free_port()));
         for (port, bound) in bound {
@@ -163,7 +167,6 @@ fn is_like(expected: &str, line: &str) -> bool {
 /// A step of a document, with the line of its block.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    File { line: usize, path: String, text: String },
     Start { line: usize, command: String, printed: Vec<String> },
     Run { line: usize, script: String, printed: Vec<String> },
 }
@@ -171,7 +174,7 @@ enum Step {
 impl Step {
     const fn line(&self) -> usize {
         match self {
-            Self::File { line, .. } | Self::Start { line, .. } | Self::Run { line, .. } => *line,
+            Self::Start { line, .. } | Self::Run { line, .. } => *line,
         }
     }
 }
@@ -183,7 +186,8 @@ fn steps(text: &str) -> Result<Vec<Step>> {
     let mut lines = (1..).zip(text.lines());
     while let Some((line, text)) = lines.next() {
         let Some(language) = text.strip_prefix("```") else {
-            let is_comment = text.starts_with("<!-- ");
+            let is_comment =
+                text.starts_with("<!-- ") && !PROGRAMS.iter().any(|start| text.starts_with(start));
             if is_comment && comment.replace(text).is_some() || !is_comment && comment.is_some() {
                 bail!("there is no block after the comment in line {}", line - 1);
             }
@@ -209,16 +213,11 @@ fn steps(text: &str) -> Result<Vec<Step>> {
 }
 
 fn step(line: usize, comment: &str, body: String) -> Result<Step> {
-    let said = comment.trim_start_matches("<!-- ").trim_end_matches(" -->");
-    Ok(match said {
-        "starts" => Step::Start { line, command: body.trim().to_owned(), printed: Vec::new() },
-        "runs" => Step::Run { line, script: body, printed: Vec::new() },
-        _ => {
-            let path =
-                said.strip_prefix("file: ").with_context(|| format!("line {line} follows {comment:?}"))?;
-            Step::File { line, path: path.to_owned(), text: body }
-        }
-    })
+    match comment.trim_start_matches("<!-- ").trim_end_matches(" -->") {
+        "starts" => Ok(Step::Start { line, command: body.trim().to_owned(), printed: Vec::new() }),
+        "runs" => Ok(Step::Run { line, script: body, printed: Vec::new() }),
+        _ => bail!("line {line} follows {comment:?}"),
+    }
 }
 
 #[cfg(test)]
@@ -268,12 +267,10 @@ fn main() {}
                 printed: vec!["listening".to_owned()],
             },
             Step::Run { line: 17, script: "one\ntwo\n".to_owned(), printed: Vec::new() },
-            Step::File { line: 29, path: "a/b.rs".to_owned(), text: "fn main() {}\n".to_owned() },
         ];
         assert_eq!(steps(DOCUMENT).unwrap(), expected);
         assert!(steps("<!-- runs -->\ntext\n").is_err());
         assert!(steps("<!-- gone -->\n```sh\n```\n").is_err());
-        assert!(is_file("a", "one", "two").is_err());
     }
 
     #[test]

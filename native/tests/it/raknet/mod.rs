@@ -2,6 +2,7 @@
 
 mod admission;
 mod console;
+mod guide;
 mod library;
 mod secure;
 mod simulation;

@@ -1,6 +1,7 @@
-//! Checks that names in documents exist: tests, paths, commands, and the checks of the invariants; and that the table
-//! of stages and the instruction counts match the committed ones.
+//! Checks that names in documents exist: tests, paths, commands, and the checks of the invariants; and that programs, the
+//! table of stages and the instruction counts match the committed ones.
 
+mod blocks;
 mod commands;
 mod counts;
 mod index;
@@ -41,7 +42,7 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     let paths = KnownPaths::new(&files);
     let known = Known::new(shell, &files, stages)?;
     let counts = Counts::parse(&shell.read(counts::FILE)?)?;
-    let (mut named, mut run, mut compared) = (0, 0, 0);
+    let (mut named, mut run, mut compared, mut shown) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for document in files.iter().filter(|file| file.ends_with(".md") && *file != HISTORY) {
         // Paths of a document are relative to its own folder, not to that of a symbolic link to it.
@@ -57,6 +58,9 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         let (places, more) = counts.problems(&text);
         compared += places;
         problems.extend(more);
+        let (places, more) = blocks::problems(&text, |path| shell.read(path));
+        shown += places;
+        problems.extend(more);
         problems.extend(paths.problems(document, &text));
         if document == ARCHITECTURE {
             problems.extend(index.invariants(&text, stages));
@@ -64,14 +68,14 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
     }
     if !wrong.is_empty() {
-        bail!("documents contain names that do not exist, or wrong counts:\n  {}", wrong.join("\n  "));
+        bail!("documents contain names that do not exist, or differ from files:\n  {}", wrong.join("\n  "));
     }
-    if [named, run, compared].contains(&0) {
-        bail!("no document cites a test, a command or a count: the check does not parse the documents");
+    if [named, run, compared, shown].contains(&0) {
+        bail!("no document cites a test, a command, a count or a program: the check does not parse the documents");
     }
     shell.print(format_args!(
-        "{named} rows of documents cite existing tests, {run} commands are valid, and {compared} places have the \
-         instruction counts that are committed"
+        "{named} rows of documents cite existing tests, {run} commands are valid, {shown} programs equal their \
+         files, and {compared} places have the instruction counts that are committed"
     ));
     Ok(())
 }
