@@ -9,8 +9,6 @@ use super::readers;
 
 /// The folder of the table of contents, to which its links are relative.
 const DOCUMENTS: &str = "docs";
-/// The table that is split into a page per library.
-const FEATURES: &str = "docs/features.md";
 /// The parts of the book for contributors. Pages of other parts cite no tests.
 const FOR_MAINTAINERS: [&str; 2] = ["Design and measurements", "Contributing"];
 /// Folders of the site that other tools write.
@@ -59,13 +57,8 @@ impl Book {
 
     /// Adds a document with its line in the table of contents.
     fn add(&mut self, line: &str, document: &str, text: &str) {
-        let pages = if document == FEATURES {
-            readers::features(document, text)
-        } else {
-            pages::split(document, text)
-        };
         let indent = line.len() - line.trim_start().len();
-        for page in pages {
+        for page in pages::split(document, text) {
             for anchor in page.anchors() {
                 self.places.entry((document.to_owned(), anchor)).or_insert_with(|| page.path.clone());
             }

@@ -26,6 +26,8 @@ const BOOK: &str = "target/site-book";
 /// The settings of the book, and its table of contents.
 const SETTINGS: &str = "docs/book.toml";
 const CONTENTS: &str = "docs/SUMMARY.md";
+/// How the tables of the book look on a phone.
+const STYLES: [&str; 2] = ["phone.css", "phone.js"];
 /// The front page. The first page of the book is in a folder, to which its links are relative.
 const FRONT_PAGE: &str = "\
 <!doctype html>
@@ -81,6 +83,9 @@ fn book(shell: &Shell, site: &Path) -> Result<()> {
         }
     }
     write(&folder.join("book.toml"), &shell.read(SETTINGS)?)?;
+    for style in STYLES {
+        write(&folder.join(style), &shell.read(&format!("docs/{style}"))?)?;
+    }
     remove(site)?;
     shell.cmd("mdbook", ["build", BOOK, "--dest-dir", &site.to_string_lossy()]).run()?;
     write(&site.join("index.html"), FRONT_PAGE)
@@ -154,6 +159,31 @@ mod tests {
         let problems = book.pages.iter().filter_map(|page| book.linked(page).err());
         let problems: Vec<_> = problems.map(|problem| format!("{problem:#}")).collect();
         assert!(problems.is_empty(), "{problems:#?}");
+    }
+
+    #[test]
+    fn no_page_takes_more_than_ten_minutes() {
+        let book = sources(&Shell::new().unwrap()).unwrap();
+        let long = book.pages.iter().filter(|page| pages::words(&page.text) > pages::LONGEST);
+        let long: Vec<_> =
+            long.map(|page| format!("{}: {} words", page.path, pages::words(&page.text))).collect();
+        assert!(long.is_empty(), "{long:#?}");
+    }
+
+    #[test]
+    fn each_library_lists_all_features_in_the_same_order() {
+        let shell = Shell::new().unwrap();
+        let names = |path: &str, start: &str, end: &str| {
+            let text = shell.read(path).unwrap();
+            let name = |line: &str| Some(line.strip_prefix(start)?.split(end).next()?.trim().to_owned());
+            text.replace("\n  ", " ").lines().filter_map(name).collect::<Vec<_>>()
+        };
+        let mut features = names("docs/features.md", "| ", "|");
+        features.retain(|feature| feature != "feature");
+        assert!(features.len() > 70, "{features:?}");
+        for library in ["core", "native", "npm", "browsers", "boards"] {
+            assert_eq!(names(&format!("docs/features-{library}.md"), "- **", "**"), features, "{library}");
+        }
     }
 
     /// `rakwire-udp` is a part of others, and `rakwire-relay` and `rakwire-cli` are programs.

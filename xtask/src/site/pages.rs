@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Number of words that take about ten minutes to read. Only longer documents and sections are split.
-const LONGEST: usize = 2_000;
+pub(super) const LONGEST: usize = 2_000;
 
 /// A page of the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn split(path: &str, text: &str) -> Vec<Page> {
 
 /// Returns a page, and one page per section if it is too long.
 fn parts(document: &str, page: Page) -> Vec<Page> {
-    if page.text.split_whitespace().count() <= LONGEST {
+    if words(&page.text) <= LONGEST {
         return vec![page];
     }
     let depth = page.depth + 1;
@@ -91,6 +91,11 @@ fn list_sections(pages: &mut [Page]) {
     if let (Some(first), false) = (pages.first_mut(), others.is_empty()) {
         first.text = format!("{}\n\nIn this chapter:\n\n{}", first.text.trim_end(), others.concat());
     }
+}
+
+/// Returns the number of words. The borders of tables are no words.
+pub(super) fn words(text: &str) -> usize {
+    text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
 }
 
 /// Returns the lines of a text, each with true inside of a fenced block and at its fences.
