@@ -71,7 +71,9 @@ fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         bail!("documents contain names that do not exist, or differ from files:\n  {}", wrong.join("\n  "));
     }
     if [named, run, compared, shown].contains(&0) {
-        bail!("no document cites a test, a command, a count or a program: the check does not parse the documents");
+        bail!(
+            "no document cites a test, a command, a count or a program: the check does not parse the documents"
+        );
     }
     shell.print(format_args!(
         "{named} rows of documents cite existing tests, {run} commands are valid, {shown} programs equal their \
