@@ -26,8 +26,8 @@ const BOOK: &str = "target/site-book";
 /// The settings of the book, and its table of contents.
 const SETTINGS: &str = "docs/book.toml";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// How the tables of the book look on a phone.
-const STYLES: [&str; 2] = ["phone.css", "phone.js"];
+/// The style of the book, above all of its tables on a phone.
+const STYLES: [&str; 2] = ["book.css", "book.js"];
 /// The front page. The first page of the book is in a folder, to which its links are relative.
 const FRONT_PAGE: &str = "\
 <!doctype html>

@@ -1,4 +1,4 @@
-// Gives each cell the heading of its column, which phone.css shows on a phone.
+// Gives each cell the heading of its column, which book.css shows on a phone.
 for (const table of document.querySelectorAll(".content table")) {
   const headings = [...table.querySelectorAll("thead th")].map((heading) => heading.textContent.trim());
   for (const row of table.querySelectorAll("tbody tr")) {
