@@ -1,0 +1,145 @@
+//! A client: its process, its router and its access network, and its connection to the relay if it has one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use rakwire::Instant;
+use rakwire::raknet::ConnectionId;
+use rakwire::sim::{Nat, NatBehavior};
+
+use crate::access::Way;
+use crate::flow::Secret;
+use crate::host::Host;
+use crate::peers;
+use crate::plan::{ClientPlan, Plan, Route};
+use crate::random::Random;
+
+/// The connection of a page to the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// It is opened again at this time.
+    Down { until: Instant },
+    /// It leads to the flow with this port.
+    Up { port: u16 },
+}
+
+/// How the flow of a page can be resumed.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticket {
+    pub(crate) secret: Secret,
+    /// The number of the relay's starts when it was issued.
+    pub(crate) relay: u32,
+}
+
+/// A connection that the client has begun.
+#[derive(Clone, Copy)]
+pub(crate) struct Current {
+    /// The index of its attempt.
+    pub(crate) attempt: usize,
+    pub(crate) id: ConnectionId,
+    pub(crate) is_open: bool,
+}
+
+pub(crate) struct Client {
+    pub(crate) plan: ClientPlan,
+    pub(crate) host: Host,
+    pub(crate) random: Random,
+    pub(crate) current: Option<Current>,
+    pub(crate) retry_at: Instant,
+    pub(crate) up: Way,
+    pub(crate) down: Way,
+    /// The longest datagram that the access network carries now, and whether it reports longer ones.
+    pub(crate) path: usize,
+    pub(crate) is_reported: bool,
+    pub(crate) nat: Nat,
+    /// The address of its socket behind the router.
+    pub(crate) inside: SocketAddr,
+    number: u8,
+    /// How many addresses its router has had.
+    addresses: u8,
+    pub(crate) carrier: Carrier,
+    /// Distinguishes the frames of successive connections to the relay.
+    pub(crate) generation: u8,
+    pub(crate) ticket: Option<Ticket>,
+}
+
+const BEHAVIORS: [NatBehavior; 4] = [
+    NatBehavior::FULL_CONE,
+    NatBehavior::RESTRICTED_CONE,
+    NatBehavior::PORT_RESTRICTED_CONE,
+    NatBehavior::SYMMETRIC_RANDOM,
+];
+
+impl Client {
+    pub(crate) fn new(world: &Plan, plan: &ClientPlan, number: u8) -> Self {
+        let mut random = Random::new(world.seed ^ (u64::from(number) << 32) ^ 0xC11E_4700);
+        let peer = peers::client(world, plan.route, &mut random);
+        let is_stream = plan.route == Route::RelayStream;
+        let (up, down) = (
+            Way::new(is_stream, plan.conditions, random.draw()),
+            Way::new(is_stream, plan.conditions, random.draw()),
+        );
+        let behavior = BEHAVIORS[random.below(4) as usize];
+        let nat = Nat::new(router_address(number, 0), behavior, random.draw());
+        Self {
+            path: plan.path,
+            plan: plan.clone(),
+            host: Host::new(peer),
+            current: None,
+            retry_at: Instant::ZERO,
+            up,
+            down,
+            is_reported: false,
+            nat,
+            inside: ([192, 168, number, 2], 5_000).into(),
+            number,
+            addresses: 0,
+            carrier: Carrier::Down { until: Instant::ZERO },
+            generation: 0,
+            ticket: None,
+            random,
+        }
+    }
+
+    /// Ends the program without a word and begins it again, with another port.
+    pub(crate) fn restart(&mut self, world: &Plan) {
+        let peer = peers::client(world, self.plan.route, &mut self.random);
+        self.host.restart(peer);
+        self.inside.set_port(self.inside.port() + 1);
+        self.current = None;
+    }
+
+    /// Gives the router another address, without mappings.
+    pub(crate) fn change_address(&mut self) {
+        self.addresses += 1;
+        let behavior = self.nat.behavior();
+        self.nat = Nat::new(router_address(self.number, self.addresses), behavior, self.random.draw());
+    }
+
+    /// Restores the access network of its plan.
+    pub(crate) fn restore(&mut self) {
+        self.up.set_conditions(self.plan.conditions);
+        self.down.set_conditions(self.plan.conditions);
+        self.path = self.plan.path;
+    }
+
+    /// Loses the connection to the relay, and opens another one at `until`.
+    pub(crate) fn lose_carrier(&mut self, until: Instant) {
+        self.carrier = Carrier::Down { until };
+        self.generation = self.generation.wrapping_add(1);
+        self.up.clear();
+        self.down.clear();
+    }
+}
+
+/// Returns an address that no other router has or had.
+fn router_address(client: u8, number: u8) -> IpAddr {
+    Ipv4Addr::new(203, 0, number, client).into()
+}
+
+/// Returns the client whose router has, or had, this address.
+pub(crate) fn client_of(address: SocketAddr) -> Option<usize> {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.octets()[..2] == [203, 0] => Some(ip.octets()[3].into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! Worlds in one process: clients, routers, a relay, a front and a game server on one virtual clock and one seed.
+//!
+//! The code under test is the product's own: the peers of the core, and the flows and the front of the relay, all without
+//! IO. Networks, routers and clocks are simulated. A [`plan::Plan`] is made from a seed and lists the clients and the
+//! faults of a world; [`world::World`] runs it and checks after each step that no message is lost, doubled, out of
+//! order or of another connection, and that memory is bounded. At the end the faults stop, and all clients must be
+//! connected with everything delivered within a bound.
+//!
+//! ```text
+//! cargo run --release -p rakwire-worlds -- --worlds 1000
+//! cargo run --release -p rakwire-worlds -- --plants
+//! ```
+
+#[macro_use]
+#[path = "../../relay/src/flow/mod.rs"]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the relay uses the rest")]
+mod flow;
+
+#[path = "../../relay/src/protocol/mod.rs"]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the relay uses the rest")]
+mod protocol;
+
+#[path = "../../relay/src/front/mod.rs"]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "the relay uses the rest")]
+mod front;
+
+#[path = "../../relay/src/time.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the relay uses the rest")]
+mod time;
+
+#[path = "../../core/tests/model/ledger.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the models use the rest")]
+mod ledger;
+
+#[path = "../../core/tests/model/random.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the models use the rest")]
+mod random;
+
+mod access;
+mod application;
+mod carry;
+mod client;
+mod edge;
+mod faults;
+mod host;
+mod peers;
+pub mod plan;
+pub mod plant;
+pub mod shrink;
+mod traffic;
+pub mod world;
+
+/// A description of the violated promise.
+pub type Broken = String;
+
+/// The result of a check.
+pub type Kept = Result<(), Broken>;

@@ -1,0 +1,310 @@
+//! The plan of a world: its clients, its limits and its faults, all drawn from a seed.
+//!
+//! Each seed enables a random part of the kinds of faults ("swarm testing"), since faults that always occur together hide
+//! each other. A fault has a number, by which [`Omitted`] leaves it out to shrink a failure; the others stay as they are.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use rakwire::sim::{Bottleneck, Conditions, GilbertElliott};
+
+use crate::random::Random;
+
+/// The time for which faults begin and traffic flows.
+pub const ACTIVE: Duration = Duration::from_secs(20);
+
+/// The route of a client to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// UDP to the server.
+    Direct,
+    /// UDP to the front, which validates the address and forwards.
+    Front,
+    /// Datagrams to the relay, as by WebTransport.
+    RelayDatagrams,
+    /// A stream to the relay, as by a WebSocket.
+    RelayStream,
+}
+
+impl Route {
+    /// Returns true if the relay has a flow for the client.
+    pub(crate) const fn is_relayed(self) -> bool {
+        matches!(self, Self::RelayDatagrams | Self::RelayStream)
+    }
+}
+
+/// A client of the world.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// Its route to the server.
+    pub route: Route,
+    /// The conditions of its access network without faults.
+    pub conditions: Conditions,
+    /// The longest UDP payload that its access network carries, in bytes.
+    pub path: usize,
+    /// The number of messages that it sends and receives at each tick, at most.
+    pub messages: u64,
+    /// The longest message in bytes.
+    pub longest: u64,
+}
+
+/// A fault that begins at some time.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The time after the start at which it begins.
+    pub at: Duration,
+    /// The client that it concerns, where it concerns one.
+    pub client: usize,
+    /// The event.
+    pub kind: FaultKind,
+}
+
+/// The events that a world survives.
+#[derive(Clone, Debug)]
+pub enum FaultKind {
+    /// The access network carries nothing.
+    Blackout {
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// The access network has other conditions.
+    BadNetwork {
+        /// The conditions of both directions.
+        conditions: Conditions,
+        /// Their duration.
+        lasts: Duration,
+    },
+    /// The access network carries shorter datagrams only.
+    NarrowPath {
+        /// The longest UDP payload in bytes.
+        path: usize,
+        /// True if the client's system reports datagrams that are too long.
+        is_reported: bool,
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// The router of the client has a new address, and has lost its mappings.
+    NewAddress,
+    /// The client's program ends without a word and begins again.
+    ClientRestart,
+    /// The client's process stands still; its clock runs on.
+    ClientStall {
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// The client's clock jumps ahead.
+    ClientClock {
+        /// The distance.
+        by: Duration,
+    },
+    /// The connection of the client to the relay is lost, and comes back.
+    CarrierLost {
+        /// The time without it.
+        lasts: Duration,
+    },
+    /// The server's process stands still; its clock runs on.
+    ServerStall {
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// The server's clock jumps ahead.
+    ServerClock {
+        /// The distance.
+        by: Duration,
+    },
+    /// The server's program ends without a word and begins again.
+    ServerRestart {
+        /// The time without it.
+        lasts: Duration,
+    },
+    /// The relay's program begins again: all its flows are gone.
+    RelayRestart,
+    /// The front's program begins again.
+    FrontRestart {
+        /// True if it has another key for its cookies then.
+        has_new_key: bool,
+    },
+    /// The network between relay, front and server has a narrow bottleneck.
+    Congestion {
+        /// Its rate.
+        bits_per_second: u64,
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// Random datagrams from unknown sources arrive at the server and at the front.
+    Noise {
+        /// Their number.
+        datagrams: u64,
+    },
+}
+
+/// The number of kinds of faults.
+const KINDS: u64 = 15;
+
+/// The faults and clients that are left out of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// The numbers of faults.
+    pub faults: BTreeSet<usize>,
+    /// The numbers of clients.
+    pub clients: BTreeSet<usize>,
+}
+
+/// A world before it runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of everything.
+    pub seed: u64,
+    /// The clients by number; those left out are `None`.
+    pub clients: Vec<Option<ClientPlan>>,
+    /// The faults in the order of their times.
+    pub faults: Vec<Fault>,
+    /// True if all connections are secure.
+    pub is_secure: bool,
+    /// The number of places of the server.
+    pub places: u16,
+    /// The number of blocks of memory for each place.
+    pub blocks: u32,
+    /// The MTU of the server in bytes.
+    pub mtu: u16,
+}
+
+impl Plan {
+    /// Makes the plan of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::without(seed, &Omitted::default())
+    }
+
+    /// Makes the plan of a seed without some of its faults and clients.
+    #[must_use]
+    pub fn without(seed: u64, omitted: &Omitted) -> Self {
+        let mut random = Random::new(seed);
+        let count = 1 + random.below(8) as usize;
+        // The front answers the handshake itself, so secure clients do not pass through it (docs/udp-front.md).
+        let is_secure = random.below(4) == 0;
+        let clients: Vec<_> = (0..count).map(|_| ClientPlan::draw(&mut random, is_secure)).collect();
+        let enabled = random.draw();
+        let number = random.below(20);
+        let mut faults: Vec<_> = (0..number)
+            .filter_map(|_| {
+                let (mut own, kind) = (Random::new(random.draw()), random.below(KINDS));
+                ((enabled >> kind) & 1 == 1).then(|| Fault::draw(&mut own, kind, count))
+            })
+            .collect();
+        faults.sort_by_key(|fault| fault.at);
+        let spare = random.below(3) as u16;
+        let (blocks, mtu) = (64 << random.below(4) as u32, if random.below(3) == 0 { 576 } else { 1_492 });
+        let faults = faults.into_iter().enumerate();
+        Self {
+            seed,
+            places: clients.len() as u16 + spare,
+            clients: clients
+                .into_iter()
+                .enumerate()
+                .map(|(at, client)| (!omitted.clients.contains(&at)).then_some(client))
+                .collect(),
+            faults: faults.filter(|(at, _)| !omitted.faults.contains(at)).map(|(_, fault)| fault).collect(),
+            is_secure,
+            blocks,
+            mtu,
+        }
+    }
+}
+
+impl ClientPlan {
+    fn draw(random: &mut Random, is_secure: bool) -> Self {
+        let route = match random.below(4) {
+            0 => Route::Direct,
+            1 if !is_secure => Route::Front,
+            1 | 2 => Route::RelayDatagrams,
+            _ => Route::RelayStream,
+        };
+        let conditions = draw_conditions(random, 3);
+        let path = [576, 1_200, 1_372, 1_464, 1_472][random.below(5) as usize];
+        let messages = if random.below(6) == 0 { 40 } else { 3 };
+        let longest = if random.below(4) == 0 { 6_000 } else { 300 };
+        Self { route, conditions, path, messages, longest }
+    }
+}
+
+impl Fault {
+    fn draw(random: &mut Random, kind: u64, clients: usize) -> Self {
+        let at = millis(random, ACTIVE.as_millis() as u64);
+        let client = random.below(clients as u64) as usize;
+        let lasts = millis(random, 15_000);
+        let kind = match kind {
+            0 => FaultKind::Blackout { lasts },
+            1 => FaultKind::BadNetwork { conditions: draw_conditions(random, 30), lasts },
+            2 => FaultKind::NarrowPath {
+                path: 600 + random.below(800) as usize,
+                is_reported: random.below(2) == 0,
+                lasts,
+            },
+            3 => FaultKind::NewAddress,
+            4 => FaultKind::ClientRestart,
+            5 => FaultKind::ClientStall { lasts },
+            6 => FaultKind::ClientClock { by: lasts },
+            7 => FaultKind::CarrierLost { lasts: lasts / 2 },
+            8 => FaultKind::ServerStall { lasts: lasts / 2 },
+            9 => FaultKind::ServerClock { by: lasts / 2 },
+            10 => FaultKind::ServerRestart { lasts: lasts / 2 },
+            11 => FaultKind::RelayRestart,
+            12 => FaultKind::FrontRestart { has_new_key: random.below(2) == 0 },
+            13 => FaultKind::Congestion { bits_per_second: 100_000 + random.below(2_000_000), lasts },
+            _ => FaultKind::Noise { datagrams: 1 + random.below(500) },
+        };
+        Self { at, client, kind }
+    }
+}
+
+fn millis(random: &mut Random, most: u64) -> Duration {
+    Duration::from_millis(random.below(most))
+}
+
+/// Draws conditions with a loss of at most `worst` percent.
+fn draw_conditions(random: &mut Random, worst: u64) -> Conditions {
+    let mut share = |most: u64| random.below(most * 10 + 1) as f64 / 1_000.0;
+    let (loss, duplication, reordering) = (share(worst), share(worst), share(worst));
+    let (latency, jitter) = (millis(random, 150), millis(random, 30));
+    let bursts = (random.below(4) == 0).then_some(GilbertElliott { good_to_bad: 0.005, bad_to_good: 0.3 });
+    let bottleneck = (random.below(3) == 0).then(|| {
+        Bottleneck::with_queue_of(200_000 + random.below(5_000_000), Duration::from_millis(50 + random.below(400)))
+    });
+    Conditions { loss, bursts, duplication, reordering, latency, jitter, bottleneck }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_depends_on_its_seed_alone() {
+        assert_eq!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(7)));
+        assert_ne!(format!("{:?}", Plan::new(7)), format!("{:?}", Plan::new(8)));
+    }
+
+    #[test]
+    fn what_is_left_out_changes_nothing_else() {
+        let seed = (0..).find(|seed| Plan::new(*seed).faults.len() > 2).expect("a seed with faults");
+        let (whole, omitted) = (Plan::new(seed), Omitted { faults: [1].into(), clients: [0].into() });
+        let part = Plan::without(seed, &omitted);
+        assert!(part.clients[0].is_none());
+        assert_eq!(format!("{:?}", part.clients.get(1..)), format!("{:?}", whole.clients.get(1..)));
+        assert_eq!(format!("{:?}", part.faults[1]), format!("{:?}", whole.faults[2]));
+    }
+
+    #[test]
+    fn each_kind_of_fault_and_route_occurs() {
+        let plans: Vec<_> = (0..400).map(Plan::new).collect();
+        let kinds: BTreeSet<_> = plans
+            .iter()
+            .flat_map(|plan| &plan.faults)
+            .map(|fault| format!("{:?}", fault.kind).split([' ', '{']).next().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(kinds.len() as u64, KINDS, "{kinds:?}");
+        for route in [Route::Direct, Route::Front, Route::RelayDatagrams, Route::RelayStream] {
+            assert!(plans.iter().flat_map(|plan| plan.clients.iter().flatten()).any(|client| client.route == route));
+        }
+    }
+}

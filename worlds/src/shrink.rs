@@ -1,0 +1,50 @@
+//! Shrinks a failure: leaves out faults and clients one by one, as long as the world still fails.
+
+use crate::Broken;
+use crate::plan::{Omitted, Plan};
+use crate::plant::Plant;
+use crate::world::{Outcome, World};
+
+/// Runs the world of a seed without some of its faults and clients.
+///
+/// # Errors
+/// The promise that was broken.
+pub fn run(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> Result<Outcome, Broken> {
+    World::new(Plan::without(seed, omitted), plant).run()
+}
+
+/// Returns the most that can be left out of a world that fails, and how it fails then.
+#[must_use]
+pub fn shrink(seed: u64, plant: Option<Plant>, broken: Broken) -> (Omitted, Broken) {
+    let plan = Plan::new(seed);
+    let (mut omitted, mut broken) = (Omitted::default(), broken);
+    loop {
+        let before = omitted.clone();
+        for client in 0..plan.clients.len() {
+            let mut smaller = omitted.clone();
+            if smaller.clients.insert(client) && smaller.clients.len() < plan.clients.len() {
+                keep_if_it_fails(seed, plant, smaller, (&mut omitted, &mut broken));
+            }
+        }
+        for fault in 0..plan.faults.len() {
+            let mut smaller = omitted.clone();
+            if smaller.faults.insert(fault) {
+                keep_if_it_fails(seed, plant, smaller, (&mut omitted, &mut broken));
+            }
+        }
+        if omitted == before {
+            return (omitted, broken);
+        }
+    }
+}
+
+fn keep_if_it_fails(
+    seed: u64,
+    plant: Option<Plant>,
+    smaller: Omitted,
+    (omitted, broken): (&mut Omitted, &mut Broken),
+) {
+    if let Err(now) = run(seed, &smaller, plant) {
+        (*omitted, *broken) = (smaller, now);
+    }
+}
