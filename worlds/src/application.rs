@@ -33,7 +33,9 @@ impl World {
     /// Opens the connections of pages to the relay that are due.
     pub(crate) fn open_carriers(&mut self) -> Kept {
         for number in 0..self.clients.len() {
-            let Some(client) = self.clients[number].as_mut().filter(|client| client.is_relayed()) else { continue };
+            let Some(client) = self.clients[number].as_mut().filter(|client| client.is_relayed()) else {
+                continue;
+            };
             let is_due = matches!(client.carrier, Carrier::Down { until } if until <= self.now);
             if !is_due || self.phase == Phase::Closing {
                 continue;
@@ -130,8 +132,9 @@ impl World {
                     let current = client.current.as_mut().filter(|current| current.id == id);
                     current.ok_or("a client was connected that did not connect")?.is_open = true;
                 }
-                Happening::Failed | Happening::Ended(_) => {
+                Happening::Failed(reason) | Happening::Ended(_, reason) => {
                     client.current = None;
+                    client.last_end = reason;
                     client.retry_at = self.now + RETRY;
                 }
                 Happening::Message(id, message) => {
@@ -151,13 +154,13 @@ impl World {
                 self.server_connections.insert(id, None);
                 Ok(())
             }
-            Happening::Ended(id) => {
+            Happening::Ended(id, _) => {
                 if let Some(attempt) = self.server_connections.remove(&id).flatten() {
                     self.attempts[attempt].server_side = None;
                 }
                 Ok(())
             }
-            Happening::Failed => Err("the server reports an attempt of its own".to_owned()),
+            Happening::Failed(_) => Err("the server reports an attempt of its own".to_owned()),
             Happening::Message(id, message) => self.handle_message_with_plant(id, message),
         }
     }

@@ -154,7 +154,9 @@ impl World {
         }
         while let Some((to, datagram)) = self.server.poll_transmit(self.now) {
             match to.ip() {
-                IpAddr::V4(FRONT_INSIDE | RELAY_INSIDE) => self.from_server.send(self.now, &wrap(to, &datagram)),
+                IpAddr::V4(FRONT_INSIDE | RELAY_INSIDE) => {
+                    self.from_server.send(self.now, &wrap(to, &datagram))
+                }
                 IpAddr::V4(_) | IpAddr::V6(_) => self.send_to_router(to, &datagram),
             }
         }

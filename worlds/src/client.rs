@@ -45,6 +45,8 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     pub(crate) current: Option<Current>,
     pub(crate) retry_at: Instant,
+    /// Why its last connection ended or did not open.
+    pub(crate) last_end: String,
     pub(crate) up: Way,
     pub(crate) down: Way,
     /// The longest datagram that the access network carries now, and whether it reports longer ones.
@@ -86,6 +88,7 @@ impl Client {
             host: Host::new(peer),
             current: None,
             retry_at: Instant::ZERO,
+            last_end: String::new(),
             up,
             down,
             is_reported: false,

@@ -189,7 +189,9 @@ impl Relay {
     pub(crate) fn poll_to_client(&mut self, now: Instant, has_room: impl Fn(usize) -> bool) -> Vec<Frame> {
         let (at, mut frames) = (self.clock.at(now), Vec::new());
         for flow in self.flows.values_mut() {
-            let Some((client, generation)) = flow.page.filter(|(client, _)| has_room(*client)) else { continue };
+            let Some((client, generation)) = flow.page.filter(|(client, _)| has_room(*client)) else {
+                continue;
+            };
             while let Some(frame) = flow.flow.poll_to_client(at) {
                 if let ToClient::Datagram(datagram) = &frame {
                     flow.flow.handle_taken(datagram.len());
@@ -351,11 +353,7 @@ impl SimulatedFront {
         self.route(&out)
     }
 
-    pub(crate) fn handle_server(
-        &mut self,
-        port: u16,
-        datagram: &[u8],
-    ) -> Vec<(FromFront, Vec<u8>)> {
+    pub(crate) fn handle_server(&mut self, port: u16, datagram: &[u8]) -> Vec<(FromFront, Vec<u8>)> {
         let Some(id) = self.flows.get(&port).copied() else { return Vec::new() };
         let mut out = Transmits::default();
         self.front.handle_server(id, datagram, datagram.len(), &mut out);

@@ -98,7 +98,8 @@ fn command(seed: u64, omitted: &Omitted, plant: Option<Plant>) -> String {
         numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     };
     let mut command = format!("cargo run --release -p rakwire-worlds -- --seed {seed}");
-    for (option, numbers) in [("--without-faults", &omitted.faults), ("--without-clients", &omitted.clients)] {
+    for (option, numbers) in [("--without-faults", &omitted.faults), ("--without-clients", &omitted.clients)]
+    {
         if !numbers.is_empty() {
             command += &format!(" {option} {}", list(numbers));
         }

@@ -269,7 +269,10 @@ fn draw_conditions(random: &mut Random, worst: u64) -> Conditions {
     let (latency, jitter) = (millis(random, 150), millis(random, 30));
     let bursts = (random.below(4) == 0).then_some(GilbertElliott { good_to_bad: 0.005, bad_to_good: 0.3 });
     let bottleneck = (random.below(3) == 0).then(|| {
-        Bottleneck::with_queue_of(200_000 + random.below(5_000_000), Duration::from_millis(50 + random.below(400)))
+        Bottleneck::with_queue_of(
+            200_000 + random.below(5_000_000),
+            Duration::from_millis(50 + random.below(400)),
+        )
     });
     Conditions { loss, bursts, duplication, reordering, latency, jitter, bottleneck }
 }
@@ -304,7 +307,12 @@ mod tests {
             .collect();
         assert_eq!(kinds.len() as u64, KINDS, "{kinds:?}");
         for route in [Route::Direct, Route::Front, Route::RelayDatagrams, Route::RelayStream] {
-            assert!(plans.iter().flat_map(|plan| plan.clients.iter().flatten()).any(|client| client.route == route));
+            assert!(
+                plans
+                    .iter()
+                    .flat_map(|plan| plan.clients.iter().flatten())
+                    .any(|client| client.route == route)
+            );
         }
     }
 }

@@ -56,7 +56,13 @@ pub(crate) struct Received {
 
 impl Attempt {
     pub(crate) fn new(number: u32) -> Self {
-        Self { number, up: Direction::default(), down: Direction::default(), server_side: None, was_reached: false }
+        Self {
+            number,
+            up: Direction::default(),
+            down: Direction::default(),
+            server_side: None,
+            was_reached: false,
+        }
     }
 }
 
@@ -179,8 +185,8 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
     while let Some(event) = peer.poll_event() {
         events.extend(match event {
             raknet::Event::Connected { id, .. } => Some(Happening::Connected(id)),
-            raknet::Event::ConnectFailed { .. } => Some(Happening::Failed),
-            raknet::Event::Disconnected { id, .. } => Some(Happening::Ended(id)),
+            raknet::Event::ConnectFailed { reason, .. } => Some(Happening::Failed(reason.to_string())),
+            raknet::Event::Disconnected { id, reason, .. } => Some(Happening::Ended(id, reason.to_string())),
             raknet::Event::Message { id, delivery, message } => {
                 Some(Happening::Message(id, Received { delivery, bytes: message.to_vec() }))
             }
@@ -193,7 +199,9 @@ pub(crate) fn take_events(peer: &mut Peer<'static>) -> Vec<Happening> {
 /// An event that the worlds regard.
 pub(crate) enum Happening {
     Connected(ConnectionId),
-    Failed,
-    Ended(ConnectionId),
+    /// With the reason.
+    Failed(String),
+    /// With the reason.
+    Ended(ConnectionId, String),
     Message(ConnectionId, Received),
 }

@@ -20,8 +20,10 @@ use crate::{Broken, Kept, peers};
 
 /// The addresses of the server, the front and the relay. Those that the server sees of front and relay are private, so
 /// that it does not limit their clients as those of one household.
-pub(crate) const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 19_132);
-pub(crate) const FRONT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 2)), 19_132);
+pub(crate) const SERVER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 19_132);
+pub(crate) const FRONT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 2)), 19_132);
 pub(crate) const FRONT_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 2);
 pub(crate) const RELAY_INSIDE: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 3);
 
@@ -180,7 +182,8 @@ impl World {
         if self.run_until(self.now + SETTLE, is_done)? {
             return Ok(());
         }
-        let late = self.clients.iter().zip(0..).filter_map(|(client, number)| Some((client.as_ref()?, number)));
+        let late =
+            self.clients.iter().zip(0..).filter_map(|(client, number)| Some((client.as_ref()?, number)));
         let late = late.filter(|(client, _)| which(client) && !self.is_settled(client));
         let late: Vec<String> = late.map(|(client, number)| self.describe_client(client, number)).collect();
         Err(format!("not settled {} s after the last fault: {}", SETTLE.as_secs(), late.join("; ")))
@@ -194,13 +197,15 @@ impl World {
     }
 
     fn describe_client(&self, client: &Client, number: usize) -> String {
-        let route = client.plan.route;
-        let Some(current) = client.current else { return format!("client {number} ({route:?}) has no connection") };
+        let (route, last) = (client.plan.route, &client.last_end);
+        let Some(current) = client.current else {
+            return format!("client {number} ({route:?}) has no connection: {last}");
+        };
         let attempt = &self.attempts[current.attempt];
         let (up, down) = (attempt.up.describe(), attempt.down.describe());
         let (open, known) = (current.is_open, attempt.server_side.is_some());
         format!(
-            "client {number} ({route:?}), attempt {}, open {open}, known to the server {known}, up: {up}, down: {down}",
+            "client {number} ({route:?}), attempt {}, open {open}, known to the server {known}, before: {last}, up: {up}, down: {down}",
             attempt.number()
         )
     }
@@ -284,7 +289,8 @@ impl World {
     }
 
     fn is_empty(&self) -> bool {
-        let mut peers = self.clients.iter().flatten().map(|client| &client.host.peer).chain([&self.server.peer]);
+        let mut peers =
+            self.clients.iter().flatten().map(|client| &client.host.peer).chain([&self.server.peer]);
         peers.all(|peer| peer.connections().next().is_none())
             && self.relay.check_empty().is_ok()
             && self.front.check_empty().is_ok()

@@ -32,8 +32,8 @@ fn equal_seeds_have_equal_outcomes() {
 
 /// Returns the first world in which a planted fault is found, and the promise that it breaks.
 fn find(plant: Plant) -> (u64, String) {
-    let found = (0..MOST_FOR_PLANT)
-        .find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));
+    let found =
+        (0..MOST_FOR_PLANT).find_map(|seed| Some((seed, run(seed, &Omitted::default(), Some(plant)).err()?)));
     found.unwrap_or_else(|| panic!("no world finds the planted fault {}", plant.name()))
 }
 

@@ -184,17 +184,21 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Sends the message that the server has not answered yet: request 1 at first, and again whenever the client
-    /// repeats its request.
+    /// Sends the message that the server has not answered yet, at first and whenever the client repeats its request:
+    /// request 1, then request 2 up to twice, then request 1 again.
     fn query_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
         let Some(flow) = self.raknet_flow(id).copied() else { return };
-        let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
+        let repeats_request_2 =
+            matches!(flow.stage, Stage::Reply2 { is_repeated: false, .. }) && flow.guid == asked.guid;
         let length = if repeats_request_2 { REQUEST_2 } else { request_1_length(asked.mtu) };
         if !self.is_within_budget(now.at, id, length) {
             return;
         }
         if repeats_request_2 {
             self.send_request_2(id, &flow, out);
+            if let Some(RakNetFlow { stage: Stage::Reply2 { is_repeated, .. }, .. }) = self.raknet_flow(id) {
+                *is_repeated = true;
+            }
         } else if let Some(flow) = self.raknet_flow(id) {
             *flow = asked;
             self.announce_again(id);
@@ -204,7 +208,7 @@ impl<A: Admit> Front<A> {
     }
 
     fn send_request_2(&mut self, id: FlowId, flow: &RakNetFlow, out: &mut Transmits<'_>) {
-        let Stage::Reply2 { cookie, mtu } = flow.stage else { return };
+        let Stage::Reply2 { cookie, mtu, .. } = flow.stage else { return };
         let Some(Route { server, .. }) = self.route(id) else { return };
         let request = Offline::Request2 {
             security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
@@ -264,7 +268,8 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::UnknownSource);
             return;
         };
-        flow.stage = Stage::Reply2 { cookie, mtu: mtu.clamp(MIN_MTU, flow.mtu) };
+        let mtu = mtu.clamp(MIN_MTU, flow.mtu);
+        flow.stage = Stage::Reply2 { cookie, mtu, is_repeated: false };
         let flow = *flow;
         self.send_request_2(id, &flow, out);
     }

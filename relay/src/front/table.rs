@@ -131,7 +131,13 @@ pub(super) enum Stage {
     /// Request 1 was sent to the server.
     Reply1,
     /// Request 2 was sent to the server, with its cookie if it issued one.
-    Reply2 { cookie: Option<u32>, mtu: u16 },
+    Reply2 {
+        cookie: Option<u32>,
+        mtu: u16,
+        /// True if it was sent twice. The next repetition begins with request 1 again: a server that has restarted
+        /// since reply 1 drops its old cookie without an answer.
+        is_repeated: bool,
+    },
     /// The server answered request 2.
     Done,
 }

@@ -74,6 +74,23 @@ fn losses_are_recovered_by_repeated_requests() {
     assert_eq!(bench.counters.snapshot().opened, 1);
 }
 
+/// A server drops a cookie from before its restart without an answer, and a client repeats request 2 for ever.
+#[test]
+fn a_server_that_restarts_between_reply_1_and_request_2_is_asked_again() {
+    let mut bench = Bench::raknet();
+    // The flow has carried a connection, so that only a silent client would end it.
+    let id = bench.open(client_address(1));
+    let cookie = bench.cookie(client_address(1));
+    let ask = |bench: &mut Bench| bench.client(client_address(1), &request_2(cookie, 1_492));
+    assert!(matches!(read(&ask(&mut bench)[0].1), Offline::Request1 { .. }));
+    bench.server(id, &reply_1(ServerSecurity::Cookie(9), 1_431));
+    let repeated = ask(&mut bench);
+    assert!(matches!(read(&repeated[0].1), Offline::Request2 { security: ClientSecurity::Cookie(9), .. }));
+    assert!(matches!(read(&ask(&mut bench)[0].1), Offline::Request1 { .. }));
+    let sent = bench.server(id, &reply_1(ServerSecurity::Cookie(10), 1_431));
+    assert!(matches!(read(&sent[0].1), Offline::Request2 { security: ClientSecurity::Cookie(10), .. }));
+}
+
 #[test]
 fn a_refusal_of_the_server_reaches_the_client_and_ends_the_flow() {
     let refused = bytes(&Offline::Refused { refusal: Refusal::Banned, guid: SERVER_GUID });
