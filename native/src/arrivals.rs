@@ -4,8 +4,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -15,6 +13,8 @@ use rakwire_udp::proxy::{ProxyHeader, SIGNATURE};
 use crate::host::Clock;
 use crate::simulation::{Direction, NetworkEmulator, Simulation};
 use crate::socket::{Buffers, Received, RecvBatch, Socket};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum time since the socket was last known to be empty for which protocol time may advance without another read.
 /// It is small compared with every silence timeout, and large enough that an endpoint under load makes no extra system

@@ -65,6 +65,13 @@ mod simulation;
 mod socket;
 mod unreachable;
 
+/// Locks and atomics of what threads share. `locks/` puts those of a scheduler in their place, which tries orders of steps.
+mod sync {
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic};
+
+    pub(crate) use atomic_waker::AtomicWaker;
+}
+
 /// Keys and trust settings for secure connections.
 #[cfg(feature = "secure")]
 pub use rakwire::secure;

@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rakwire::endpoint::{Admission, Client, ConnectionId, Decision, Protocol, SharedAdmission};
 
 use super::inbox::Inbox;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Admission state shared by the shards of a server.
 #[derive(Clone, Debug, Default)]

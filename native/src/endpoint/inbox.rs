@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use rakwire::endpoint::{ConnectionId, Outcome, Progress, Protocol, Receipt};
 
 use super::telemetry::ConnectionSpan;
 use super::wakes::{WakerId, Wakers};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that each message is charged in addition to its payload.
 const OVERHEAD: usize = 64;

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use atomic_waker::AtomicWaker;
 use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 use tokio::sync::Notify;
+
+use crate::sync::AtomicWaker;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Wakes the one task that waits for it. Several notifications before the task runs count as one, and a notification
 /// before the task waits is not lost.

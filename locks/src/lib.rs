@@ -1,0 +1,59 @@
+//! What threads share in `rakwire-native`, under the scheduler shuttle, which tries many orders of the steps of threads.
+//!
+//! The files are those of the driver. They take locks and atomics from `crate::sync`, which are those of the scheduler here.
+//! Run `cargo test` in this folder; `RAKWIRE_LOCKS_RUNS` sets the number of orders for each property.
+
+#![forbid(unsafe_code)]
+
+#[path = "../../native/src/arrivals.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the driver uses the rest")]
+mod arrivals;
+
+#[path = "../../native/src/endpoint/admission.rs"]
+#[allow(dead_code, reason = "the driver uses the rest")]
+mod admission;
+
+#[path = "../../native/src/endpoint/inbox.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the driver uses the rest")]
+mod inbox;
+
+#[path = "../../native/src/endpoint/wakes.rs"]
+#[allow(dead_code, reason = "the driver uses the rest")]
+mod wakes;
+
+mod telemetry {
+    /// A connection without spans.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct ConnectionSpan;
+}
+
+mod host;
+mod simulation;
+mod socket;
+
+/// The locks and atomics of the scheduler.
+mod sync {
+    use std::task::Waker;
+
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use shuttle::sync::{Arc, Mutex, MutexGuard, atomic};
+
+    /// The waker of one task. The driver has that of the crate `atomic-waker`, which has no lock and the same promise: a
+    /// wake after a registration wakes the task that is registered.
+    #[derive(Debug, Default)]
+    pub(crate) struct AtomicWaker(Mutex<Option<Waker>>);
+
+    impl AtomicWaker {
+        pub(crate) fn register(&self, waker: &Waker) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        }
+
+        pub(crate) fn wake(&self) {
+            let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+pub mod properties;

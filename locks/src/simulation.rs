@@ -1,0 +1,42 @@
+//! Without a simulated network, as by default in the driver.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use rakwire::Instant;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Direction {
+    In,
+}
+
+pub(crate) struct Delivered {
+    pub(crate) at: Instant,
+    pub(crate) address: SocketAddr,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+/// There is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Simulation(Infallible);
+
+#[derive(Debug)]
+pub(crate) struct NetworkEmulator(Infallible);
+
+impl NetworkEmulator {
+    pub(crate) const fn new(simulation: Simulation, _direction: Direction) -> Self {
+        match simulation.0 {}
+    }
+
+    pub(crate) const fn send(&mut self, _at: Instant, _from: SocketAddr, _datagram: &[u8]) {
+        match self.0 {}
+    }
+
+    pub(crate) const fn receive(&mut self, _now: Instant) -> Vec<Delivered> {
+        match self.0 {}
+    }
+
+    pub(crate) const fn next(&self) -> Option<Instant> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,28 @@
+//! Every promise holds in every order that the scheduler tries.
+
+use rakwire_locks::properties;
+
+#[test]
+fn no_notification_is_lost() {
+    properties::no_notification_is_lost();
+}
+
+#[test]
+fn each_message_reaches_one_reader_and_the_end_reaches_all() {
+    properties::each_message_reaches_one_reader_and_the_end_reaches_all();
+}
+
+#[test]
+fn a_reader_that_gives_up_takes_nothing_with_it() {
+    properties::a_reader_that_gives_up_takes_nothing_with_it();
+}
+
+#[test]
+fn the_queue_of_arrivals_hides_no_datagram() {
+    properties::the_queue_of_arrivals_hides_no_datagram();
+}
+
+#[test]
+fn shards_let_in_no_more_clients_than_there_are_places() {
+    properties::shards_let_in_no_more_clients_than_there_are_places();
+}
