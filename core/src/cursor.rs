@@ -450,3 +450,101 @@ impl<T: Chunks + ?Sized> Chunks for &T {
         (**self).piece(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Field {
+        U8(u8),
+        U16(u16),
+        U24(U24),
+        U32(u32),
+        U32Le(u32),
+        U64(u64),
+        Bytes(Vec<u8>),
+        Zeros(usize),
+    }
+
+    fn any_field() -> impl Strategy<Value = Field> {
+        prop_oneof![
+            any::<u8>().prop_map(Field::U8),
+            any::<u16>().prop_map(Field::U16),
+            any::<u32>().prop_map(|number| Field::U24(U24::new(number))),
+            any::<u32>().prop_map(Field::U32),
+            any::<u32>().prop_map(Field::U32Le),
+            any::<u64>().prop_map(Field::U64),
+            prop::collection::vec(any::<u8>(), 0..20).prop_map(Field::Bytes),
+            (0..20_usize).prop_map(Field::Zeros),
+        ]
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Field) -> Result<(), WireError> {
+        match field {
+            Field::U8(number) => writer.u8(*number),
+            Field::U16(number) => writer.u16(*number),
+            Field::U24(number) => writer.u24(*number),
+            Field::U32(number) => writer.u32(*number),
+            Field::U32Le(number) => writer.u32_le(*number),
+            Field::U64(number) => writer.u64(*number),
+            Field::Bytes(bytes) => writer.bytes(bytes),
+            Field::Zeros(count) => writer.zeros(*count),
+        }
+    }
+
+    fn reads(reader: &mut Reader<'_>, field: &Field) -> Result<bool, WireError> {
+        Ok(match field {
+            Field::U8(number) => reader.u8("")? == *number,
+            Field::U16(number) => reader.u16("")? == *number,
+            Field::U24(number) => reader.u24("")? == *number,
+            Field::U32(number) => reader.u32("")? == *number,
+            Field::U32Le(number) => reader.u32_le("")? == *number,
+            Field::U64(number) => reader.u64("")? == *number,
+            Field::Bytes(bytes) => reader.bytes("", bytes.len())? == bytes,
+            Field::Zeros(count) => reader.bytes("", *count)?.iter().all(|byte| *byte == 0),
+        })
+    }
+
+    proptest! {
+        /// Fields read back as they were written. A field without room or bytes is an error that takes none of them.
+        #[test]
+        fn any_fields_read_back_or_fail_as_a_whole(
+            fields in prop::collection::vec(any_field(), 0..20),
+            room in 0..200_usize,
+            cut in 0..20_usize,
+        ) {
+            let mut buffer = vec![0xEE; room];
+            let mut writer = Writer::new(&mut buffer);
+            let mut written = Vec::new();
+            for field in fields {
+                let before = writer.written();
+                match write(&mut writer, &field) {
+                    Ok(()) => written.push(field),
+                    Err(error) => prop_assert_eq!((error, writer.written()), (WireError::NoRoom, before)),
+                }
+                prop_assert_eq!(writer.written() + writer.room(), room);
+            }
+            let length = writer.finish().len();
+            prop_assert!(buffer[length..].iter().all(|byte| *byte == 0xEE), "bytes behind the end were written");
+            let end = length.saturating_sub(cut);
+            let mut reader = Reader::new(&buffer[..end]);
+            for field in written {
+                let before = reader.remaining();
+                match reads(&mut reader, &field) {
+                    Ok(is_same) => prop_assert!(is_same),
+                    Err(error) => {
+                        prop_assert_eq!((error, reader.remaining()), (WireError::Truncated, before));
+                        prop_assert!(end < length);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

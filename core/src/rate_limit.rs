@@ -217,9 +217,65 @@ impl HostPrefix {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     const SECRET: [u8; 16] = [3; 16];
+
+    /// Returns the most of these times, which are in milliseconds and sorted, that lie within `span` of one of them.
+    fn most_within(times: &[u64], span: u64) -> usize {
+        let within =
+            times.iter().map(|first| times.iter().filter(|at| (*first..*first + span).contains(at)).count());
+        within.max().unwrap_or(0)
+    }
+
+    proptest! {
+        /// A bucket gives at most a second's worth at once, and a second's worth in each further second.
+        #[test]
+        fn any_requests_at_a_bucket_stay_within_the_rate(
+            rate in 0..50_u16,
+            waits in prop::collection::vec(0..700_u64, 0..300),
+        ) {
+            let (mut bucket, mut millis, mut taken) = (Bucket::default(), 5_000, Vec::new());
+            for wait in waits {
+                millis += wait / 10;
+                if bucket.take(rate, Instant::from_micros(1_000 * millis)) {
+                    taken.push(millis);
+                }
+            }
+            for seconds in 1..5_u64 {
+                let most = usize::from(rate) * (1 + seconds as usize);
+                prop_assert!(most_within(&taken, 1_000 * seconds) <= most);
+            }
+        }
+
+        /// A ration gives at most twice its allowance in one period, and its allowance in each further period.
+        #[test]
+        fn any_events_of_a_ration_stay_within_the_allowance(
+            events in 0..20_u16,
+            period in 1..2_000_u64,
+            waits in prop::collection::vec(0..700_u64, 0..300),
+        ) {
+            let allowance = Allowance { events, period: Duration::from_millis(period) };
+            let (mut ration, mut millis, mut taken) = (Ration::default(), 5_000, Vec::new());
+            for wait in waits {
+                millis += wait / 10;
+                let now = Instant::from_micros(1_000 * millis);
+                let is_left = ration.is_left(allowance, now);
+                prop_assert_eq!(ration.take(allowance, now), is_left);
+                if is_left {
+                    taken.push(millis);
+                }
+            }
+            for periods in 1..5_u64 {
+                let most = usize::from(events) * (1 + periods as usize);
+                prop_assert!(most_within(&taken, period * periods) <= most);
+            }
+        }
+    }
 
     #[test]
     fn each_network_gets_its_share_within_the_total() {

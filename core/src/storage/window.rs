@@ -201,6 +201,10 @@ impl SparseWindow {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::super::pool::tests::with_pool;
     use super::*;
 
@@ -216,6 +220,37 @@ mod tests {
             window.mark(pool, share, number);
         }
         arrival
+    }
+
+    proptest! {
+        /// Each number is new exactly once, whatever the order of arrival, and memory is only held above a gap.
+        #[test]
+        fn any_order_of_arrival_agrees_with_a_set(
+            start: u32,
+            steps in prop::collection::vec(0..600_u32, 0..400),
+        ) {
+            with_pool(|pool| {
+                let start = U24::new(start);
+                let (mut window, mut share) = (SparseWindow::new(start), Share::default());
+                let (mut seen, mut first_missing) = (BTreeSet::new(), 0);
+                for step in steps {
+                    let number = start.plus(step);
+                    let expected = if seen.contains(&step) { Arrival::Duplicate } else { Arrival::New };
+                    assert_eq!(window.check(pool, number), expected, "{step} after {seen:?}");
+                    if expected == Arrival::New && window.prepare(pool, &mut share, number) {
+                        window.mark(pool, &mut share, number);
+                        seen.insert(step);
+                    }
+                    while seen.contains(&first_missing) {
+                        first_missing += 1;
+                    }
+                    let has_gap = seen.last().is_some_and(|last| *last > first_missing);
+                    assert!(has_gap || pool.available() == 16 && share.is_empty(), "memory without a gap");
+                }
+                window.clear(pool, &mut share);
+                assert!(pool.available() == 16 && share.is_empty());
+            });
+        }
     }
 
     #[test]
