@@ -35,7 +35,7 @@ pub enum Others {
     /// They are measured.
     Measured,
     /// Only our own package is measured.
-    FeatureDisabled,
+    LeftOut,
 }
 
 /// Measures the entries, prints the sizes, and checks them. A compiler without rows in the table is noted, but not a

@@ -1,0 +1,126 @@
+//! Stages that read the texts of the repository, or compile without running anything.
+
+use anyhow::Result;
+
+use crate::checks;
+use crate::fields;
+use crate::firmware;
+use crate::own_files;
+use crate::schedule::Resource;
+use crate::setup::Need;
+use crate::shell::Shell;
+use crate::stage::{Stage, Tier};
+use crate::targets::WASM;
+
+/// Stages that read the files of the repository without compiling them.
+#[rustfmt::skip]
+pub(super) fn checks_of_texts() -> [Stage; 7] {
+    [
+        Stage::new("fmt", "the code is formatted", &[Need::Components], fmt)
+            .tier(Tier::Check, "a second"),
+        Stage::new("edges", "the parts have no forbidden dependencies", &[], checks::edges)
+            .tier(Tier::Check, "a second"),
+        Stage::in_tools("modules", "modules have no cycles and no uses of higher layers; no folder has too many files", &[])
+            .tier(Tier::Check, "seconds"),
+        Stage::in_tools("english", "comments and documents are in plain English", &[])
+            .tier(Tier::Check, "a second"),
+        Stage::in_tools("citations", "citations of docs/ in comments are valid", &[])
+            .tier(Tier::Check, "a second"),
+        Stage::in_tools("docs", "names in documents exist: tests, files, commands; the stage table is current", &[])
+            .tier(Tier::Check, "seconds"),
+        Stage::new("own-files", "no test reads files outside of its package", &[], own_files::check)
+            .tier(Tier::Check, "a second"),
+    ]
+}
+
+/// Stages that compile without running anything.
+pub(super) fn lints() -> [Stage; 7] {
+    let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
+    [
+        Stage::new("clippy", "no lint warns", &[Need::Components], clippy)
+            .uses(Resource::DevProfile)
+            .tier(Tier::Check, "seconds once the dependencies are compiled"),
+        ci(
+            Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny),
+            "only changed dependencies affect it, and its tool takes minutes to install",
+        ),
+        ci(
+            Stage::new(
+                "clippy-browsers",
+                "no lint warns in code for browsers",
+                &[Need::Components, Need::WasmTarget],
+                clippy_for_browsers,
+            )
+            .uses(Resource::DevProfile),
+            "compiles the dependencies for another target",
+        ),
+        ci(
+            Stage::new(
+                "firmware",
+                "the firmwares are formatted, and no lint warns",
+                &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets],
+                firmware::lints,
+            ),
+            "compiles the dependencies for four targets",
+        ),
+        ci(
+            Stage::in_tools(
+                "fuzz-lints",
+                "the fuzz targets are formatted, and no lint warns",
+                &[Need::Components],
+            ),
+            "a separate workspace, which few changes affect",
+        ),
+        ci(
+            Stage::new(
+                "fields-lints",
+                "the comparison program with other libraries is formatted, and no lint warns",
+                &[Need::Components],
+                fields::lints,
+            ),
+            "a separate workspace, which few changes affect",
+        ),
+        ci(
+            Stage::new(
+                "doc",
+                "the documentation builds without warnings, as published",
+                &[Need::WasmTarget],
+                doc,
+            )
+            .uses(Resource::DevProfile),
+            "takes minutes, and clippy finds most problems",
+        ),
+    ]
+}
+
+fn fmt(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
+}
+
+fn deny(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]).run()
+}
+
+fn clippy(shell: &Shell) -> Result<()> {
+    let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    shell.cmd("cargo", args).run()
+}
+
+fn clippy_for_browsers(shell: &Shell) -> Result<()> {
+    let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
+    let for_browsers = package.into_iter().chain(["--target", WASM, "--", "-D", "warnings"]);
+    shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
+}
+
+/// Builds the documentation with the features and targets of `[package.metadata.docs.rs]` in the manifests.
+fn doc(shell: &Shell) -> Result<()> {
+    let here = ["doc", "--no-deps", "--all-features", "--workspace"];
+    let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
+    for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
+        doc.with(|command| {
+            command.env("RUSTDOCFLAGS", "-D warnings");
+        })
+        .run()?;
+    }
+    Ok(())
+}

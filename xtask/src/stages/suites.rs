@@ -1,0 +1,249 @@
+//! Stages that run the tests of the parts, alone and with programs of others.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::boards;
+use crate::artifacts;
+use crate::demo;
+use crate::interop;
+use crate::npm_size::{self, Others};
+use crate::quickstarts;
+use crate::rerun::Runner;
+use crate::schedule::{Load, Resource};
+use crate::setup::Need;
+use crate::shell::Shell;
+use crate::smoke;
+use crate::stage::{Stage, Tier};
+use crate::targets::WASM;
+
+/// The needs of the tests of the npm package that run in Node and Chromium.
+const NODE_AND_CHROMIUM: [Need; 5] =
+    [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
+
+/// The needs of a page in several browsers that talks to our programs and to other servers.
+const BROWSERS: [Need; 11] = [
+    Need::Node,
+    Need::NpmPackage,
+    Need::Chromium,
+    Need::Firefox,
+    Need::Xvfb,
+    Need::OpenSsl,
+    Need::CertUtil,
+    Need::IpRoute,
+    Need::Nftables,
+    Need::HostTests,
+    Need::CppPeer,
+];
+
+/// The needs of games between pages.
+const DEMO: [Need; 3] = [Need::Page, Need::Chromium, Need::HostTests];
+
+/// The tests for the development of a change.
+pub(super) fn tests() -> [Stage; 6] {
+    [
+        Stage::new(
+            "cargo",
+            "the tests of all crates, including those behind the distribution's proxies and routers",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
+            cargo_tests,
+        )
+        .reruns(Runner::Cargo)
+        .tier(Tier::Test, "the tests"),
+        Stage::new(
+            "wasm",
+            "the npm package in Node and Chromium: build, size, contents, tests",
+            &NODE_AND_CHROMIUM,
+            wasm_tests,
+        )
+        .reruns(Runner::Node("wasm"))
+        .load(Load::Half)
+        .tier(Tier::Test, "the same core with another API"),
+        Stage::new(
+            "game",
+            "the messages and the client of the game in JavaScript",
+            &[Need::Node, Need::GamePackage],
+            game_tests,
+        )
+        .tier(Tier::Test, "seconds"),
+        Stage::new(
+            "interop-smoke",
+            "our endpoint with one other RakNet, the original called from Python",
+            &[Need::HostTests, Need::PythonPeer],
+            interop::smoke,
+        )
+        .part_of("interop")
+        .tier(Tier::Test, "the one other RakNet that is available in seconds"),
+        Stage::new(
+            "web",
+            "the page in Chromium",
+            &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer],
+            web_tests,
+        )
+        .reruns(Runner::Node("web"))
+        .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
+        Stage::new(
+            "demo",
+            "the demo: a page watches a game with bots, and two pages play against each other over RakNet",
+            &DEMO,
+            demo_game,
+        )
+        .part_of("demo-all")
+        .tier(Tier::Test, "all parts together"),
+    ]
+}
+
+/// Tests with more programs, and of other parts that a change may break.
+pub(super) fn tests_of_all_peers() -> [Stage; 7] {
+    [
+        Stage::new(
+            "demo-all",
+            "the demo: two pages play against each other with each protocol",
+            &DEMO,
+            demo_games,
+        )
+        .tier(Tier::Ci, "takes minutes, because pages are rendered without a GPU"),
+        Stage::new(
+            "secure",
+            "the tests of secure connections with the BLAKE2s implementation of servers",
+            &[],
+            secure_tests,
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Ci, "compiles the core again, for one hash function"),
+        Stage::new(
+            "wasm-pack",
+            "the game package built by wasm-pack",
+            &[Need::Node, Need::WasmPack],
+            wasm_pack_tests,
+        )
+        .tier(Tier::Ci, "its tool takes minutes to install"),
+        Stage::new(
+            "interop",
+            "our endpoint and the relay with other implementations, and the page of the results",
+            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark],
+            interop::stage,
+        )
+        .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
+        Stage::new(
+            "wasm-browsers",
+            "the npm package in Firefox and Chromium, with each transport and with other servers",
+            &BROWSERS,
+            other_browser_tests,
+        )
+        .reruns(Runner::Node("wasm"))
+        .load(Load::Half)
+        .tier(Tier::Ci, "needs another browser, certificates and networks"),
+        Stage::new(
+            "quickstarts",
+            "the commands of the quickstarts print the documented output",
+            &[Need::HostTests],
+            quickstarts::check,
+        )
+        .load(Load::Half)
+        .tier(Tier::Ci, "documents change less often than code"),
+        Stage::new(
+            "parts",
+            "the core's tests pass without the features that a small client leaves out, and with all of them",
+            &[],
+            boards::parts,
+        )
+        .uses(Resource::DevProfile)
+        .part_of("parts-all")
+        .tier(Tier::Ci, "compiles the core two more times"),
+    ]
+}
+
+fn cargo_tests(shell: &Shell) -> Result<()> {
+    let tests = shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"]));
+    tests
+        .with(|command| {
+            // Most tests of drivers and of the relay wait for sockets and timers.
+            command.env("RUST_TEST_THREADS", "6");
+        })
+        .run()
+}
+
+/// Runs the tests of secure connections with the BLAKE2s implementation of servers: in the whole workspace the driver for
+/// boards selects the smaller one.
+fn secure_tests(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["test", "-p", "rakwire", "--lib", "secure::"]).run()
+}
+
+fn wasm_tests(shell: &Shell) -> Result<()> {
+    let imports = artifacts::inspect_wasm(shell)?.imports;
+    if imports.iter().any(|module| module == "env") {
+        bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
+    }
+    shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
+    npm_size::check(shell, Others::LeftOut)?;
+    npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
+}
+
+/// Tests of the npm package that need more than Node, Chromium and one other server.
+const OTHER_BROWSERS: [&str; 8] = [
+    "failures-firefox.test.mjs",
+    "foreign.test.mjs",
+    "leave.test.mjs",
+    "local-network.test.mjs",
+    "paths.test.mjs",
+    "transports.test.mjs",
+    "unanswered.test.mjs",
+    "webrtc.test.mjs",
+];
+
+fn other_browser_tests(shell: &Shell) -> Result<()> {
+    npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
+}
+
+/// Runs the tests of the npm package in files with these names.
+fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+    const FOLDER: &str = "wasm/tests";
+    artifacts::built_programs(shell)?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(shell.path(FOLDER)).with_context(|| format!("{FOLDER} cannot be read"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".test.mjs") && is_wanted(&name) {
+            files.push(format!("tests/{name}"));
+        }
+    }
+    files.sort();
+    let args = ["--test", "--test-concurrency=2", "--test-reporter=spec"];
+    // The tests build an example for browsers.
+    shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()
+}
+
+fn game_tests(shell: &Shell) -> Result<()> {
+    game_tests_with(shell, &shell.path(artifacts::GAME_PACKAGE))
+}
+
+/// Builds the package of the game with wasm-pack, and runs its tests.
+fn wasm_pack_tests(shell: &Shell) -> Result<()> {
+    let folder = shell.path("target/wasm-pack/snowfight");
+    artifacts::wasm_pack(shell, &folder.to_string_lossy())?;
+    game_tests_with(shell, &folder)
+}
+
+fn game_tests_with(shell: &Shell, package: &Path) -> Result<()> {
+    let tests = ["--test", "--test-reporter=spec", "tests/messages.test.mjs"];
+    let tests = shell.cmd_in("snowfight/wasm", "node", tests).with(|command| {
+        command.env("SNOWFIGHT_PACKAGE", package);
+    });
+    tests.run()
+}
+
+fn web_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("web", "npm", ["test"]).run()
+}
+
+/// Plays one game with the variant that uses the most parts: RakNet, secure and plain.
+fn demo_game(shell: &Shell) -> Result<()> {
+    demo::smoke_test(shell, &["raknet"]).map(|line| shell.print(line))
+}
+
+fn demo_games(shell: &Shell) -> Result<()> {
+    demo::smoke_test(shell, &smoke::WAYS).map(|line| shell.print(line))
+}
