@@ -39,6 +39,7 @@ pub mod targets;
 pub mod tasks;
 pub mod tools_of_xtask;
 pub mod tracked;
+pub mod workspaces;
 
 use std::process::ExitCode;
 

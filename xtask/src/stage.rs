@@ -6,7 +6,7 @@ use crate::rerun::Runner;
 use crate::schedule::{Constraints, Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
-use crate::tools_of_xtask;
+use crate::{tools_of_xtask, workspaces};
 
 /// Tiers of stages, by how often they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,8 @@ enum Run {
     Here(fn(&Shell) -> Result<()>),
     /// A stage of the package `xtask-tools`, by name.
     InTools,
+    /// The lints and tests of the workspace in the folder of that name.
+    InWorkspace,
 }
 
 /// A named part of a test run.
@@ -84,6 +86,11 @@ impl Stage {
     /// Creates such a stage that runs in the program of the package `xtask-tools`.
     pub const fn in_tools(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
         Self::with(name, about, own_needs, Run::InTools)
+    }
+
+    /// Creates such a stage: the lints and tests of the workspace in the folder of that name.
+    pub const fn in_workspace(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
+        Self::with(name, about, own_needs, Run::InWorkspace)
     }
 
     const fn with(name: &'static str, about: &'static str, own_needs: &'static [Need], run: Run) -> Self {
@@ -135,8 +142,12 @@ impl Stage {
 
     /// Returns all its needs.
     pub fn needs(&self) -> Vec<Need> {
-        let program = self.is_in_tools().then_some(Need::Tools);
-        program.into_iter().chain(self.own_needs.iter().copied()).collect()
+        let own = match self.run {
+            Run::Here(_) => None,
+            Run::InTools => Some(Need::Tools),
+            Run::InWorkspace => Some(Need::Components),
+        };
+        own.into_iter().chain(self.own_needs.iter().copied()).collect()
     }
 
     /// Returns true if it runs in the program of the package `xtask-tools`.
@@ -154,6 +165,7 @@ impl Stage {
         match self.run {
             Run::Here(run) => run(shell),
             Run::InTools => tools_of_xtask::stage(shell, self.name),
+            Run::InWorkspace => workspaces::check(shell, self.name),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
 use crate::targets::{THUMB, WASM};
+use crate::workspaces;
 
 /// The needs of memory measurements for microcontrollers.
 pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
@@ -17,76 +18,43 @@ pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
 pub const FUZZ: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
 
 /// Stages that build for microcontrollers, run an emulated board, or count instructions.
+#[rustfmt::skip]
 pub(super) fn boards() -> [Stage; 6] {
     [
-        Stage::in_tools(
-            "mcu",
-            "the firmware in QEMU, with our server and other servers",
-            &[Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests],
-        )
-        .load(Load::Half)
-        .tier(Tier::Ci, "needs QEMU and all other RakNet implementations"),
-        Stage::in_tools(
-            "size",
-            "flash and RAM on one microcontroller, and no panic in the core there",
-            &SIZE,
-        )
-        .part_of("size-all")
-        .tier(Tier::Ci, "one target shows the cost of a change"),
+        Stage::in_tools("mcu", "the firmware in QEMU, with our server and other servers",
+            &[Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests])
+            .load(Load::Half).tier(Tier::Ci, "needs QEMU and all other RakNet implementations"),
+        Stage::in_tools("size", "flash and RAM on one microcontroller, and no panic in the core there", &SIZE)
+            .part_of("size-all").tier(Tier::Ci, "one target shows the cost of a change"),
         Stage::in_tools("size-all", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
             .tier(Tier::Nightly, "links dozens of programs"),
-        Stage::new(
-            "targets",
-            "the core and the game build for microcontrollers and for browsers",
-            &[Need::ThumbTarget, Need::WasmTarget],
-            targets,
-        )
-        .uses(Resource::DevProfile)
-        .tier(Tier::Ci, "compiles for other targets"),
-        Stage::in_tools(
-            "instructions",
-            "the hot paths take no more instructions than in the table",
-            &[Need::Valgrind, Need::Benchmark],
-        )
-        .tier(Tier::Nightly, "compiles with optimisation, which takes minutes"),
-        Stage::in_tools(
-            "boards",
-            "the single-file example of each board builds, and converts to the board's USB format",
-            &SIZE,
-        )
-        .tier(Tier::Nightly, "compiles the frameworks of six boards"),
+        Stage::new("targets", "the core and the game build for microcontrollers and for browsers",
+            &[Need::ThumbTarget, Need::WasmTarget], targets)
+            .uses(Resource::DevProfile).tier(Tier::Ci, "compiles for other targets"),
+        Stage::in_tools("instructions", "the hot paths take no more instructions than in the table",
+            &[Need::Valgrind, Need::Benchmark])
+            .tier(Tier::Nightly, "compiles with optimisation, which takes minutes"),
+        Stage::in_tools("boards", "the single-file example of each board builds, and converts to the board's USB format", &SIZE)
+            .tier(Tier::Nightly, "compiles the frameworks of six boards"),
     ]
 }
 
 /// Searches for faults that no test covers.
+#[rustfmt::skip]
 pub(super) fn generated_input() -> [Stage; 5] {
     [
         Stage::in_tools("mutants", "the models find every fault inserted into the core", &[])
             .tier(Tier::Nightly, "takes a quarter of an hour, and checks the tests rather than the code"),
-        Stage::new(
-            "models",
-            "no attack on the models of secure connections, and one on a model with a known attack",
-            &models::NEEDS,
-            models::stage,
-        )
-        .tier(Tier::Nightly, "the models change less often than the code"),
-        Stage::new(
-            "miri",
-            "no undefined behaviour where the core computes with indices and bits",
-            &miri::NEEDS,
-            miri::stage,
-        )
-        .tier(Tier::Nightly, "an interpreter, with another compiler"),
+        Stage::new("models", "no attack on the models of secure connections, and one on a model with a known attack",
+            &models::NEEDS, models::stage)
+            .tier(Tier::Nightly, "the models change less often than the code"),
+        Stage::new("miri", "no undefined behaviour where the core computes with indices and bits", &miri::NEEDS, miri::stage)
+            .tier(Tier::Nightly, "an interpreter, with another compiler"),
         Stage::in_tools("fuzz", "generated input against the core and the game, for a minute", &FUZZ)
             .tier(Tier::Nightly, "takes minutes, and rarely finds anything"),
-        Stage::new(
-            "parts-all",
-            "the core's tests pass with each single feature that a small client leaves out, and without each; native and extras build with each feature",
-            &[Need::CargoHack],
-            all_parts,
-        )
-        .uses(Resource::DevProfile)
-        .tier(Tier::Nightly, "compiles the core sixteen times"),
+        Stage::new("parts-all", "the core's tests pass with each single feature that a small client leaves out, and without each; native and extras build with each feature",
+            &[Need::CargoHack], all_parts)
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles the core sixteen times"),
     ]
 }
 
@@ -106,14 +74,7 @@ const PARTS: [&str; 7] =
 
 /// Tests the core without the features that a small client leaves out, and with all of them.
 pub(super) fn parts(shell: &Shell) -> Result<()> {
-    shell.cmd_in(MINIMAL, "cargo", ["fmt", "--check"]).run()?;
-    [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))?;
-    test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
-}
-
-/// Tests the core without the features that a small client leaves out, and with all of them.
-pub(super) fn parts(shell: &Shell) -> Result<()> {
-    shell.cmd_in(MINIMAL, "cargo", ["fmt", "--check"]).run()?;
+    workspaces::cargo(shell, MINIMAL, &["fmt", "--check"]).run()?;
     [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))?;
     test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
 }
@@ -138,11 +99,5 @@ fn test_with(shell: &Shell, features: &str) -> Result<()> {
 }
 
 fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
-    let target_dir = shell.path("target/minimal");
-    let test =
-        shell.cmd_in(MINIMAL, "cargo", ["test", "--locked"].into_iter().chain(features.iter().copied()));
-    test.with(|command| {
-        command.env("CARGO_TARGET_DIR", target_dir);
-    })
-    .run()
+    workspaces::cargo(shell, MINIMAL, &[&["test", "--locked"], features].concat()).run()
 }

@@ -11,6 +11,7 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
 use crate::targets::WASM;
+use crate::workspaces;
 
 /// Stages that read the files of the repository without compiling them.
 #[rustfmt::skip]
@@ -34,62 +35,26 @@ pub(super) fn checks_of_texts() -> [Stage; 7] {
 }
 
 /// Stages that compile without running anything.
+#[rustfmt::skip]
 pub(super) fn lints() -> [Stage; 7] {
-    let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
     [
         Stage::new("clippy", "no lint warns", &[Need::Components], clippy)
-            .uses(Resource::DevProfile)
-            .tier(Tier::Check, "seconds once the dependencies are compiled"),
-        ci(
-            Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny),
-            "only changed dependencies affect it, and its tool takes minutes to install",
-        ),
-        ci(
-            Stage::new(
-                "clippy-browsers",
-                "no lint warns in code for browsers",
-                &[Need::Components, Need::WasmTarget],
-                clippy_for_browsers,
-            )
-            .uses(Resource::DevProfile),
-            "compiles the dependencies for another target",
-        ),
-        ci(
-            Stage::new(
-                "firmware",
-                "the firmwares are formatted, and no lint warns",
-                &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets],
-                firmware::lints,
-            ),
-            "compiles the dependencies for four targets",
-        ),
-        ci(
-            Stage::in_tools(
-                "fuzz-lints",
-                "the fuzz targets are formatted, and no lint warns",
-                &[Need::Components],
-            ),
-            "a separate workspace, which few changes affect",
-        ),
-        ci(
-            Stage::new(
-                "fields-lints",
-                "the comparison program with other libraries is formatted, and no lint warns",
-                &[Need::Components],
-                fields::lints,
-            ),
-            "a separate workspace, which few changes affect",
-        ),
-        ci(
-            Stage::new(
-                "doc",
-                "the documentation builds without warnings, as published",
-                &[Need::WasmTarget],
-                doc,
-            )
-            .uses(Resource::DevProfile),
-            "takes minutes, and clippy finds most problems",
-        ),
+            .uses(Resource::DevProfile).tier(Tier::Check, "seconds once the dependencies are compiled"),
+        Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny)
+            .tier(Tier::Ci, "only changed dependencies affect it, and its tool takes minutes to install"),
+        Stage::new("clippy-browsers", "no lint warns in code for browsers",
+            &[Need::Components, Need::WasmTarget], clippy_for_browsers)
+            .uses(Resource::DevProfile).tier(Tier::Ci, "compiles the dependencies for another target"),
+        Stage::new("firmware", "the firmwares are formatted, and no lint warns",
+            &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets], firmware::lints)
+            .tier(Tier::Ci, "compiles the dependencies for four targets"),
+        Stage::new("fuzz-lints", "the fuzz targets are formatted, and no lint warns", &[Need::Components], fuzz_lints)
+            .tier(Tier::Ci, "a separate workspace, which few changes affect"),
+        Stage::new("fields-lints", "the comparison program with other libraries is formatted, and no lint warns",
+            &[Need::Components], fields_lints)
+            .tier(Tier::Ci, "a separate workspace, which few changes affect"),
+        Stage::new("doc", "the documentation builds without warnings, as published", &[Need::WasmTarget], doc)
+            .uses(Resource::DevProfile).tier(Tier::Ci, "takes minutes, and clippy finds most problems"),
     ]
 }
 
@@ -110,6 +75,15 @@ fn clippy_for_browsers(shell: &Shell) -> Result<()> {
     let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
     let for_browsers = package.into_iter().chain(["--target", WASM, "--", "-D", "warnings"]);
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
+}
+
+/// The programs themselves build only for the fuzzer.
+fn fuzz_lints(shell: &Shell) -> Result<()> {
+    workspaces::lints(shell, "fuzz", &["--lib", "--tests"])
+}
+
+fn fields_lints(shell: &Shell) -> Result<()> {
+    workspaces::lints(shell, fields::FOLDER, &["--release"])
 }
 
 /// Builds the documentation with the features and targets of `[package.metadata.docs.rs]` in the manifests.

@@ -25,119 +25,55 @@ const BUNDLERS: [Need; 8] = [
 ];
 
 /// Stages for the published crates.
+#[rustfmt::skip]
 pub(super) fn packages() -> [Stage; 3] {
     [
-        Stage::in_tools(
-            "semver",
-            "the public APIs respect semantic versioning, once there is a release to compare with",
-            &[],
-        )
-        .tier(Tier::Ci, "compares with a release"),
+        Stage::in_tools("semver", "the public APIs respect semantic versioning, once there is a release to compare with", &[])
+            .tier(Tier::Ci, "compares with a release"),
         Stage::in_tools("package", "every published crate can be packed, and compiles from its package", &[])
-            .uses(Resource::DevProfile)
-            .tier(Tier::Ci, "compiles everything from packages"),
-        Stage::new(
-            "msrv",
-            "every published crate builds with its minimum Rust version",
-            &[Need::CargoHack],
-            msrv,
-        )
-        .uses(Resource::DevProfile)
-        .tier(Tier::Nightly, "compiles everything with other compilers"),
+            .uses(Resource::DevProfile).tier(Tier::Ci, "compiles everything from packages"),
+        Stage::new("msrv", "every published crate builds with its minimum Rust version", &[Need::CargoHack], msrv)
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles everything with other compilers"),
     ]
 }
 
 /// Tests of products in separate workspaces.
+#[rustfmt::skip]
 pub(super) fn workspaces() -> [Stage; 2] {
     [
-        Stage::new(
-            "capi",
-            "the C library and its C++ headers: lints, bad input, foreign peers, installation",
-            &[
-                Need::Components,
-                Need::CppCompiler,
-                Need::Cmake,
-                Need::PkgConfig,
-                Need::Valgrind,
-                Need::CppPeer,
-            ],
-            |shell| workspace(shell, "capi"),
-        )
-        .tier(Tier::Nightly, "a separate workspace, and C programs with sanitizers and valgrind"),
-        Stage::new(
-            "conformance",
-            "each case of the conformance suite passes a model of RakNet, and fails the mutant of it",
-            &[Need::Components],
-            |shell| workspace(shell, "conformance"),
-        )
-        .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
+        Stage::in_workspace("capi", "the C library and its C++ headers: lints, bad input, foreign peers, installation",
+            &[Need::CppCompiler, Need::Cmake, Need::PkgConfig, Need::Valgrind, Need::CppPeer])
+            .tier(Tier::Nightly, "a separate workspace, and C programs with sanitizers and valgrind"),
+        Stage::in_workspace("conformance", "each case of the conformance suite passes a model of RakNet, and fails the mutant of it", &[])
+            .tier(Tier::Nightly, "a separate workspace, which few changes affect"),
     ]
 }
 
 /// Tests of the published packages as their users get them, and of their speed.
+#[rustfmt::skip]
 pub(super) fn products() -> [Stage; 7] {
     [
-        Stage::new(
-            "runtimes",
-            "the npm package in Node 20, 22 and 24, Deno and Bun: failures in each; the packed package in Deno and Bun",
-            &RUNTIMES,
-            runtime_tests,
-        )
-        .load(Load::Half)
-        .tier(Tier::Ci, "takes half a minute, and its runtimes are large downloads"),
-        Stage::new(
-            "bundlers",
-            "the packed npm package with every bundler, in Chromium, Firefox and WebKit; its reference",
-            &BUNDLERS,
-            bundler_tests,
-        )
-        .load(Load::Half)
-        .tier(Tier::Nightly, "needs three browsers and all bundlers"),
-        Stage::new(
-            "examples",
-            "the example pages build, and receive messages from a server in Chromium",
-            &[Need::Node, Need::NpmPackage, Need::ExamplePackages, Need::Chromium, Need::HostTests],
-            example_tests,
-        )
-        .load(Load::Half)
-        .tier(Tier::Nightly, "tests frameworks of pages, which few changes affect"),
+        Stage::new("runtimes", "the npm package in Node 20, 22 and 24, Deno and Bun: failures in each; the packed package in Deno and Bun",
+            &RUNTIMES, runtime_tests)
+            .load(Load::Half).tier(Tier::Ci, "takes half a minute, and its runtimes are large downloads"),
+        Stage::new("bundlers", "the packed npm package with every bundler, in Chromium, Firefox and WebKit; its reference",
+            &BUNDLERS, bundler_tests)
+            .load(Load::Half).tier(Tier::Nightly, "needs three browsers and all bundlers"),
+        Stage::new("examples", "the example pages build, and receive messages from a server in Chromium",
+            &[Need::Node, Need::NpmPackage, Need::ExamplePackages, Need::Chromium, Need::HostTests], example_tests)
+            .load(Load::Half).tier(Tier::Nightly, "tests frameworks of pages, which few changes affect"),
         Stage::new("site", "the book builds with the references and the demo, and its links are valid", &site::NEEDS, site::build)
-            .uses(Resource::DevProfile)
-            .tier(Tier::Nightly, "compiles the book tool and all documentation"),
-        Stage::in_tools(
-            "relay-package",
-            "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",
-            &[Need::HostTests, Need::Systemd],
-        )
-        .load(Load::Half)
-        .tier(Tier::Nightly, "needs its own root file system"),
-        Stage::in_tools(
-            "release-files",
-            "the files of a release: without Rust, a player in Node reaches a server with them",
-            &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler],
-        )
-        .uses(Resource::ReleaseProfile)
-        .tier(Tier::Nightly, "compiles the programs with optimisation, twice"),
-        Stage::in_tools(
-            "bench",
-            "small runs of the benchmarks, with another RakNet, other libraries and a WebSocket echo",
-            &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer],
-        )
-        .load(Load::Alone)
-        .tier(Tier::Nightly, "needs the machine for itself"),
+            .uses(Resource::DevProfile).tier(Tier::Nightly, "compiles the book tool and all documentation"),
+        Stage::in_tools("relay-package", "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",
+            &[Need::HostTests, Need::Systemd])
+            .load(Load::Half).tier(Tier::Nightly, "needs its own root file system"),
+        Stage::in_tools("release-files", "the files of a release: without Rust, a player in Node reaches a server with them",
+            &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler])
+            .uses(Resource::ReleaseProfile).tier(Tier::Nightly, "compiles the programs with optimisation, twice"),
+        Stage::in_tools("bench", "small runs of the benchmarks, with another RakNet, other libraries and a WebSocket echo",
+            &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer])
+            .load(Load::Alone).tier(Tier::Nightly, "needs the machine for itself"),
     ]
-}
-
-/// Checks the formatting and the lints of a separate workspace, and runs its tests.
-fn workspace(shell: &Shell, folder: &str) -> Result<()> {
-    let target_dir = shell.path(&format!("target/{folder}"));
-    let lints: &[&str] = &["clippy", "--locked", "--all-targets", "--", "-D", "warnings"];
-    [&["fmt", "--check"] as &[&str], lints, &["test", "--locked"]].into_iter().try_for_each(|args| {
-        let cargo = shell.cmd_in(folder, "cargo", args.iter().copied()).with(|command| {
-            command.env("CARGO_TARGET_DIR", &target_dir);
-        });
-        cargo.run()
-    })
 }
 
 /// Builds every published crate with its minimum Rust version. The core is also built without its default features, as for

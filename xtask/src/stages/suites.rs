@@ -42,117 +42,49 @@ const BROWSERS: [Need; 11] = [
 const DEMO: [Need; 3] = [Need::Page, Need::Chromium, Need::HostTests];
 
 /// The tests for the development of a change.
+#[rustfmt::skip]
 pub(super) fn tests() -> [Stage; 6] {
     [
-        Stage::new(
-            "cargo",
-            "the tests of all crates, including those behind the distribution's proxies and routers",
-            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
-            cargo_tests,
-        )
-        .reruns(Runner::Cargo)
-        .tier(Tier::Test, "the tests"),
-        Stage::new(
-            "wasm",
-            "the npm package in Node and Chromium: build, size, contents, tests",
-            &NODE_AND_CHROMIUM,
-            wasm_tests,
-        )
-        .reruns(Runner::Node("wasm"))
-        .load(Load::Half)
-        .tier(Tier::Test, "the same core with another API"),
-        Stage::new(
-            "game",
-            "the messages and the client of the game in JavaScript",
-            &[Need::Node, Need::GamePackage],
-            game_tests,
-        )
-        .tier(Tier::Test, "seconds"),
-        Stage::new(
-            "interop-smoke",
-            "our endpoint with one other RakNet, the original called from Python",
-            &[Need::HostTests, Need::PythonPeer],
-            interop::smoke,
-        )
-        .part_of("interop")
-        .tier(Tier::Test, "the one other RakNet that is available in seconds"),
-        Stage::new(
-            "web",
-            "the page in Chromium",
-            &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer],
-            web_tests,
-        )
-        .reruns(Runner::Node("web"))
-        .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
-        Stage::new(
-            "demo",
-            "the demo: a page watches a game with bots, and two pages play against each other over RakNet",
-            &DEMO,
-            demo_game,
-        )
-        .part_of("demo-all")
-        .tier(Tier::Test, "all parts together"),
+        Stage::new("cargo", "the tests of all crates, including those behind the distribution's proxies and routers",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables], cargo_tests)
+            .reruns(Runner::Cargo).tier(Tier::Test, "the tests"),
+        Stage::new("wasm", "the npm package in Node and Chromium: build, size, contents, tests", &NODE_AND_CHROMIUM, wasm_tests)
+            .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Test, "the same core with another API"),
+        Stage::new("game", "the messages and the client of the game in JavaScript", &[Need::Node, Need::GamePackage], game_tests)
+            .tier(Tier::Test, "seconds"),
+        Stage::new("interop-smoke", "our endpoint with one other RakNet, the original called from Python",
+            &[Need::HostTests, Need::PythonPeer], interop::smoke)
+            .part_of("interop").tier(Tier::Test, "the one other RakNet that is available in seconds"),
+        Stage::new("web", "the page in Chromium", &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer], web_tests)
+            .reruns(Runner::Node("web")).tier(Tier::Test, "the page that `cargo xtask demo` serves"),
+        Stage::new("demo", "the demo: a page watches a game with bots, and two pages play against each other over RakNet",
+            &DEMO, demo_game)
+            .part_of("demo-all").tier(Tier::Test, "all parts together"),
     ]
 }
 
 /// Tests with more programs, and of other parts that a change may break.
+#[rustfmt::skip]
 pub(super) fn tests_of_all_peers() -> [Stage; 7] {
     [
-        Stage::new(
-            "demo-all",
-            "the demo: two pages play against each other with each protocol",
-            &DEMO,
-            demo_games,
-        )
-        .tier(Tier::Ci, "takes minutes, because pages are rendered without a GPU"),
-        Stage::new(
-            "secure",
-            "the tests of secure connections with the BLAKE2s implementation of servers",
-            &[],
-            secure_tests,
-        )
-        .uses(Resource::DevProfile)
-        .tier(Tier::Ci, "compiles the core again, for one hash function"),
-        Stage::new(
-            "wasm-pack",
-            "the game package built by wasm-pack",
-            &[Need::Node, Need::WasmPack],
-            wasm_pack_tests,
-        )
-        .tier(Tier::Ci, "its tool takes minutes to install"),
-        Stage::new(
-            "interop",
-            "our endpoint and the relay with other implementations, and the page of the results",
-            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark],
-            interop::stage,
-        )
-        .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
-        Stage::new(
-            "wasm-browsers",
-            "the npm package in Firefox and Chromium, with each transport and with other servers",
-            &BROWSERS,
-            other_browser_tests,
-        )
-        .reruns(Runner::Node("wasm"))
-        .load(Load::Half)
-        .tier(Tier::Ci, "needs another browser, certificates and networks"),
-        Stage::new(
-            "quickstarts",
-            "the commands of the quickstarts print the documented output",
-            &[Need::HostTests],
-            quickstarts::check,
-        )
-        .load(Load::Half)
-        .tier(Tier::Ci, "documents change less often than code"),
-        Stage::new(
-            "parts",
-            "the core's tests pass without the features that a small client leaves out, and with all of them",
-            &[],
-            boards::parts,
-        )
-        .uses(Resource::DevProfile)
-        .part_of("parts-all")
-        .tier(Tier::Ci, "compiles the core two more times"),
+        Stage::new("demo-all", "the demo: two pages play against each other with each protocol", &DEMO, demo_games)
+            .tier(Tier::Ci, "takes minutes, because pages are rendered without a GPU"),
+        Stage::new("secure", "the tests of secure connections with the BLAKE2s implementation of servers", &[], secure_tests)
+            .uses(Resource::DevProfile).tier(Tier::Ci, "compiles the core again, for one hash function"),
+        Stage::new("wasm-pack", "the game package built by wasm-pack", &[Need::Node, Need::WasmPack], wasm_pack_tests)
+            .tier(Tier::Ci, "its tool takes minutes to install"),
+        Stage::new("interop", "our endpoint and the relay with other implementations, and the page of the results",
+            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark], interop::stage)
+            .tier(Tier::Ci, "downloads and compiles all other RakNet implementations"),
+        Stage::new("wasm-browsers", "the npm package in Firefox and Chromium, with each transport and with other servers",
+            &BROWSERS, other_browser_tests)
+            .reruns(Runner::Node("wasm")).load(Load::Half).tier(Tier::Ci, "needs another browser, certificates and networks"),
+        Stage::new("quickstarts", "the commands of the quickstarts print the documented output",
+            &[Need::HostTests], quickstarts::check)
+            .load(Load::Half).tier(Tier::Ci, "documents change less often than code"),
+        Stage::new("parts", "the core's tests pass without the features that a small client leaves out, and with all of them",
+            &[], boards::parts)
+            .uses(Resource::DevProfile).part_of("parts-all").tier(Tier::Ci, "compiles the core two more times"),
     ]
 }
 

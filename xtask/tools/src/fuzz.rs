@@ -10,6 +10,7 @@ use crate::corpus::{self, Corpora};
 use xtask::shell::Shell;
 use xtask::stages::FUZZ;
 use xtask::tasks;
+use xtask::workspaces;
 
 /// The folder of the targets and their inputs.
 const FOLDER: &str = "fuzz";
@@ -106,24 +107,7 @@ fn replay(shell: &Shell) -> Result<()> {
     if with_corpus != targets {
         bail!("there are inputs for {}, but the targets are {}", with_corpus.join(", "), targets.join(", "));
     }
-    cargo(shell, &["test"])
-}
-
-/// Checks formatting and lints of the targets' code; the programs themselves build only for the fuzzer.
-pub(crate) fn lints(shell: &Shell) -> Result<()> {
-    cargo(shell, &["fmt", "--check"])?;
-    cargo(shell, &["clippy", "--lib", "--tests", "--", "-D", "warnings"])
-}
-
-/// Runs a cargo command with the targets as ordinary functions.
-fn cargo(shell: &Shell, args: &[&str]) -> Result<()> {
-    let target_dir = shell.path("target/fuzz/replay");
-    let command = shell.cmd_in(FOLDER, "cargo", args.iter().copied());
-    command
-        .with(|command| {
-            command.env("CARGO_TARGET_DIR", target_dir);
-        })
-        .run()
+    workspaces::cargo(shell, FOLDER, &["test"]).run()
 }
 
 /// Returns the folder that contains a folder of inputs per target.

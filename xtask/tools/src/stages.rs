@@ -10,12 +10,11 @@ use crate::{
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 17] = [
+const STAGES: [(&str, Run); 16] = [
     ("modules", modules::stage),
     ("english", english::stage),
     ("citations", citations::stage),
     ("docs", documents::stage),
-    ("fuzz-lints", fuzz::lints),
     ("semver", release::semver::stage),
     ("package", package::stage),
     ("mcu", mcu::stage),

@@ -301,7 +301,7 @@ const XTASK: Crate = Crate {
         Layer::apart(&["log", "stop", "targets", "results", "schedule::constraints"]),
         Layer::together(&["process", "schedule", "schedule::plan"]),
         // The base of all commands.
-        Layer::together(&["shell"]),
+        Layer::together(&["shell", "workspaces"]),
         Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware", "history"]),
         Layer::together(&["tools_of_xtask"]),
         Layer::together(&["rerun"]),
