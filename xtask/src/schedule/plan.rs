@@ -71,12 +71,12 @@ mod tests {
     use super::super::constraints::{Load, Resource};
     use super::*;
 
-    fn after(load: Load, after: &[usize]) -> Constraints {
-        Constraints { load, resource: None, after: after.to_vec() }
-    }
+    /// Jobs with their loads and dependencies.
+    type Jobs<'a> = &'a [(Load, &'a [usize])];
 
-    fn plan(jobs: &[(Load, &[usize])], cores: usize) -> Plan {
-        Plan::new(jobs.iter().map(|(load, others)| after(*load, others)), cores)
+    fn plan(jobs: Jobs<'_>, cores: usize) -> Plan {
+        let constraints = |load, after: &[usize]| Constraints { load, resource: None, after: after.to_vec() };
+        Plan::new(jobs.iter().map(|(load, after)| constraints(*load, after)), cores)
     }
 
     /// Starts all possible jobs, and returns their numbers.
@@ -90,29 +90,46 @@ mod tests {
     }
 
     #[test]
-    fn as_many_jobs_run_as_there_are_cores() {
-        let mut plan = plan(&[(Load::Full, &[][..]); 4], 2);
-        assert_eq!(start(&mut plan), [0, 1]);
-        plan.set(1, State::Passed);
-        assert_eq!(start(&mut plan), [2]);
-    }
+    fn jobs_start_as_cores_load_and_dependencies_allow() {
+        use Load::{Alone, Full, Half, None};
+        use State::{Failed, Passed};
 
-    #[test]
-    fn a_job_waits_for_all_its_dependencies() {
-        let mut plan = plan(&[(Load::Full, &[]), (Load::Full, &[]), (Load::Full, &[0, 1])], 3);
-        assert_eq!(start(&mut plan), [0, 1]);
-        plan.set(0, State::Passed);
-        assert!(start(&mut plan).is_empty());
-        plan.set(1, State::Passed);
-        assert_eq!(start(&mut plan), [2]);
-    }
-
-    #[test]
-    fn no_job_runs_after_a_failed_dependency() {
-        let mut plan = plan(&[(Load::Full, &[]), (Load::Full, &[0])], 2);
-        assert_eq!(start(&mut plan), [0]);
-        plan.set(0, State::Failed);
-        assert!(start(&mut plan).is_empty());
+        /// The rule, the cores, the jobs, those that start first, and each result with those that start then.
+        type Case<'a> = (&'a str, usize, Jobs<'a>, &'a [usize], &'a [(usize, State, &'a [usize])]);
+        let cases: [Case<'_>; 6] = [
+            ("each takes a core", 2, &[(Full, &[]); 4], &[0, 1], &[(1, Passed, &[2])]),
+            (
+                "all dependencies have passed",
+                3,
+                &[(Full, &[]), (Full, &[]), (Full, &[0, 1])],
+                &[0, 1],
+                &[(0, Passed, &[]), (1, Passed, &[2])],
+            ),
+            ("none starts after a failure", 2, &[(Full, &[]), (Full, &[0])], &[0], &[(0, Failed, &[])]),
+            (
+                "waiting takes less",
+                2,
+                &[(Half, &[]), (Half, &[]), (None, &[]), (Full, &[]), (Half, &[])],
+                &[0, 1, 2, 3],
+                &[],
+            ),
+            (
+                "a measurement runs alone",
+                2,
+                &[(Full, &[]), (Alone, &[]), (None, &[]), (Half, &[])],
+                &[0, 2, 3],
+                &[(3, Passed, &[]), (0, Passed, &[1])],
+            ),
+            ("one core runs one at a time", 0, &[(Alone, &[]), (Full, &[])], &[0], &[(0, Passed, &[1])]),
+        ];
+        for (rule, cores, jobs, first, results) in cases {
+            let mut plan = plan(jobs, cores);
+            assert_eq!(start(&mut plan), first, "{rule}");
+            for (job, state, then) in results {
+                plan.set(*job, *state);
+                assert_eq!(start(&mut plan), *then, "{rule}");
+            }
+        }
     }
 
     #[test]
@@ -129,42 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn waiting_jobs_take_less_load() {
-        let jobs = [
-            (Load::Half, &[][..]),
-            (Load::Half, &[]),
-            (Load::None, &[]),
-            (Load::Full, &[]),
-            (Load::Half, &[]),
-        ];
-        assert_eq!(start(&mut plan(&jobs, 2)), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn a_measuring_job_runs_alone() {
-        let jobs = [(Load::Full, &[][..]), (Load::Alone, &[]), (Load::None, &[]), (Load::Half, &[])];
-        let mut plan = plan(&jobs, 2);
-        assert_eq!(start(&mut plan), [0, 2, 3]);
-        plan.set(3, State::Passed);
-        assert!(start(&mut plan).is_empty());
-        plan.set(0, State::Passed);
-        assert_eq!(start(&mut plan), [1]);
-    }
-
-    #[test]
     fn a_resource_is_used_by_one_job_at_a_time() {
         let resources = [Some(Resource::Tools), Some(Resource::Tools), Some(Resource::NpmProfile), None];
         let jobs = resources.map(|resource| Constraints { load: Load::None, resource, after: vec![] });
         let mut plan = Plan::new(jobs, 1);
         assert_eq!(start(&mut plan), [0, 2, 3]);
-        plan.set(0, State::Passed);
-        assert_eq!(start(&mut plan), [1]);
-    }
-
-    #[test]
-    fn one_core_runs_jobs_one_after_another() {
-        let mut plan = plan(&[(Load::Alone, &[]), (Load::Full, &[])], 0);
-        assert_eq!(start(&mut plan), [0]);
         plan.set(0, State::Passed);
         assert_eq!(start(&mut plan), [1]);
     }

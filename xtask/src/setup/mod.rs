@@ -21,9 +21,7 @@ use crate::shell::Shell;
 /// Ensures that a need is met.
 pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     let done = match need.how() {
-        How::Program(name, package) => system::program(shell, name, package),
-        How::Daemon(name, package) => system::daemon(shell, name, package),
-        How::Files(files) => system::files(shell, files),
+        How::System(wanted) => system::install_all(shell, wanted),
         How::Browser(browser) => browser.install(shell),
         How::Cargo(tool) => tool.install(shell),
         How::Targets(targets) => rust::targets(shell, targets),
@@ -43,9 +41,7 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
 /// Describes how a missing need is met.
 pub fn doing(need: Need) -> &'static str {
     match need.how() {
-        How::Program(..) | How::Daemon(..) | How::Files(_) | How::Browser(_) => {
-            "the system's package manager installs it"
-        }
+        How::System(_) | How::Browser(_) => "the system's package manager installs it",
         How::Cargo(_) => "cargo compiles and installs it",
         How::Targets(_) | How::Rust(..) => "rustup fetches it",
         How::Node => "looks for it",
@@ -58,8 +54,7 @@ pub fn doing(need: Need) -> &'static str {
 /// Returns manual steps for a failed need.
 fn by_hand(need: Need) -> Option<String> {
     match need.how() {
-        How::Program(_, package) | How::Daemon(_, package) => Some(format!("`apt-get install {package}`")),
-        How::Files(files) => Some(system::by_hand(files)),
+        How::System(wanted) => Some(system::by_hand(wanted)),
         How::Browser(browser) => Some(browser.by_hand()),
         How::Cargo(tool) => Some(tool.by_hand()),
         How::Targets(targets) => Some(rust::by_hand(targets)),

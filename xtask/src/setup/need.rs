@@ -30,12 +30,8 @@ const CMAKE: [(&str, &str); 4] = [
 
 /// The way in which a need is met.
 pub(super) enum How {
-    /// A program in a package of the distribution.
-    Program(&'static str, &'static str),
-    /// The same, with a service that must not be left running.
-    Daemon(&'static str, &'static str),
-    /// Files in packages of the distribution.
-    Files(&'static [(&'static str, &'static str)]),
+    /// Programs by their names, and other files by their paths, with the packages of the distribution.
+    System(&'static [(&'static str, &'static str)]),
     Browser(&'static Browser),
     /// Cargo compiles it.
     Cargo(&'static Tool),
@@ -88,27 +84,27 @@ needs! {
     WasmTarget "rust target for browsers": How::Targets(&[WASM]);
     FirmwareTargets "rust targets of the firmwares": How::Targets(&[THUMB_M4, THUMB_M33, RISCV]);
     StaticTarget "rust target of static programs": How::Targets(&[STATIC]);
-    MuslCompiler "musl-gcc": How::Program("musl-gcc", "musl-tools");
+    MuslCompiler "musl-gcc": How::System(&[("musl-gcc", "musl-tools")]);
     Chromium "chromium": How::Browser(&browser::CHROMIUM);
     Firefox "firefox": How::Browser(&browser::FIREFOX);
-    WebKit "webkit": How::Program("WebKitWebDriver", "webkit2gtk-driver");
-    Xvfb "xvfb": How::Program("Xvfb", "xvfb");
-    OpenSsl "openssl": How::Program("openssl", "openssl");
-    CertUtil "certutil": How::Program("certutil", "libnss3-tools");
-    IpRoute "ip": How::Program("ip", "iproute2");
-    Nftables "nft": How::Files(&[("/usr/sbin/nft", "nftables")]);
-    CppCompiler "C++ compiler": How::Program("c++", "g++");
-    PkgConfig "pkg-config": How::Program("pkg-config", "pkg-config");
-    Cmake "cmake and its libraries": How::Files(&CMAKE);
-    Nginx "nginx": How::Daemon("nginx", "nginx-light");
-    HaProxy "haproxy": How::Daemon("haproxy", "haproxy");
-    Caddy "caddy": How::Daemon("caddy", "caddy");
-    Systemd "systemd": How::Program("systemd-analyze", "systemd");
-    BareDebian "bare debian": How::Files(&BARE_DEBIAN);
-    Valgrind "valgrind": How::Program("valgrind", "valgrind");
-    Qemu "qemu": How::Program(QEMU, QEMU);
-    TShark "tshark": How::Program("tshark", "tshark");
-    Redis "redis": How::Daemon("redis-server", "redis-server");
+    WebKit "webkit": How::System(&[("WebKitWebDriver", "webkit2gtk-driver")]);
+    Xvfb "xvfb": How::System(&[("Xvfb", "xvfb")]);
+    OpenSsl "openssl": How::System(&[("openssl", "openssl")]);
+    CertUtil "certutil": How::System(&[("certutil", "libnss3-tools")]);
+    IpRoute "ip": How::System(&[("ip", "iproute2")]);
+    Nftables "nft": How::System(&[("nft", "nftables")]);
+    CppCompiler "C++ compiler": How::System(&[("c++", "g++")]);
+    PkgConfig "pkg-config": How::System(&[("pkg-config", "pkg-config")]);
+    Cmake "cmake and its libraries": How::System(&CMAKE);
+    Nginx "nginx": How::System(&[("nginx", "nginx-light")]);
+    HaProxy "haproxy": How::System(&[("haproxy", "haproxy")]);
+    Caddy "caddy": How::System(&[("caddy", "caddy")]);
+    Systemd "systemd": How::System(&[("systemd-analyze", "systemd")]);
+    BareDebian "bare debian": How::System(&BARE_DEBIAN);
+    Valgrind "valgrind": How::System(&[("valgrind", "valgrind")]);
+    Qemu "qemu": How::System(&[(QEMU, QEMU)]);
+    TShark "tshark": How::System(&[("tshark", "tshark")]);
+    Redis "redis": How::System(&[("redis-server", "redis-server")]);
     MdBook "mdbook": How::Cargo(&tools::MDBOOK);
     DefmtPrint "defmt-print": How::Cargo(&tools::DEFMT_PRINT);
     WasmBindgen "wasm-bindgen": How::Built(tools::wasm_bindgen, Some(Resource::DevProfile));
@@ -155,9 +151,7 @@ impl Need {
 
     pub(crate) fn constraints(self, after: Vec<usize>) -> Constraints {
         let (load, resource) = match self.how() {
-            How::Program(..) | How::Daemon(..) | How::Files(_) | How::Browser(_) => {
-                (Load::None, Some(Resource::SystemPackages))
-            }
+            How::System(_) | How::Browser(_) => (Load::None, Some(Resource::SystemPackages)),
             How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
             How::Targets(_) | How::Rust(..) => (Load::None, Some(Resource::Toolchains)),
             How::Node | How::Npm(_) => (Load::None, None),

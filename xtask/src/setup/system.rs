@@ -1,6 +1,6 @@
 //! Installs packages with the system's package manager.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
@@ -13,57 +13,35 @@ use crate::shell::Shell;
 /// True once this run has updated the package lists.
 static UPDATED: AtomicBool = AtomicBool::new(false);
 
-/// Finds a program, or installs it with the system's package manager.
-pub(super) fn program(shell: &Shell, name: &str, package: &str) -> Result<Done> {
-    if let Some(found) = shell.find_program(name) {
-        return Ok(Done::Present(format!("{} is there", found.display())));
-    }
-    install(shell, package)?;
-    match shell.find_program(name) {
-        Some(found) => Ok(Done::Installed(found.display().to_string())),
-        None => bail!("the package is installed, but there is no `{name}`"),
-    }
-}
-
-/// Finds a program with a service of that name in its package, or installs it without leaving the service running.
-pub(super) fn daemon(shell: &Shell, name: &str, package: &str) -> Result<Done> {
-    let find = || shell.find_program(name).or_else(|| in_sbin(name));
-    if let Some(found) = find() {
-        return Ok(Done::Present(format!("{} is there", found.display())));
-    }
-    install(shell, package)?;
-    if Path::new("/run/systemd/system").is_dir() {
-        as_root(shell, "systemctl", ["disable", "--now", name]).run()?;
-    }
-    match find() {
-        Some(found) => Ok(Done::Installed(found.display().to_string())),
-        None => bail!("the package is installed, but there is no `{name}`"),
-    }
-}
-
-/// Finds programs and libraries by one file each, or installs their packages.
-pub(super) fn files(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
-    let missing = wanted.iter().filter(|(file, _)| !Path::new(file).exists());
-    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    for package in &missing {
+/// Finds programs by their names and other files by their paths, or installs their packages without leaving a service
+/// running.
+pub(super) fn install_all(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
+    // The sbin folders are not on every user's path. An absolute path stays itself.
+    let is_there =
+        |name: &str| shell.find_program(name).is_some() || Path::new("/usr/sbin").join(name).exists();
+    let missing: Vec<_> = wanted.iter().filter(|(name, _)| !is_there(name)).collect();
+    for (name, package) in &missing {
         install(shell, package)?;
+        let service = Path::new("/usr/lib/systemd/system").join(format!("{name}.service"));
+        if Path::new("/run/systemd/system").is_dir() && service.is_file() {
+            as_root(shell, "systemctl", ["disable", "--now", name]).run()?;
+        }
     }
-    match wanted.iter().find(|(file, _)| !Path::new(file).exists()) {
-        Some((file, package)) => bail!("{package} is installed, but there is no {file}"),
-        None if missing.is_empty() => Ok(Done::Present("all are installed".to_owned())),
-        None => Ok(Done::Installed(missing.join(" "))),
+    if let Some((name, package)) = wanted.iter().find(|(name, _)| !is_there(name)) {
+        bail!("{package} is installed, but there is no {name}");
     }
+    let packages =
+        |of: &[&(&str, &str)]| of.iter().map(|(_, package)| *package).collect::<Vec<_>>().join(" ");
+    Ok(match missing.is_empty() {
+        true => Done::Present(format!("{} is there", packages(&wanted.iter().collect::<Vec<_>>()))),
+        false => Done::Installed(packages(&missing)),
+    })
 }
 
-/// Returns instructions to install what [`files`] searches for.
+/// Returns instructions to install what [`install_all`] searches for.
 pub(super) fn by_hand(wanted: &[(&str, &str)]) -> String {
     let packages: Vec<&str> = wanted.iter().map(|(_, package)| *package).collect();
     format!("`apt-get install {}`", packages.join(" "))
-}
-
-/// Finds a daemon in the sbin folders, which are not on every user's path.
-fn in_sbin(name: &str) -> Option<PathBuf> {
-    Some(Path::new("/usr/sbin").join(name)).filter(|path| path.is_file())
 }
 
 /// Installs a package of the distribution.

@@ -12,7 +12,7 @@ const DOCUMENTS: &str = "docs";
 /// The parts of the book for contributors. Pages of other parts cite no tests.
 const FOR_MAINTAINERS: [&str; 2] = ["Design and measurements", "Contributing"];
 /// Folders of the site that other tools write.
-const NOT_OF_THE_BOOK: [&str; 2] = ["api/", "demo/"];
+pub(super) const NOT_OF_THE_BOOK: [&str; 2] = ["api/", "demo/"];
 
 /// The book before its links are resolved.
 pub(super) struct Book {
@@ -59,7 +59,7 @@ impl Book {
     fn add(&mut self, line: &str, document: &str, text: &str) {
         let indent = line.len() - line.trim_start().len();
         for page in pages::split(document, text) {
-            for anchor in page.anchors() {
+            for anchor in pages::anchors(&page.text) {
                 self.places.entry((document.to_owned(), anchor)).or_insert_with(|| page.path.clone());
             }
             self.contents += &if page.depth == 0 {
@@ -72,7 +72,8 @@ impl Book {
         self.documents.insert(document.to_owned());
     }
 
-    /// Returns the text of a page with its links adapted to the book, and the files that it needs.
+    /// Returns the text of a page with its links adapted to the book, and the files that it needs: those of the
+    /// repository, and in [`NOT_OF_THE_BOOK`] those of other tools.
     pub(super) fn linked(&self, page: &Page) -> Result<(String, BTreeSet<String>)> {
         let mut files = BTreeSet::new();
         let mut text = String::new();
@@ -102,6 +103,9 @@ impl Book {
         }
         if self.documents.contains(&document) || self.pages.iter().any(|page| page.path == document) {
             let place = self.places.get(&(document.clone(), anchor.to_owned()));
+            if place.is_none() && !anchor.is_empty() {
+                bail!("{document} has no anchor {anchor}");
+            }
             let to = place.unwrap_or(&document);
             let anchor = if anchor.is_empty() { String::new() } else { format!("#{anchor}") };
             let same = *to == page.path && !anchor.is_empty();
@@ -110,11 +114,11 @@ impl Book {
         if document.ends_with(".md") {
             bail!("{document} is not in the contents of the book, docs/SUMMARY.md");
         }
-        if self.files.contains(&document) {
-            files.insert(document);
-        } else if !NOT_OF_THE_BOOK.iter().any(|start| document.starts_with(start)) {
+        let is_of_others = NOT_OF_THE_BOOK.iter().any(|start| document.starts_with(start));
+        if !is_of_others && !self.files.contains(&document) {
             bail!("there is no {document}");
         }
+        files.insert(document);
         Ok(target.to_owned())
     }
 
@@ -145,7 +149,7 @@ fn replaced(line: &str, mut target: impl FnMut(&str) -> Result<String>) -> Resul
 }
 
 /// Resolves a path relative to a folder, from the root of the repository.
-fn resolved(folder: &str, path: &str) -> String {
+pub fn resolved(folder: &str, path: &str) -> String {
     let mut parts: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if part == ".." {
@@ -220,7 +224,9 @@ mod tests {
                 .ends_with("docs/gone.md is not in the contents of the book, docs/SUMMARY.md")
         );
         assert!(problem("[a](x.rs)").ends_with("there is no docs/x.rs"));
+        assert!(problem("[a](../native/README.md#gone)").ends_with("native/README.md has no anchor gone"));
         let good = book("[a](https://example.org/x.md) [b](../api/x/index.html)").unwrap();
-        assert!(good.linked(&good.pages[0]).is_ok());
+        let (_, files) = good.linked(&good.pages[0]).unwrap();
+        assert_eq!(files.into_iter().collect::<Vec<_>>(), ["api/x/index.html"]);
     }
 }

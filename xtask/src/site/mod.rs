@@ -1,16 +1,18 @@
 //! The site: the book, the references of the libraries and the pages of the demo, in one folder for any static host.
 
 mod book;
-mod links;
 mod pages;
 mod readers;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use self::book::Book;
+pub use self::book::resolved;
+use self::book::{Book, NOT_OF_THE_BOOK};
+pub use self::pages::anchors;
 use crate::artifacts::{self, PAGE};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -42,41 +44,45 @@ const FRONT_PAGE: &str = "\
 const LIBRARIES: [&str; 6] =
     ["rakwire", "rakwire-derive", "rakwire-native", "rakwire-extras", "rakwire-plugins", "rakwire-embassy"];
 
-/// Builds the site and checks its links. The needs must be met.
+/// Builds the site, and checks that the files exist to which the book links. The needs must be met.
 pub fn build(shell: &Shell) -> Result<()> {
     let site = shell.path(SITE);
-    book(shell, &site)?;
+    let linked = book(shell, &site)?;
     rust_references(shell, &site.join("api"))?;
     // It writes to the folder that wasm/typedoc.json specifies.
     shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
     copy(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
     copy(&shell.path(PAGE), &site.join("demo"))?;
-    check_links(shell, &site)
+    check_files(&site, &linked)
 }
 
 /// Builds only the book and checks its links.
 pub fn build_book(shell: &Shell) -> Result<()> {
-    let site = shell.path(SITE);
-    book(shell, &site)?;
-    check_links(shell, &site)
+    book(shell, &shell.path(SITE)).map(drop)
 }
 
-fn check_links(shell: &Shell, site: &Path) -> Result<()> {
-    let (links, pages) = links::check(site)?;
-    shell.print(format_args!("{SITE}: {links} links of {pages} pages are valid"));
+fn check_files(site: &Path, linked: &BTreeSet<String>) -> Result<()> {
+    let missing: Vec<_> = linked.iter().filter(|file| !site.join(file).is_file()).cloned().collect();
+    if !missing.is_empty() {
+        bail!("the book links to files that the site does not have: {}", missing.join(", "));
+    }
     Ok(())
 }
 
-/// Builds the book at the root of the site, which it empties first.
-fn book(shell: &Shell, site: &Path) -> Result<()> {
+/// Builds the book at the root of the site, which it empties first. Returns the files to which it links.
+fn book(shell: &Shell, site: &Path) -> Result<BTreeSet<String>> {
     let folder = shell.path(BOOK);
     remove(&folder)?;
-    let book = sources(shell)?;
+    let (book, mut linked) = (sources(shell)?, BTreeSet::new());
     write(&folder.join("src/SUMMARY.md"), &book.contents)?;
     for page in &book.pages {
         let (text, files) = book.linked(page)?;
         write(&folder.join("src").join(&page.path), &text)?;
         for file in files {
+            linked.insert(file.clone());
+            if NOT_OF_THE_BOOK.iter().any(|start| file.starts_with(start)) {
+                continue;
+            }
             let to = folder.join("src").join(&file);
             make_parent(&to)?;
             fs::copy(shell.path(&file), &to).with_context(|| format!("{file} cannot be copied"))?;
@@ -88,7 +94,9 @@ fn book(shell: &Shell, site: &Path) -> Result<()> {
     }
     remove(site)?;
     shell.cmd("mdbook", ["build", BOOK, "--dest-dir", &site.to_string_lossy()]).run()?;
-    write(&site.join("index.html"), FRONT_PAGE)
+    write(&site.join("index.html"), FRONT_PAGE)?;
+    shell.print(format_args!("{SITE}: the links of {} pages are valid", book.pages.len()));
+    Ok(linked)
 }
 
 fn sources(shell: &Shell) -> Result<Book> {
@@ -184,6 +192,13 @@ mod tests {
         for library in ["core", "native", "npm", "browsers", "boards"] {
             assert_eq!(names(&format!("docs/features-{library}.md"), "- **", "**"), features, "{library}");
         }
+    }
+
+    #[test]
+    fn a_link_to_a_file_that_no_tool_has_written_is_an_error() {
+        let linked = ["Cargo.toml", "api/gone.html"].map(str::to_owned).into();
+        let error = check_files(&Shell::new().unwrap().path("."), &linked).unwrap_err().to_string();
+        assert!(error.ends_with("does not have: api/gone.html"), "{error}");
     }
 
     /// `rakwire-udp` is a part of others, and `rakwire-relay` and `rakwire-cli` are programs.

@@ -19,19 +19,15 @@ pub(super) struct Page {
     pub(super) text: String,
 }
 
-impl Page {
-    /// Returns the anchors in the page.
-    pub(super) fn anchors(&self) -> BTreeSet<String> {
-        let mut anchors = BTreeSet::new();
-        for (line, is_code) in lines(&self.text) {
-            if !is_code {
-                anchors.extend(heading(line).map(|(_, title)| slug(title)));
-                let ids = line.split("<a id=\"").skip(1);
-                anchors.extend(ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
-            }
-        }
-        anchors
+/// Returns the anchors of a text: its headings and its `<a id="…">`.
+pub fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for (line, _) in lines(text).filter(|(_, is_code)| !is_code) {
+        anchors.extend(heading(line).map(|(_, title)| slug(title)));
+        let ids = line.split("<a id=\"").skip(1);
+        anchors.extend(ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
     }
+    anchors
 }
 
 /// Splits a long document at its second-level headings, and long sections at their third-level headings.
@@ -116,7 +112,7 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 }
 
 /// Returns the anchor of a heading, as mdBook and GitHub generate it.
-pub(super) fn slug(heading: &str) -> String {
+fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
@@ -131,7 +127,7 @@ mod tests {
         let pages = split("docs/a.md", text);
         assert_eq!(pages.len(), 1);
         assert_eq!(pages[0].text, text);
-        assert_eq!(pages[0].anchors().into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(anchors(&pages[0].text).into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
@@ -156,6 +152,6 @@ mod tests {
             pages[1].text
         );
         assert!(pages[2].text.starts_with("# C\nword"));
-        assert!(pages[1].anchors().contains("x") && !pages[1].anchors().contains("no"));
+        assert!(anchors(&pages[1].text).contains("x") && !anchors(&pages[1].text).contains("no"));
     }
 }

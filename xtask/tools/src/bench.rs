@@ -1,7 +1,7 @@
 //! Measurements with the program of the crate `rakwire-bench`, built with optimisation.
 
-use anyhow::Result;
-use clap::{Args, Subcommand};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 
 use crate::mcu;
 use xtask::artifacts;
@@ -14,181 +14,140 @@ use xtask::tasks;
 /// The report of a quick measurement, which keeps that of a full session unchanged.
 const QUICK_REPORT: &str = "target/bench/quick.json";
 
-/// The options of measurements.
+/// The options of measurements. The program refuses those that a measurement does not have.
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
-    #[command(subcommand)]
+    /// The measurement: by default this crate beside other RakNet implementations
     part: Option<Part>,
-    /// Measure every row once, small and with two peers: a functional test without meaningful timings
+    /// Measure everything once and small: a functional test without meaningful timings
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance.md and its plots from the report, if it is complete and from one session
+    /// Write the document and its plots from the report, if it is complete and from one session
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
     /// Only count the instructions of the hot paths and write their table
-    #[arg(long, conflicts_with_all = ["quick", "publish"])]
+    #[arg(long, conflicts_with_all = ["part", "quick", "publish", "only", "resume"])]
     instructions: bool,
+    /// Number of measurements of each row; the median is reported
+    #[arg(long, value_name = "N")]
+    runs: Option<String>,
     /// Measure only rows with one of these in their names
-    #[arg(long, value_name = "NAME,…", conflicts_with = "instructions")]
+    #[arg(long, value_name = "NAME,…")]
     only: Option<String>,
     /// Keep the rows of the last report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
     /// Continue an interrupted session, if the commit and the boot of the machine are the same
-    #[arg(long, conflicts_with_all = ["keep", "instructions"])]
+    #[arg(long, conflicts_with = "keep")]
     resume: bool,
-    /// Number of measurements per pairing; the median is reported
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    runs: u32,
+    /// Measure only rows of `transports` with this loss: 0, 1, 5 or 15
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<String>,
+    /// Measure only rows of `transports` with this one: websocket, webtransport or webrtc
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// Measure only the time to connect of `transports`
+    #[arg(long)]
+    connect: bool,
+    /// Rewrite the committed table of `mcu` instead of comparing with it
+    #[arg(long)]
+    update: bool,
 }
 
 /// Measurements other than those of RakNet on this machine.
-#[derive(Subcommand)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// The firmware in QEMU: instructions, and datagrams per second
-    Mcu(mcu::bench::Options),
+    Mcu,
     /// The npm package in Chromium: cost of a message, a busy page with and without a worker, bytes to load
-    Npm {
-        /// A short run: a functional test
-        #[arg(long)]
-        quick: bool,
-    },
+    Npm,
     /// The relay compared with a WebSocket echo: packets per second and core, latency, memory and CPU time of clients
-    Relay {
-        /// A short run with few clients: a functional test
-        #[arg(long)]
-        quick: bool,
-        /// Number of rounds; the median is reported
-        #[arg(long, value_name = "N", default_value_t = 5)]
-        runs: u32,
-    },
+    Relay,
     /// Secure connections compared with plain ones, over loopback; --instructions includes their instruction counts
-    Secure {
-        /// A short run: a functional test
-        #[arg(long)]
-        quick: bool,
-        /// Number of rounds; the median is reported
-        #[arg(long, value_name = "N", default_value_t = 5)]
-        runs: u32,
-    },
-    /// The transports of the npm package over a path with latency and loss. Needs root, Linux and the device
-    /// /dev/net/tun
-    Transports(Transports),
+    Secure,
+    /// The transports of the npm package over a path with latency and loss. Needs root, Linux and /dev/net/tun
+    Transports,
     /// Libraries other than RakNet with the same workload: quinn, ENet, KCP, renet and GameNetworkingSockets
-    Fields {
-        /// Everything once and small: a functional test
-        #[arg(long, conflicts_with = "publish")]
-        quick: bool,
-        /// Number of measurements of each; the median is reported
-        #[arg(long, value_name = "N", default_value_t = 3)]
-        runs: u32,
-        /// Only this workload: messages, bulk, unreliable, round-trips, loss-1 or loss-5
-        #[arg(long, value_name = "NAME,…")]
-        only: Option<String>,
-        /// Write the table to docs/alternatives.md
-        #[arg(long, conflicts_with = "only")]
-        publish: bool,
-    },
+    Fields,
     /// The server of the snowball fight under load: how many players it can serve
-    Game {
-        /// Few players for a short time: a functional test
-        #[arg(long)]
-        quick: bool,
-    },
+    Game,
 }
 
-#[derive(Args)]
-struct Transports {
-    /// One loss rate and a short time: a functional test
-    #[arg(long)]
-    quick: bool,
-    /// Number of measurements per row; the median is reported
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: u32,
-    /// Only rows with this loss: 0, 1, 5 or 15
-    #[arg(long, value_name = "PERCENT")]
-    loss: Option<String>,
-    /// Only rows of this transport: websocket, webtransport or webrtc
-    #[arg(long, value_name = "NAME")]
-    transport: Option<String>,
-    /// Only the time to connect
-    #[arg(long, conflicts_with_all = ["loss", "transport"])]
-    connect: bool,
-}
-
-pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    match &options.part {
-        Some(Part::Mcu(options)) => mcu::bench::command(shell, options),
-        Some(Part::Game { quick }) => {
-            artifacts::fast_programs(shell)?;
-            run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
+impl Options {
+    /// Returns those that the program gets too.
+    fn passed_on(&self) -> Vec<&str> {
+        let flags = [
+            ("--quick", self.quick),
+            ("--keep", self.keep),
+            ("--resume", self.resume),
+            ("--connect", self.connect),
+            // The one for RakNet is a command of its own.
+            ("--publish", self.publish && self.part.is_some()),
+            ("--update", self.update),
+        ];
+        let values = [
+            ("--runs", &self.runs),
+            ("--only", &self.only),
+            ("--loss", &self.loss),
+            ("--transport", &self.transport),
+        ];
+        let mut args: Vec<_> =
+            flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect();
+        for (name, value) in values {
+            args.extend(value.iter().flat_map(|value| [name, value]));
         }
-        Some(Part::Relay { quick, runs }) => {
+        args
+    }
+}
+
+/// `cargo xtask bench`.
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    let mut args = options.passed_on();
+    match options.part {
+        Some(Part::Mcu) if args.iter().all(|arg| *arg == "--update") => {
+            return mcu::bench::command(shell, options.update);
+        }
+        Some(Part::Mcu) => bail!("`bench mcu` has no option but --update"),
+        Some(Part::Npm) if args.iter().any(|arg| *arg != "--quick") => {
+            bail!("`bench npm` has no option but --quick")
+        }
+        Some(Part::Npm) => {
+            tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+            artifacts::fast_programs(shell)?;
+            args.insert(0, "bench/run.mjs");
+            return shell.cmd_for(WASM, "wasm", "node", args).run();
+        }
+        Some(Part::Relay) => {
             artifacts::fast_relay(shell)?;
             setup::websockify(shell)?;
-            let runs = runs.to_string();
-            let args = ["relay", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
-            run(shell, &args.collect::<Vec<_>>())
+            args.insert(0, "relay");
         }
-        Some(Part::Secure { quick, runs }) => {
-            let runs = runs.to_string();
-            let args = ["secure", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
-            run(shell, &args.collect::<Vec<_>>())
+        Some(Part::Secure) => args.insert(0, "secure"),
+        Some(Part::Transports) => {
+            tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium, Need::IpRoute])?;
+            artifacts::fast_relay(shell)?;
+            args.insert(0, "transports");
         }
-        Some(Part::Fields { quick, runs, only, publish }) => {
+        Some(Part::Fields) => {
             fields::build(shell)?;
-            let runs = runs.to_string();
-            let mut args = vec!["fields", "--runs", &runs];
-            args.extend(quick.then_some("--quick"));
-            args.extend(publish.then_some("--publish"));
-            args.extend(only.as_deref().into_iter().flat_map(|only| ["--only", only]));
-            run(shell, &args)
+            args.insert(0, "fields");
         }
-        Some(Part::Npm { quick }) => npm(shell, *quick),
-        Some(Part::Transports(options)) => transports(shell, options),
-        None => raknet(shell, options),
+        Some(Part::Game) => {
+            artifacts::fast_programs(shell)?;
+            args.insert(0, "game");
+        }
+        None if options.instructions => {
+            tasks::set_up(shell, &[Need::Valgrind])?;
+            args = vec!["instructions", "--write"];
+        }
+        None => {
+            tasks::set_up(shell, &[Need::Peers])?;
+            args.insert(0, "run");
+            args.extend(options.quick.then_some(["--report", QUICK_REPORT]).into_iter().flatten());
+        }
     }
-}
-
-fn npm(shell: &Shell, quick: bool) -> Result<()> {
-    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
-    artifacts::fast_programs(shell)?;
-    let script = ["bench/run.mjs"].into_iter().chain(quick.then_some("--quick"));
-    shell.cmd_for(WASM, "wasm", "node", script).run()
-}
-
-fn transports(shell: &Shell, options: &Transports) -> Result<()> {
-    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium, Need::IpRoute])?;
-    artifacts::fast_relay(shell)?;
-    let runs = options.runs.to_string();
-    let mut args = vec!["transports", "--runs", &runs];
-    args.extend(options.quick.then_some("--quick"));
-    args.extend(options.connect.then_some("--connect"));
-    for (name, value) in [("--loss", &options.loss), ("--transport", &options.transport)] {
-        args.extend(value.as_deref().into_iter().flat_map(|value| [name, value]));
-    }
-    run(shell, &args)
-}
-
-fn raknet(shell: &Shell, options: &Options) -> Result<()> {
-    if options.instructions {
-        tasks::set_up(shell, &[Need::Valgrind])?;
-        return run(shell, &["instructions", "--write"]);
-    }
-    tasks::set_up(shell, &[Need::Peers])?;
-    let runs = options.runs.to_string();
-    let mut args = vec!["run", "--runs", &runs];
-    if options.quick {
-        args.extend(["--quick", "--report", QUICK_REPORT]);
-    }
-    if let Some(only) = &options.only {
-        args.extend(["--only", only]);
-    }
-    args.extend(options.keep.then_some("--keep"));
-    args.extend(options.resume.then_some("--resume"));
     run(shell, &args)?;
-    if options.publish { run(shell, &["publish"]) } else { Ok(()) }
+    if options.publish && options.part.is_none() { run(shell, &["publish"]) } else { Ok(()) }
 }
 
 /// Checks that the hot paths take no more instructions than in the committed table.

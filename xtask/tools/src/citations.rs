@@ -6,6 +6,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use xtask::shell::Shell;
+use xtask::site::{anchors, resolved};
 use xtask::tracked;
 
 /// This file, and the builder of the book, of which the tests are not read. Both cite documents that do not exist.
@@ -100,42 +101,13 @@ fn citation(line: usize, folder: &str, text: &str) -> Option<Citation> {
     if !name.ends_with(".md") {
         return None;
     }
-    let mut folders: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in name.split('/') {
-        if part == ".." {
-            folders.pop();
-        } else {
-            folders.push(part);
-        }
-    }
     let anchor = text[name.len()..].strip_prefix('#').map(|rest| anchor_at(rest).to_owned());
-    Some(Citation { line, document: folders.join("/"), anchor })
+    Some(Citation { line, document: resolved(folder, name), anchor })
 }
 
 fn anchor_at(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').unwrap_or(text.len());
     &text[..end]
-}
-
-/// Returns the anchors of a document: its headings and its `<a id="…">`.
-fn anchors(text: &str) -> BTreeSet<String> {
-    let mut anchors = BTreeSet::new();
-    let mut is_fenced = false;
-    for line in text.lines() {
-        is_fenced ^= line.starts_with("```");
-        let heading = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'));
-        anchors.extend(heading.filter(|_| !is_fenced).map(slug));
-        anchors.extend(
-            line.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())),
-        );
-    }
-    anchors
-}
-
-/// Returns the anchor of a heading, as GitHub generates it.
-fn slug(heading: &str) -> String {
-    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
-    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -159,12 +131,6 @@ mod tests {
         ]);
         let all = citations(path, text);
         all.iter().filter_map(|citation| citation.problem(&documents)).collect()
-    }
-
-    #[test]
-    fn headings_and_ids_are_anchors() {
-        let expected = ["cookies", "opening-a-connection", "the-wire-in-our-words"];
-        assert_eq!(anchors(PAGE).into_iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]

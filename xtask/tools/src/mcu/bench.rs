@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args;
 
 use crate::measurements::Measurements;
 use xtask::artifacts;
@@ -37,18 +36,10 @@ const RABBIT: [&str; 2] = ["pack", "unpack"];
 /// this machine too.
 const ROUNDS: usize = 3;
 
-/// The options of the measurement.
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Rewrite the committed table instead of comparing with it.
-    #[arg(long)]
-    update: bool,
-}
-
 /// `cargo xtask bench mcu`.
-pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+pub(crate) fn command(shell: &Shell, update: bool) -> Result<()> {
     tasks::set_up(shell, &NEEDS)?;
-    instructions(shell, options.update)?;
+    instructions(shell, update)?;
     throughput(shell)
 }
 
