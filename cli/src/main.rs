@@ -147,4 +147,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_readme_lists_every_option_of_every_command() {
+        let readme = include_str!("../README.md");
+        for command in Arguments::command().get_subcommands() {
+            let options: Vec<_> = command
+                .get_arguments()
+                .filter_map(|option| Some(format!("`--{}`", option.get_long()?)))
+                .collect();
+            let row = format!("| `{}` | {} |", command.get_name(), options.join(", "));
+            assert!(readme.lines().any(|line| line == row), "cli/README.md lacks the row\n{row}");
+        }
+    }
 }

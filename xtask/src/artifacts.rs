@@ -209,10 +209,10 @@ pub fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
 
 fn parse_inspection(printed: &str) -> Option<Inspection> {
     let value: Value = serde_json::from_str(printed).ok()?;
-    let imports = value.get("imports")?.as_array()?.iter();
+    let imports = value["imports"].as_array()?.iter();
     Some(Inspection {
-        raw: value.get("raw")?.as_u64()?,
-        gzip: value.get("gzip")?.as_u64()?,
+        raw: value["raw"].as_u64()?,
+        gzip: value["gzip"].as_u64()?,
         imports: imports.map(|module| module.as_str().map(str::to_owned)).collect::<Option<_>>()?,
     })
 }

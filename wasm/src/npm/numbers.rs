@@ -242,8 +242,9 @@ mod tests {
             };
             R::REASONS.iter().map(name).collect()
         }
-        assert_eq!(lines::<RakNet>(DROPS), names::<raknet::DropReason>());
-        assert_eq!(lines::<GameProtocol>(DROPS), names::<game_protocol::DropReason>());
+        assert_eq!(lines::<RakNet>(DROPS), names::<raknet::DropReason>(), "texts/raknet-drops.txt");
+        let texts = "texts/game-protocol-drops.txt";
+        assert_eq!(lines::<GameProtocol>(DROPS), names::<game_protocol::DropReason>(), "{texts}");
     }
 
     #[test]

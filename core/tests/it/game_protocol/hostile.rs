@@ -159,6 +159,17 @@ fn two_servers_do_not_answer_each_other_forever() {
 }
 
 #[test]
+fn an_answer_that_is_not_sent_makes_room_for_a_later_one() {
+    let mut server = peer(server_config());
+    (0..1_000).for_each(|number| server.handle_datagram(START, unknown_source(number * 9_973), &[7; 4]));
+    let sent = output(&mut server, START).len() as u64;
+    let refused = dropped(&server, DropReason::ChallengeLimit);
+    assert!(sent > 0);
+    assert_eq!(dropped(&server, DropReason::AnswersFull), 1_000 - sent - refused);
+    assert!(dropped(&server, DropReason::AnswersFull) > 0);
+}
+
+#[test]
 fn one_network_cannot_take_all_challenges() {
     let mut server = peer(server_config());
     let answers = |server: &mut Peer<'_>, network: u8| {

@@ -6,3 +6,14 @@ mod hostile;
 mod lossy;
 mod places;
 mod readable;
+
+use rakwire::game_protocol::DropReason;
+
+/// Fails for a new reason until a test counts it.
+#[test]
+fn every_drop_reason_is_counted_by_a_test() {
+    let tests = concat!(include_str!("connection.rs"), include_str!("hostile.rs"), include_str!("places.rs"));
+    let is_missing = |reason: &&DropReason| !tests.contains(&format!("DropReason::{reason:?}"));
+    let missing: Vec<_> = DropReason::ALL.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "no test in core/tests/it/game_protocol counts {missing:?}");
+}

@@ -42,6 +42,8 @@ struct Found {
     modules: BTreeSet<ModulePath>,
     /// The files that define the items.
     items: BTreeSet<FileId>,
+    /// The paths in other crates.
+    foreign: BTreeSet<Vec<String>>,
 }
 
 /// The imports on the way to a name, each by its module and index; a circular import resolves to nothing.
@@ -145,9 +147,13 @@ impl Tree {
     fn find(&self, module: &ModulePath, path: &[String], way: &mut Way) -> Found {
         let (at, rest) = walk(module, path);
         if rest.is_empty() {
-            return Found { modules: BTreeSet::from([at]), items: BTreeSet::new() };
+            return Found { modules: BTreeSet::from([at]), ..Found::default() };
         }
-        self.below(&at, rest, way)
+        let mut found = self.below(&at, rest, way);
+        if found.modules.is_empty() && found.items.is_empty() && rest.len() == path.len() {
+            found.foreign.insert(path.to_vec());
+        }
+        found
     }
 
     /// Resolves a path that begins with a name in this module.
@@ -165,6 +171,7 @@ impl Tree {
             // The rest of the path names a part of an item: a variant, a constant, a function.
             inside.items = found.items;
         }
+        inside.foreign.extend(found.foreign.into_iter().map(|outer| [&outer[..], rest].concat()));
         inside
     }
 
@@ -188,7 +195,10 @@ impl Tree {
         }
         let globs = names.imports.iter().enumerate().filter(|(_, import)| import.name.is_none());
         for (index, _) in globs.filter(|_| found.is_empty()).collect::<Vec<_>>() {
-            for inside in self.import(module, index, way).modules {
+            let outside = self.import(module, index, way);
+            let name_of = |outer: Vec<String>| [&outer[..], &[name.to_owned()]].concat();
+            found.foreign.extend(outside.foreign.into_iter().map(name_of));
+            for inside in outside.modules {
                 way.push((module.clone(), index));
                 found.extend(self.named(&inside, name, way));
                 way.pop();
@@ -209,44 +219,16 @@ impl Tree {
         found
     }
 
-    /// Returns every path in the code, with its file and line, and all its meanings that begin with the name of another
-    /// crate.
-    pub(super) fn foreign(&self) -> impl Iterator<Item = (&File, usize, &[String], Vec<Vec<String>>)> {
+    /// Returns every path in the code, with its file and line, and its meanings in other crates.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = (&File, usize, &[String], BTreeSet<Vec<String>>)> {
         let modules = self.modules.iter().filter(|(_, (file, _))| !self.files[*file].is_test);
         modules.flat_map(move |(module, (file, names))| {
             let imports = names.imports.iter().map(|import| (&import.path, import.line));
             let mentions = names.mentions.iter().map(|(path, line)| (path, *line));
             imports.chain(mentions).map(move |(path, line)| {
-                let mut meanings = vec![path.clone()];
-                self.follow(module, path, &mut meanings);
-                (&self.files[*file], line, &path[..], meanings)
+                (&self.files[*file], line, &path[..], self.find(module, path, &mut Way::new()).foreign)
             })
         })
-    }
-
-    fn follow(&self, module: &ModulePath, path: &[String], meanings: &mut Vec<Vec<String>>) {
-        let (mut at, mut rest) = walk(module, path);
-        while let [first, after @ ..] = rest {
-            let child = [&at[..], slice::from_ref(first)].concat();
-            if !self.modules.contains_key(&child) {
-                break;
-            }
-            (at, rest) = (child, after);
-        }
-        let ([first, after @ ..], Some((_, names))) = (rest, self.modules.get(&at)) else { return };
-        for import in &names.imports {
-            let behind = match &import.name {
-                Some(name) if name == first => after,
-                None => rest,
-                Some(_) => continue,
-            };
-            let meaning: Vec<_> = import.path.iter().chain(behind).cloned().collect();
-            // Glob imports could otherwise be followed forever.
-            if !meanings.contains(&meaning) && meaning.len() < 8 {
-                meanings.push(meaning.clone());
-                self.follow(&at, &meaning, meanings);
-            }
-        }
     }
 }
 
@@ -309,11 +291,12 @@ pub(super) fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<FileId>> {
 
 impl Found {
     fn is_empty(&self) -> bool {
-        self.modules.is_empty() && self.items.is_empty()
+        self.modules.is_empty() && self.items.is_empty() && self.foreign.is_empty()
     }
 
     fn extend(&mut self, other: Self) {
         self.modules.extend(other.modules);
         self.items.extend(other.items);
+        self.foreign.extend(other.foreign);
     }
 }
