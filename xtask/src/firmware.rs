@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::process::Cmd;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 
@@ -42,33 +43,29 @@ const PACKAGES: [(&str, &str, &[&str]); 8] = [
 
 /// Checks formatting and lints of everything that builds only for microcontrollers.
 pub fn lints(shell: &Shell) -> Result<()> {
-    let target_dir = shell.path(TARGET_DIR);
-    let clippy = |target: &'static str, folder: &str, more: &[&str]| {
-        let args = ["clippy", "--release", "--locked", "--target", target].into_iter();
-        let args = args.chain(more.iter().copied()).chain(["--", "-D", "warnings"]);
-        let command = shell.cmd_for(target, folder, "cargo", args);
-        command.with(|command| {
-            command.env("CARGO_TARGET_DIR", &target_dir).envs(WIFI);
-        })
+    let clippy = |folder: &str, target, more: &[&str]| {
+        let args =
+            [&["clippy", "--release", "--locked", "--target", target], more, &["--", "-D", "warnings"]];
+        cargo(shell, folder, target, &args.concat()).run()
     };
     for (folder, target, more) in PACKAGES {
         shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
-        clippy(target, folder, more).run()?;
+        clippy(folder, target, more)?;
     }
-    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6,secure"]).run()
+    clippy(".", THUMB_M4, &["--package", "rakwire-embassy", "--features", "defmt,ipv6,secure"])
 }
 
 /// Builds a firmware, and returns the folder of its binaries.
 pub fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
-    let target_dir = shell.path(TARGET_DIR);
-    let args = ["build", "--release", "--locked", "--target", target].into_iter().chain(more.iter().copied());
-    shell
-        .cmd_for(target, folder, "cargo", args)
-        .with(|command| {
-            command.env("CARGO_TARGET_DIR", &target_dir).envs(WIFI);
-        })
-        .run()?;
-    Ok(target_dir)
+    let args = [&["build", "--release", "--locked", "--target", target], more].concat();
+    cargo(shell, folder, target, &args).run()?;
+    Ok(shell.path(TARGET_DIR))
+}
+
+fn cargo(shell: &Shell, folder: &str, target: &str, args: &[&str]) -> Cmd {
+    let command = shell.cmd_for(target, folder, "cargo", args.iter().copied());
+    let command = command.env("CARGO_TARGET_DIR", shell.path(TARGET_DIR));
+    WIFI.into_iter().fold(command, |command, (name, value)| command.env(name, value))
 }
 
 /// Returns the path of a built firmware.

@@ -16,9 +16,10 @@ const MODULES: [&str; 4] = ["storage::", "cursor::", "codec::bits::", "codec::ra
 pub fn stage(shell: &Shell) -> Result<()> {
     let args = ["miri", "test", "--package", "rakwire", "--lib", "--"].into_iter().chain(MODULES);
     let target_dir = shell.path("target/miri");
-    let command = shell.cmd("cargo", args).with(|command| {
-        command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN).env("CARGO_TARGET_DIR", target_dir);
-        command.env("MIRIFLAGS", "-Zmiri-strict-provenance");
-    });
+    let command = shell
+        .cmd("cargo", args)
+        .env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN)
+        .env("CARGO_TARGET_DIR", target_dir)
+        .env("MIRIFLAGS", "-Zmiri-strict-provenance");
     command.run()
 }

@@ -3,8 +3,10 @@
 //! Each child leads its own process group, so that a Ctrl-C in the terminal reaches only this process. It then ends the
 //! group: a signal to stop, some seconds to comply, and a kill. Dropping a [`Running`] does the same.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,9 +58,33 @@ impl Cmd {
         self
     }
 
-    /// Changes the underlying command: its variables, folder or output.
+    /// Changes the underlying command.
     pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
         change(&mut self.command);
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Sets the folder in which it runs.
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Sets its input.
+    pub fn input(mut self, input: impl Into<Stdio>) -> Self {
+        self.command.stdin(input);
+        self
+    }
+
+    /// Lets this process read its output.
+    pub fn piped(mut self) -> Self {
+        self.command.stdout(Stdio::piped());
         self
     }
 
@@ -89,11 +115,7 @@ impl Cmd {
     /// Runs the command without showing it and returns its output, whether it succeeded or not.
     pub fn output(self) -> Result<Output> {
         let limit = self.limit;
-        let mut running = self
-            .with(|command| {
-                command.stdout(Stdio::piped());
-            })
-            .spawn()?;
+        let mut running = self.piped().spawn()?;
         let mut stdout = running.take_stdout()?;
         let reader = thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -106,13 +128,9 @@ impl Cmd {
 
     /// Returns the output of the command, or `None` if the program does not exist or fails. Its error output is
     /// discarded.
-    pub fn probe(self) -> Result<Option<String>> {
-        let output = self
-            .with(|command| {
-                command.stderr(Stdio::null());
-            })
-            .output();
-        match output {
+    pub fn probe(mut self) -> Result<Option<String>> {
+        self.command.stderr(Stdio::null());
+        match self.output() {
             Ok(output) if output.status.success() => Ok(Some(output.stdout)),
             Ok(_) => Ok(None),
             Err(error) if is_not_found(&error) => Ok(None),
@@ -288,12 +306,7 @@ mod tests {
 
     #[test]
     fn dropping_a_child_ends_its_whole_group() {
-        let mut running = sh("sleep 600 & echo $!; wait")
-            .with(|c| {
-                c.stdout(Stdio::piped());
-            })
-            .spawn()
-            .unwrap();
+        let mut running = sh("sleep 600 & echo $!; wait").piped().spawn().unwrap();
         let mut stdout = io::BufReader::new(running.take_stdout().unwrap());
         let mut grandchild = String::new();
         io::BufRead::read_line(&mut stdout, &mut grandchild).unwrap();

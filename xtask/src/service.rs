@@ -66,12 +66,8 @@ impl Service {
         } else {
             shell.cmd(&program, args.iter().copied())
         };
-        let mut running = command
-            .with(|command| {
-                // Some end when their input is closed, which happens when this process is gone.
-                command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            })
-            .spawn()?;
+        // Some end when their input is closed, which happens when this process is gone.
+        let mut running = command.input(Stdio::piped()).piped().spawn()?;
         let stdout = running.take_stdout()?;
         let (sender, lines) = mpsc::channel();
         let log = shell.log.clone();

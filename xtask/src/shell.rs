@@ -159,16 +159,12 @@ impl Shell {
     /// Creates a command that is a part of xtask, which receives the results of the set-up.
     pub fn cmd_of_xtask<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         let cross_targets: Vec<_> = self.state().cross_targets.iter().cloned().collect();
-        self.cmd(program, args).grace(PART_GRACE).with(|command| {
-            command.env(CROSS_TARGETS, cross_targets.join(" "));
-        })
+        self.cmd(program, args).grace(PART_GRACE).env(CROSS_TARGETS, cross_targets.join(" "))
     }
 
     /// Creates a command in a folder of the repository.
     pub fn cmd_in<'a>(&self, folder: &str, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
-        self.cmd(program, args).with(|command| {
-            command.current_dir(self.path(folder));
-        })
+        self.cmd(program, args).folder(self.path(folder))
     }
 
     /// Creates a cargo (or wasm-pack) command in a folder of the repository that builds for this target.

@@ -20,9 +20,7 @@ pub fn lints(shell: &Shell, folder: &str, selection: &[&str]) -> Result<()> {
 /// Creates a cargo command in the folder of a workspace.
 pub fn cargo(shell: &Shell, folder: &str, args: &[&str]) -> Cmd {
     let target_dir = shell.path(&target_dir(folder));
-    shell.cmd_in(folder, "cargo", args.iter().copied()).with(|command| {
-        command.env("CARGO_TARGET_DIR", target_dir);
-    })
+    shell.cmd_in(folder, "cargo", args.iter().copied()).env("CARGO_TARGET_DIR", target_dir)
 }
 
 /// Returns the target folder of a workspace.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,17 +60,9 @@ impl Machine {
         let network = ["-nic", &nic, "-semihosting-config", &semihosting];
         let args =
             machine.into_iter().chain(network).chain(["-kernel", firmware]).chain(more.iter().copied());
-        let piped = |command: &mut std::process::Command| {
-            command.stdout(Stdio::piped());
-        };
-        let mut qemu = shell.cmd(QEMU, args).with(piped).spawn()?;
+        let mut qemu = shell.cmd(QEMU, args).piped().spawn()?;
         let encoded = qemu.take_stdout()?;
-        let mut printer = shell
-            .cmd("defmt-print", ["-e", firmware])
-            .with(|command| {
-                command.stdin(encoded).stdout(Stdio::piped());
-            })
-            .spawn()?;
+        let mut printer = shell.cmd("defmt-print", ["-e", firmware]).piped().input(encoded).spawn()?;
         let text = printer.take_stdout()?;
         let (sender, lines) = mpsc::channel();
         let log = shell.log.clone();

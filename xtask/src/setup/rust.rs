@@ -43,10 +43,8 @@ const MIRI_INSTALL: [&str; 9] = [
 
 pub(super) fn miri(shell: &Shell) -> Result<Done> {
     let miri = || {
-        let version = shell.cmd("cargo", ["miri", "--version"]).with(|command| {
-            command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN).env("RUSTUP_AUTO_INSTALL", "0");
-        });
-        version.probe()
+        let cargo = shell.cmd("cargo", ["miri", "--version"]).env("RUSTUP_AUTO_INSTALL", "0");
+        cargo.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN).probe()
     };
     if let Some(version) = miri()? {
         return Ok(Done::Present(format!("{} is there", version.trim())));

@@ -61,11 +61,7 @@ pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
 }
 
 fn apt_get<'a>(shell: &Shell, args: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    as_root(shell, "apt-get", args)
-        .with(|command| {
-            command.env("DEBIAN_FRONTEND", "noninteractive");
-        })
-        .run()
+    as_root(shell, "apt-get", args).env("DEBIAN_FRONTEND", "noninteractive").run()
 }
 
 fn as_root<'a>(shell: &Shell, program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Cmd {

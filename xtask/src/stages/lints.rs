@@ -91,10 +91,7 @@ fn doc(shell: &Shell) -> Result<()> {
     let here = ["doc", "--no-deps", "--all-features", "--workspace"];
     let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
     for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
-        doc.with(|command| {
-            command.env("RUSTDOCFLAGS", "-D warnings");
-        })
-        .run()?;
+        doc.env("RUSTDOCFLAGS", "-D warnings").run()?;
     }
     Ok(())
 }

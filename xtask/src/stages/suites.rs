@@ -90,12 +90,8 @@ pub(super) fn tests_of_all_peers() -> [Stage; 7] {
 
 fn cargo_tests(shell: &Shell) -> Result<()> {
     let tests = shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"]));
-    tests
-        .with(|command| {
-            // Most tests of drivers and of the relay wait for sockets and timers.
-            command.env("RUST_TEST_THREADS", "6");
-        })
-        .run()
+    // Most tests of drivers and of the relay wait for sockets and timers.
+    tests.env("RUST_TEST_THREADS", "6").run()
 }
 
 /// Runs the tests of secure connections with the BLAKE2s implementation of servers: in the whole workspace the driver for
@@ -160,10 +156,7 @@ fn wasm_pack_tests(shell: &Shell) -> Result<()> {
 
 fn game_tests_with(shell: &Shell, package: &Path) -> Result<()> {
     let tests = ["--test", "--test-reporter=spec", "tests/messages.test.mjs"];
-    let tests = shell.cmd_in("snowfight/wasm", "node", tests).with(|command| {
-        command.env("SNOWFIGHT_PACKAGE", package);
-    });
-    tests.run()
+    shell.cmd_in("snowfight/wasm", "node", tests).env("SNOWFIGHT_PACKAGE", package).run()
 }
 
 fn web_tests(shell: &Shell) -> Result<()> {

@@ -181,11 +181,7 @@ fn newest(folder: &str) -> Option<String> {
 fn cargo_fuzz(shell: &Shell, args: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/fuzz/build");
     let command = shell.cmd("cargo", ["fuzz"].into_iter().chain(args.iter().copied()));
-    command
-        .with(|command| {
-            command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", target_dir);
-        })
-        .run()
+    command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", target_dir).run()
 }
 
 #[cfg(test)]

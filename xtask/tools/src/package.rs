@@ -276,10 +276,7 @@ fn unpack(shell: &Shell, package: &Published, files: &Path, folder: &Path) -> Re
 
 fn cargo<'a>(shell: &Shell, folder: &Path, args: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let target = artifacts::target_dir(shell)?;
-    let command = shell.cmd("cargo", args).with(|command| {
-        command.current_dir(folder).env("CARGO_TARGET_DIR", target);
-    });
-    command.run()
+    shell.cmd("cargo", args).folder(folder).env("CARGO_TARGET_DIR", target).run()
 }
 
 /// Returns the manifest of the workspace, with the repository's profiles.

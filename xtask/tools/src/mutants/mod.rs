@@ -110,10 +110,11 @@ fn choose<'a>(mutants: &'a [Mutant], only: Option<&str>) -> Result<Vec<(usize, &
 
 fn build(shell: &Shell) -> Result<()> {
     let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
-    let build = shell.cmd_in(TREE, "cargo", args).with(|command| {
+    let build = shell
+        .cmd_in(TREE, "cargo", args)
         // The inserted faults cause warnings.
-        command.env("CARGO_TARGET_DIR", shell.path(TARGET_DIR)).env("RUSTFLAGS", "--cap-lints=allow");
-    });
+        .env("CARGO_TARGET_DIR", shell.path(TARGET_DIR))
+        .env("RUSTFLAGS", "--cap-lints=allow");
     build.run().with_context(|| {
         format!(
             "the core does not build with the mutants; if one is in a `const fn`, move it elsewhere in {LIST}"
@@ -132,10 +133,7 @@ enum MutantResult {
 fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<MutantResult> {
     let program = path(&shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM));
     let command = shell.cmd(&program, [path(inputs).as_str()]).limit(LIMIT);
-    let command = command.with(|command| {
-        command.env(tree::VARIABLE, number.to_string());
-    });
-    let output = command.output()?;
+    let output = command.env(tree::VARIABLE, number.to_string()).output()?;
     match output.status.code() {
         Some(0) => Ok(MutantResult::Survived),
         Some(FOUND) => Ok(MutantResult::Killed(output.stdout.trim().to_owned())),

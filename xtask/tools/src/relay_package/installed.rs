@@ -47,9 +47,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     } else {
         shell.cmd("sudo", ["-n"].into_iter().chain(line))
     }
-    .with(|command| {
-        command.stdin(Stdio::piped());
-    })
+    .input(Stdio::piped())
     .spawn()?;
     let mut input = running.take_stdin()?;
     let mut is_running = || Ok(running.poll()?.is_none());

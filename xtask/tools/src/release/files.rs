@@ -132,14 +132,9 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     );
     fs::write(trial.0.join("package.json"), "{ \"private\": true }\n")?;
     fs::write(trial.0.join("hear.mjs"), PLAYER)?;
-    let done = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).with(|command| {
-        command.current_dir(&trial.0);
-    });
-    done.run()?;
-    let created = shell.cmd("sh", ["-euc", &create]).limit(LIMIT).with(|command| {
-        command.current_dir(&trial.0);
-    });
-    created.run()?;
+    for script in [script, create] {
+        shell.cmd("sh", ["-euc", &script]).limit(LIMIT).folder(&trial.0).run()?;
+    }
     is_project(&trial.0.join("my-game"), version)?;
     let said = shell.cmd(text(&trial.0.join("rakwire"))?, ["--version"]).output()?;
     if !said.stdout.contains(version) {
@@ -151,10 +146,7 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     let arguments = ["--listen", "127.0.0.1:0", "--target", &target];
     let mut relay = Service::start(shell, "relay", &trial.0.join("rakwire-relay"), &arguments)?;
     let address = format!("{}/ws", relay.address.replacen("http", "ws", 1));
-    let received = shell.cmd("node", ["hear.mjs", &address]).limit(LIMIT).with(|command| {
-        command.current_dir(&trial.0);
-    });
-    let received = received.output()?;
+    let received = shell.cmd("node", ["hear.mjs", &address]).limit(LIMIT).folder(&trial.0).output()?;
     server.check()?;
     relay.check()?;
     if received.stdout.trim() != "echo of 4 bytes" {

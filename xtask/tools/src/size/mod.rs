@@ -334,9 +334,8 @@ fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
     let folder = shell.path(TARGET_DIR).join(LEVEL_OF_OTHERS);
     shell
         .cmd_for(THUMB_M4, SIZE_PROGRAMS, "cargo", args)
-        .with(|command| {
-            command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", LEVEL_OF_OTHERS);
-        })
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", LEVEL_OF_OTHERS)
         .run()?;
     Program::read(&firmware::built(&folder, THUMB_M4, "client")?)
 }
@@ -356,10 +355,9 @@ fn build(
     let folder = shell.path(TARGET_DIR).join(level);
     shell
         .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
-        .with(|command| {
-            command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level);
-            command.env("CARGO_PROFILE_RELEASE_DEBUG", debug);
-        })
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level)
+        .env("CARGO_PROFILE_RELEASE_DEBUG", debug)
         .run()?;
     firmware::built(&folder, target, binary)
 }
