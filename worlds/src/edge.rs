@@ -19,7 +19,7 @@ use crate::front::{
     Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Offer,
     Permit, Settings, To, Transmits,
 };
-use crate::protocol::{Awareness, Handshake, PongCache, ProtocolKind};
+use crate::protocol::{FlowInspector, Handshake, PongCache, ProtocolKind};
 use crate::random::Random;
 use crate::time::Now;
 
@@ -136,7 +136,7 @@ impl Relay {
         self.next_port += 1;
         let secret = Secret::new(self.random.bytes(16).try_into().unwrap_or_default());
         let pongs = Arc::<PongCache>::default();
-        let inspect = Awareness::new(ProtocolKind::RakNet, Handshake::default(), pongs, at);
+        let inspect = FlowInspector::new(ProtocolKind::RakNet, Handshake::default(), pongs, at);
         let setup = Setup { secret: Some(secret), inspect: Some(Box::new(inspect)), ..Setup::default() };
         let mut flow = Flow::new(self.limits, Arc::clone(&self.counters), setup, at);
         flow.set_transport_limits(limits);
@@ -194,7 +194,7 @@ impl Relay {
             };
             while let Some(frame) = flow.flow.poll_to_client(at) {
                 if let ToClient::Datagram(datagram) = &frame {
-                    flow.flow.handle_taken(datagram.len());
+                    flow.flow.handle_sent_to_client(datagram.len());
                 }
                 frames.push(Frame { client, generation, frame });
             }
@@ -214,7 +214,7 @@ impl Relay {
         }
         let table = &mut self.table;
         self.flows.retain(|_, flow| {
-            let is_over = flow.flow.end().is_some() && !flow.flow.has_for_server();
+            let is_over = flow.flow.end().is_some() && !flow.flow.has_queued_to_server();
             if is_over {
                 table.remove(&flow.secret);
                 closed.extend(flow.page);

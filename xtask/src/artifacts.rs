@@ -1,12 +1,11 @@
 //! Build outputs of the commands: packages and pages for browsers, programs, and tests.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::files;
 use crate::shell::Shell;
 use crate::targets::{STATIC, WASM};
 
@@ -45,8 +44,7 @@ pub(crate) fn demo_wasm(shell: &Shell) -> Result<String> {
 /// Creates the game package from the WebAssembly in a profile's build folder.
 fn bind_game(shell: &Shell, profile: &str) -> Result<String> {
     let built = target_dir(shell)?.join(WASM).join(profile).join("snowfight_wasm.wasm");
-    let built = built.to_str().context("the path of the target folder is not valid UTF-8")?;
-    shell.cmd("wasm-bindgen", [built, "--out-dir", GAME_PACKAGE, "--target", "web"]).run()?;
+    shell.cmd("wasm-bindgen", [files::text(&built)?, "--out-dir", GAME_PACKAGE, "--target", "web"]).run()?;
     Ok(GAME_PACKAGE.to_owned())
 }
 
@@ -217,23 +215,19 @@ fn parse_inspection(printed: &str) -> Option<Inspection> {
     })
 }
 
-/// Returns cargo's target folder.
-pub fn target_dir(shell: &Shell) -> Result<PathBuf> {
+/// Returns the output of `cargo metadata` about the packages of the workspace.
+pub fn metadata(shell: &Shell) -> Result<Value> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    let metadata: Value =
-        serde_json::from_str(&output.stdout).context("`cargo metadata` did not print JSON")?;
-    let folder = metadata.get("target_directory").and_then(Value::as_str);
-    folder.map(PathBuf::from).context("`cargo metadata` reports no target folder")
+    serde_json::from_str(&output.stdout).context("`cargo metadata` did not print JSON")
 }
 
-/// Removes a file that an earlier run may have left.
-pub fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{} cannot be removed", path.display()))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
+/// Returns cargo's target folder.
+pub fn target_dir(shell: &Shell) -> Result<PathBuf> {
+    let metadata = metadata(shell)?;
+    metadata["target_directory"]
+        .as_str()
+        .map(PathBuf::from)
+        .context("`cargo metadata` reports no target folder")
 }
 
 #[cfg(test)]

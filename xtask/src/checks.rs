@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::artifacts;
 use crate::shell::Shell;
 use crate::targets::WASM;
 
@@ -88,12 +89,7 @@ pub fn edges(shell: &Shell) -> Result<()> {
 }
 
 fn edges_among_ours(shell: &Shell) -> Result<()> {
-    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    if !output.status.success() {
-        bail!("`cargo metadata` failed");
-    }
-    let metadata = serde_json::from_str(&output.stdout).context("`cargo metadata` did not print JSON")?;
-    let wrong = against(&OURS, &metadata);
+    let wrong = against(&OURS, &artifacts::metadata(shell)?);
     if !wrong.is_empty() {
         bail!("the crates differ from the code map of ARCHITECTURE.md:\n  {}", wrong.join("\n  "));
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::artifacts::{self, PAGE};
+use crate::files;
 use crate::log::Log;
 use crate::mcu::{self, Machine};
 use crate::runner;
@@ -196,7 +197,7 @@ impl Demo {
             format!("echo={},kind=raknet", echo.address),
         ];
         let page = shell.path(PAGE);
-        let page = page.to_str().context("the path of this repository is not valid UTF-8")?;
+        let page = files::text(&page)?;
         let (relay, admin) = port.start(|port| {
             let listen = format!("127.0.0.1:{port}");
             let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", any];
@@ -225,10 +226,9 @@ impl Demo {
 /// Returns a path for the key of the game server, which creates the file.
 fn free_key_file(shell: &Shell) -> Result<String> {
     let file = shell.path(KEY_FILE);
-    artifacts::remove_file(&file)?;
-    let folder = file.parent().context("the key file has no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("the folder of {KEY_FILE} cannot be created"))?;
-    Ok(file.to_str().context("the path of this repository is not valid UTF-8")?.to_owned())
+    files::remove_file(&file)?;
+    file.parent().map_or(Ok(()), files::create_folder)?;
+    Ok(files::text(&file)?.to_owned())
 }
 
 /// Returns the 32 characters of the key hash in the first line of the game server.

@@ -5,7 +5,8 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::artifacts::{remove_file, target_dir};
+use crate::artifacts::target_dir;
+use crate::files;
 use crate::shell::Shell;
 
 const PAGE: &str = "docs/interop.md";
@@ -16,13 +17,13 @@ const UPDATE: &str = "UPDATE_INTEROP";
 pub fn stage(shell: &Shell) -> Result<()> {
     let found = target_dir(shell)?.join("tmp/interop.md");
     // Remove the results of an earlier run.
-    remove_file(&found)?;
+    files::remove_file(&found)?;
     // Test within the whole workspace, so that nothing is rebuilt with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
     let found = fs::read_to_string(&found)
         .with_context(|| format!("the tests did not produce {}", found.display()))?;
     if env::var_os(UPDATE).is_some() {
-        return fs::write(shell.path(PAGE), found).with_context(|| format!("{PAGE} cannot be written"));
+        return files::write(&shell.path(PAGE), found);
     }
     compare(&shell.read(PAGE)?, &found)?;
     shell.print(format_args!("{PAGE} matches the results"));

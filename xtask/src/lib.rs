@@ -9,6 +9,7 @@ pub mod checks;
 pub mod cli;
 pub mod demo;
 pub mod fields;
+pub mod files;
 pub mod firmware;
 pub mod history;
 pub mod interop;

@@ -1,10 +1,9 @@
 //! The symbolic models of secure connections, in which Verifpal searches for attacks
 //! (docs/secure.md#how-it-is-checked).
 
-use std::fs;
-
 use anyhow::{Context, Result, bail};
 
+use crate::files;
 use crate::setup::Need;
 use crate::shell::Shell;
 
@@ -35,9 +34,8 @@ fn finds_attacks(shell: &Shell) -> Result<()> {
     let (name, _) = MODELS[0];
     let text = unpinned(&shell.read(name)?).with_context(|| format!("{name} has no pinned key"))?;
     let folder = shell.path("target/models");
-    fs::create_dir_all(&folder)?;
     let model = folder.join("unpinned.vp");
-    fs::write(&model, text)?;
+    files::write(&model, text)?;
     let said = verify(shell, &model.to_string_lossy())?;
     if !said.contains("FAIL") || said.contains("queries pass.") {
         bail!("no attack was found although the server's key is not pinned:\n{said}");

@@ -1,11 +1,11 @@
 //! The results of a run, stored in one file per tier.
 
-use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
+use crate::files;
 use crate::results::Tests;
 use crate::schedule::Outcome;
 use crate::shell::Shell;
@@ -101,7 +101,7 @@ impl Numbers {
 }
 
 fn write(shell: &Shell, path: &str, value: &Value) -> Result<()> {
-    fs::write(shell.path(path), format!("{value:#}\n")).with_context(|| format!("{path} cannot be written"))
+    files::write(&shell.path(path), format!("{value:#}\n"))
 }
 
 fn tenths(time: Duration) -> f64 {

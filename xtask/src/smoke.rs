@@ -1,11 +1,11 @@
 //! The smoke test of the demo: headless Chromium plays complete games.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::files;
 use crate::process::{Output, describe};
 use crate::shell::Shell;
 
@@ -31,7 +31,7 @@ const HEALTH: u64 = 3;
 pub fn fight(shell: &Shell, url: &str, metrics: &str, ways: &[&str]) -> Result<String> {
     let option = format!("--ways={}", ways.join(","));
     let line = drive(shell, [url, metrics], &[&option], |value| check_fight(value, ways))?;
-    let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
+    let pictures = files::names(&shell.path(FOLDER))?.len();
     if pictures < 2 * ways.len() {
         bail!("{DRIVER} left {pictures} pictures");
     }
@@ -52,9 +52,8 @@ fn drive(
     check: impl Fn(&Value) -> Result<()>,
 ) -> Result<String> {
     let folder = shell.path(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be created"))?;
-    let folder = folder.to_str().context("the path of this repository is not valid UTF-8")?;
-    let args = [DRIVER, url, metrics, folder].into_iter().chain(more.iter().copied());
+    files::create_folder(&folder)?;
+    let args = [DRIVER, url, metrics, files::text(&folder)?].into_iter().chain(more.iter().copied());
     let output = shell.cmd("node", args).limit(LIMIT).output()?;
     outcome(&output, check)
 }

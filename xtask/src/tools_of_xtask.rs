@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::artifacts::target_dir;
+use crate::files;
 use crate::process::Cmd;
 use crate::shell::Shell;
 
@@ -30,8 +31,7 @@ pub fn forward(shell: &Shell, args: &[&str]) -> Result<bool> {
 
 fn cmd(shell: &Shell, args: &[&str]) -> Result<Cmd> {
     let program = program(shell)?;
-    let program = program.to_str().context("the path of this repository is not valid UTF-8")?;
-    Ok(shell.cmd_of_xtask(program, args.iter().copied()))
+    Ok(shell.cmd_of_xtask(files::text(&program)?, args.iter().copied()))
 }
 
 fn program(shell: &Shell) -> Result<PathBuf> {

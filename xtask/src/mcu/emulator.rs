@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::files;
 use crate::process::{Running, describe};
 use crate::setup::{Need, QEMU};
 use crate::shell::Shell;
@@ -50,7 +51,7 @@ impl Machine {
         more: &[&str],
         limit: Duration,
     ) -> Result<Self> {
-        let firmware = firmware.to_str().context("the path of this repository is not valid UTF-8")?;
+        let firmware = files::text(firmware)?;
         let mut semihosting = "enable=on,target=native,arg=firmware".to_owned();
         for argument in arguments.iter().chain([&format!("entropy={}", entropy()?)]) {
             write!(semihosting, ",arg={argument}")?;

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use super::done::Done;
+use crate::files;
 use crate::shell::Shell;
 
 const OLDEST_NODE: u32 = 20;
@@ -42,8 +43,7 @@ fn install(shell: &Shell, folder: &str) -> Result<bool> {
         return Ok(false);
     }
     shell.cmd_in(folder, "npm", ["ci", "--no-audit", "--no-fund"]).run()?;
-    fs::create_dir_all(shell.path(folder).join("node_modules"))?;
-    fs::write(&stamp, lock).with_context(|| format!("{} cannot be written", stamp.display()))?;
+    files::write(&stamp, lock)?;
     Ok(true)
 }
 

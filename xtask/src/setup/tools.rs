@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::done::Done;
 use super::rust::MIRI_TOOLCHAIN;
 use crate::artifacts;
+use crate::files;
 use crate::shell::Shell;
 
 pub(super) const WASM_PACK: Tool = Tool { exact: true, ..Tool::new("wasm-pack", "0.15.1") };
@@ -50,9 +51,9 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<String> {
     let built = artifacts::target_dir(shell)?.join("debug/xtask-bindgen");
     let folder = shell.tools_dir().join("bin");
     let program = folder.join("wasm-bindgen");
-    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    files::create_folder(&folder)?;
     if fs::read_link(&program).ok().as_ref() != Some(&built) {
-        artifacts::remove_file(&program)?;
+        files::remove_file(&program)?;
         symlink(&built, &program).with_context(|| format!("{} cannot be made", program.display()))?;
     }
     Ok(program.display().to_string())

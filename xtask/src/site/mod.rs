@@ -5,15 +5,15 @@ mod pages;
 mod readers;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 pub use self::book::resolved;
 use self::book::{Book, NOT_OF_THE_BOOK};
 pub use self::pages::anchors;
 use crate::artifacts::{self, PAGE};
+use crate::files;
 use crate::setup::Need;
 use crate::shell::Shell;
 use crate::targets::WASM;
@@ -51,8 +51,8 @@ pub fn build(shell: &Shell) -> Result<()> {
     rust_references(shell, &site.join("api"))?;
     // It writes to the folder that wasm/typedoc.json specifies.
     shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
-    copy(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
-    copy(&shell.path(PAGE), &site.join("demo"))?;
+    files::copy_folder(&shell.path("target/doc-npm"), &site.join("api/npm"))?;
+    files::copy_folder(&shell.path(PAGE), &site.join("demo"))?;
     check_files(&site, &linked)
 }
 
@@ -72,29 +72,27 @@ fn check_files(site: &Path, linked: &BTreeSet<String>) -> Result<()> {
 /// Builds the book at the root of the site, which it empties first. Returns the files to which it links.
 fn book(shell: &Shell, site: &Path) -> Result<BTreeSet<String>> {
     let folder = shell.path(BOOK);
-    remove(&folder)?;
+    files::remove_folder(&folder)?;
     let (book, mut linked) = (sources(shell)?, BTreeSet::new());
-    write(&folder.join("src/SUMMARY.md"), &book.contents)?;
+    files::write(&folder.join("src/SUMMARY.md"), &book.contents)?;
     for page in &book.pages {
-        let (text, files) = book.linked(page)?;
-        write(&folder.join("src").join(&page.path), &text)?;
-        for file in files {
+        let (text, needed) = book.linked(page)?;
+        files::write(&folder.join("src").join(&page.path), &text)?;
+        for file in needed {
             linked.insert(file.clone());
             if NOT_OF_THE_BOOK.iter().any(|start| file.starts_with(start)) {
                 continue;
             }
-            let to = folder.join("src").join(&file);
-            make_parent(&to)?;
-            fs::copy(shell.path(&file), &to).with_context(|| format!("{file} cannot be copied"))?;
+            files::copy(&shell.path(&file), &folder.join("src").join(&file))?;
         }
     }
-    write(&folder.join("book.toml"), &shell.read(SETTINGS)?)?;
+    files::write(&folder.join("book.toml"), &shell.read(SETTINGS)?)?;
     for style in STYLES {
-        write(&folder.join(style), &shell.read(&format!("docs/{style}"))?)?;
+        files::write(&folder.join(style), &shell.read(&format!("docs/{style}"))?)?;
     }
-    remove(site)?;
+    files::remove_folder(site)?;
     shell.cmd("mdbook", ["build", BOOK, "--dest-dir", &site.to_string_lossy()]).run()?;
-    write(&site.join("index.html"), FRONT_PAGE)?;
+    files::write(&site.join("index.html"), FRONT_PAGE)?;
     shell.print(format_args!("{SITE}: the links of {} pages are valid", book.pages.len()));
     Ok(linked)
 }
@@ -116,43 +114,9 @@ fn rust_references(shell: &Shell, api: &Path) -> Result<()> {
         (browsers, target.join(WASM).join("doc"), api.join("browsers")),
     ] {
         // Earlier commands may have left references of other crates.
-        remove(&from)?;
+        files::remove_folder(&from)?;
         command.run()?;
-        copy(&from, &to)?;
-    }
-    Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    make_parent(file)?;
-    fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
-}
-
-fn make_parent(file: &Path) -> Result<()> {
-    let folder = file.parent().context("a file has no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))
-}
-
-/// Removes a folder that an earlier run may have left.
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
-    }
-    Ok(())
-}
-
-/// Copies a folder recursively.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;
-    for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), &target)
-                .with_context(|| format!("{} cannot be written", target.display()))?;
-        }
+        files::copy_folder(&from, &to)?;
     }
     Ok(())
 }

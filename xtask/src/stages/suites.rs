@@ -1,13 +1,13 @@
 //! Stages that run the tests of the parts, alone and with programs of others.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::boards;
 use crate::artifacts;
 use crate::demo;
+use crate::files;
 use crate::interop;
 use crate::npm_size::{self, Others};
 use crate::quickstarts;
@@ -130,14 +130,9 @@ fn other_browser_tests(shell: &Shell) -> Result<()> {
 fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     const FOLDER: &str = "wasm/tests";
     artifacts::built_programs(shell)?;
-    let mut files = Vec::new();
-    for entry in fs::read_dir(shell.path(FOLDER)).with_context(|| format!("{FOLDER} cannot be read"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".test.mjs") && is_wanted(&name) {
-            files.push(format!("tests/{name}"));
-        }
-    }
-    files.sort();
+    let names = files::names(&shell.path(FOLDER))?.into_iter();
+    let wanted = names.filter(|name| name.ends_with(".test.mjs") && is_wanted(name));
+    let files: Vec<_> = wanted.map(|name| format!("tests/{name}")).collect();
     let args = ["--test", "--test-concurrency=2", "--test-reporter=spec"];
     // The tests build an example for browsers.
     shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()

@@ -1,10 +1,10 @@
 //! The initial inputs of fuzzing: one reproducible archive per target.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use xtask::files;
 use xtask::shell::Shell;
 
 const ENDING: &str = ".tar.gz";
@@ -26,22 +26,22 @@ impl<'s> Corpora<'s> {
 
     /// Returns the targets with an archive, sorted by name.
     pub(crate) fn targets(&self) -> Result<Vec<String>> {
-        let names = names(&self.folder)?.into_iter();
+        let names = files::names(&self.folder)?.into_iter();
         Ok(names.filter_map(|name| name.strip_suffix(ENDING).map(str::to_owned)).collect())
     }
 
     /// Replaces the contents of `folder` by the inputs of a target; returns their number.
     pub(crate) fn unpack(&self, target: &str, folder: &Path) -> Result<usize> {
-        clear(folder)?;
+        files::empty_folder(folder)?;
         let args = ["--extract", "--gzip", "--file", &self.archive(target), "--directory"];
         self.shell.cmd("tar", args.into_iter().chain([&*folder.to_string_lossy()])).run()?;
-        Ok(names(folder)?.len())
+        Ok(files::names(folder)?.len())
     }
 
     /// Writes the inputs in `folder` to the archive of a target; returns their number. The archive contains neither
     /// times nor users.
     pub(crate) fn pack(&self, target: &str, folder: &Path) -> Result<usize> {
-        let names = names(folder)?;
+        let names = files::names(folder)?;
         let folder = folder.to_string_lossy();
         let archive = self.archive(target);
         let args = ["--create", "--format=ustar", "--mtime=@0", "--mode=0644", "--owner=0", "--group=0"];
@@ -52,31 +52,16 @@ impl<'s> Corpora<'s> {
     }
 }
 
-/// Returns the names of the files in a folder, sorted.
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    let mut names = names.collect::<Result<Vec<_>>>()?;
-    names.sort();
-    Ok(names)
-}
-
-/// Creates an empty folder.
-pub(crate) fn clear(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
-    }
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Returns an empty folder for a test.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("rakwire-corpus-{}", std::process::id())).join(name);
-        clear(&folder).unwrap();
+        files::empty_folder(&folder).unwrap();
         folder
     }
 
@@ -97,8 +82,8 @@ mod tests {
         fs::write(one.join("left over"), "").unwrap();
         assert_eq!(corpora.unpack("second", &one).unwrap(), 2);
         assert_eq!(
-            (names(&one).unwrap(), fs::read(one.join("a")).unwrap()),
-            (names(&other).unwrap(), "a".repeat(700).into())
+            (files::names(&one).unwrap(), fs::read(one.join("a")).unwrap()),
+            (files::names(&other).unwrap(), "a".repeat(700).into())
         );
         assert!(corpora.unpack("third", &one).is_err());
         fs::remove_dir_all(archives.parent().unwrap()).unwrap();

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::corpus::{self, Corpora};
+use crate::corpus::Corpora;
+use xtask::files;
 use xtask::shell::Shell;
 use xtask::stages::FUZZ;
 use xtask::tasks;
@@ -77,10 +78,7 @@ pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
 /// Rewrites the archive of a target from its initial inputs and those found by the run.
 fn update(shell: &Shell, target: &str) -> Result<()> {
     let (corpus, found) = (shell.path(&corpus(target)), shell.path(&found(target)));
-    for entry in fs::read_dir(&found).with_context(|| format!("{} cannot be read", found.display()))? {
-        let entry = entry?;
-        fs::copy(entry.path(), corpus.join(entry.file_name())).context("an input cannot be copied")?;
-    }
+    files::copy_folder(&found, &corpus)?;
     cargo_fuzz(shell, &["cmin", "--sanitizer", "none", target, &corpus.display().to_string()])?;
     let kept = corpora(shell).pack(target, &corpus)?;
     shell.print(format_args!("{target}: {kept} inputs kept"));
@@ -93,7 +91,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS.into_iter().zip(STAGE_RUNS) {
         // Inputs found by an earlier run would change those that this one tries.
-        corpus::clear(&shell.path(&found(target)))?;
+        files::empty_folder(&shell.path(&found(target)))?;
         run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
     }
     Ok(())
@@ -150,8 +148,7 @@ fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
     corpora(shell).unpack(target, &shell.path(&corpus))?;
     let artifacts = format!("target/fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
-        let folder = shell.path(folder);
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        files::create_folder(&shell.path(folder))?;
     }
     let absolute = |folder: &str| shell.path(folder).display().to_string();
     let (found, corpus) = (absolute(&found), absolute(&corpus));

@@ -10,6 +10,7 @@ use serde_json::Value;
 use toml::Table;
 
 use xtask::artifacts;
+use xtask::files;
 use xtask::shell::Shell;
 use xtask::tracked;
 
@@ -68,11 +69,6 @@ pub(crate) struct Published {
 #[derive(Deserialize)]
 struct Target {
     kind: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Published>,
 }
 
 impl Published {
@@ -153,10 +149,10 @@ pub(crate) fn test(shell: &Shell, packages: &[Published]) -> Result<()> {
 
 /// Returns the published crates of the workspace.
 pub(crate) fn published(shell: &Shell) -> Result<Vec<Published>> {
-    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    let metadata: Metadata =
-        serde_json::from_str(&output.stdout).context("`cargo metadata` reports no packages")?;
-    Ok(metadata.packages.into_iter().filter(|package| package.publish.is_none()).collect())
+    let packages = artifacts::metadata(shell)?["packages"].take();
+    let packages: Vec<Published> =
+        serde_json::from_value(packages).context("`cargo metadata` reports no packages")?;
+    Ok(packages.into_iter().filter(|package| package.publish.is_none()).collect())
 }
 
 /// Packs all crates and unpacks them into a workspace in which they find each other as in the registry, with a project
@@ -178,24 +174,21 @@ fn unpacked(shell: &Shell, packages: &[Published], tree: Tree) -> Result<PathBuf
     let names = packages.iter().flat_map(|package| ["--package", package.name.as_str()]);
     let dirty = (tree == Tree::Any).then_some("--allow-dirty");
     shell.cmd("cargo", ["package", "--quiet", "--no-verify"].into_iter().chain(dirty).chain(names)).run()?;
-    let files = artifacts::target_dir(shell)?.join("package");
-    let folder = files.join("workspace");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
+    let packed = artifacts::target_dir(shell)?.join("package");
+    let folder = packed.join("workspace");
+    files::empty_folder(&folder)?;
     for package in packages {
-        unpack(shell, package, &files, &folder)?;
+        unpack(shell, package, &packed, &folder)?;
     }
-    write(&folder.join("Cargo.lock"), &shell.read("Cargo.lock")?)?;
+    files::write(&folder.join("Cargo.lock"), &shell.read("Cargo.lock")?)?;
     let users = packages.iter().filter(|package| has_example(&folder, package)).collect::<Vec<_>>();
     let members = packages.iter().map(Published::folder_name).chain(users.iter().map(|user| user_name(user)));
-    write(&folder.join("Cargo.toml"), &workspace(&shell.read("Cargo.toml")?, packages, members)?)?;
+    files::write(&folder.join("Cargo.toml"), &workspace(&shell.read("Cargo.toml")?, packages, members)?)?;
     for user in &users {
-        write(&folder.join(user_name(user)).join("src/lib.rs"), "")?;
+        files::write(&folder.join(user_name(user)).join("src/lib.rs"), "")?;
         let manifest =
             format!("[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n", user_name(user));
-        write(&folder.join(user_name(user)).join("Cargo.toml"), &manifest)?;
+        files::write(&folder.join(user_name(user)).join("Cargo.toml"), &manifest)?;
     }
     for user in users {
         follow_readme(shell, &folder, user, packages)?;
@@ -257,8 +250,8 @@ fn installs(text: &str, crates: &[(&str, &str, &str)], npm: &str) -> Vec<(usize,
     wrong
 }
 
-fn unpack(shell: &Shell, package: &Published, files: &Path, folder: &Path) -> Result<()> {
-    let file = files.join(format!("{}.crate", package.folder_name()));
+fn unpack(shell: &Shell, package: &Published, packed: &Path, folder: &Path) -> Result<()> {
+    let file = packed.join(format!("{}.crate", package.folder_name()));
     let size = file.metadata().with_context(|| format!("cargo packed no {}", file.display()))?.len();
     // Cargo gives all files the same date, so that changed files would count as built.
     let args = ["--extract", "--gzip", "--touch", "--file", &*file.to_string_lossy()];
@@ -325,7 +318,7 @@ fn follow_readme(shell: &Shell, folder: &Path, package: &Published, packages: &[
         cargo(shell, &user, args)?;
     }
     for (number, program) in programs(&readme).iter().enumerate() {
-        write(&user.join(format!("examples/readme_{number}.rs")), program)?;
+        files::write(&user.join(format!("examples/readme_{number}.rs")), program)?;
     }
     Ok(())
 }
@@ -347,13 +340,6 @@ fn program(block: &str) -> String {
         "async fn readme() -> Result<(), Box<dyn std::error::Error>> {{\n{}\nOk(())\n}}\n\nfn main() {{\n    drop(readme());\n}}\n",
         lines.join("\n")
     )
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 #[cfg(test)]

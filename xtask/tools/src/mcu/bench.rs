@@ -1,16 +1,15 @@
 //! `cargo xtask bench mcu`: instructions per operation, counted by QEMU, and datagrams per second.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::net::UdpSocket;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::scenarios::echo;
 use crate::measurements::Measurements;
 use xtask::artifacts;
+use xtask::files;
 use xtask::firmware::{self, EMULATED};
 use xtask::mcu::{Machine, PLAYER_NEEDS as NEEDS};
 use xtask::service::Service;
@@ -71,8 +70,7 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     let (table, after) = rest.split_once(END).context("the table in docs/embedded.md has no end")?;
     if update {
         let text = format!("{before}{BEGIN}{}{END}{after}", measured.write(""));
-        return fs::write(shell.path(DOCUMENT), text)
-            .with_context(|| format!("{DOCUMENT} cannot be written"));
+        return files::write(&shell.path(DOCUMENT), text);
     }
     Measurements::parse(table)?.check(&measured, UPDATE, &shell.log)?;
     shell.print(format_args!(
@@ -87,17 +85,8 @@ fn throughput(shell: &Shell) -> Result<()> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
     let firmware = firmware::built(&folder, THUMB_M4, "throughput")?;
     let rakwire = artifacts::fast_programs(shell)?.rakwire;
-    let raw = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
-    let echo = raw.try_clone()?;
+    let raw = echo()?;
     let raw_port = raw.local_addr()?.port().to_string();
-    thread::spawn(move || {
-        let mut buffer = [0; 2_048];
-        while let Ok((length, from)) = echo.recv_from(&mut buffer) {
-            if echo.send_to(&buffer[..length], from).is_err() {
-                return;
-            }
-        }
-    });
     let server = Service::start(shell, "the server", &rakwire, &["echo", "--listen", "127.0.0.1:0"])?;
     let port = server.address.rsplit(':').next().unwrap_or_default();
     let (mut best_raw, mut best_raknet) = (0.0_f64, 0.0_f64);

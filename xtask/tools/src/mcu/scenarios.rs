@@ -65,14 +65,7 @@ impl Scenarios<'_> {
     /// The same over a network that loses almost every third datagram.
     pub(crate) fn lossy(&self) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &["--simulate", BAD_NETWORK])?;
-        let exchange = self.exchange(&server, &["count=200", "large=1", "timeout=60"])?;
-        if exchange.loss_percent < 5.0 {
-            bail!(
-                "only {:.1} % of the datagrams were lost: the simulated network had no effect",
-                exchange.loss_percent
-            );
-        }
-        Ok(exchange)
+        has_lost(self.exchange(&server, &["count=200", "large=1", "timeout=60"])?)
     }
 
     /// The same with a server that requires secure connections and has the key that the board knows; and one with
@@ -82,20 +75,11 @@ impl Scenarios<'_> {
         let server = self.serve("127.0.0.1:0", &["--secure", key.file()?, "--simulate", BAD_NETWORK])?;
         let known = format!("server-key={}", key.public);
         let arguments = ["count=200", "large=1", "timeout=60", &known];
-        let exchange = Exchange::of(&self.start_secure(&server.address, &arguments)?.succeed()?)?;
-        if exchange.loss_percent < 5.0 {
-            bail!(
-                "only {:.1} % of the datagrams were lost: the simulated network had no effect",
-                exchange.loss_percent
-            );
-        }
+        let exchange = has_lost(Exchange::of(&self.start_secure(&server.address, &arguments)?.succeed()?)?)?;
         drop(key);
         let other = ServerKey::generate(self.shell, &self.rakwire)?;
-        let report =
-            self.start_secure(&server.address, &[&format!("server-key={}", other.public)])?.finish()?;
-        if report.status.code() != Some(1) || !report.says("the server has another public key") {
-            bail!("with a server that has another key: {}", describe(report.status));
-        }
+        let machine = self.start_secure(&server.address, &[&format!("server-key={}", other.public)])?;
+        is_refused(machine, "the server has another public key")?;
         Ok(exchange)
     }
 
@@ -125,13 +109,14 @@ impl Scenarios<'_> {
         let server = self.serve("127.0.0.1:0", &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
         let seconds = format!("seconds={}", minutes * 60);
         let limit = LIMIT + Duration::from_secs(minutes * 60);
-        Exchange::of(&self.start(&server.address, "soak", &[&seconds], limit)?.succeed()?)
+        let firmware = &self.firmware;
+        Exchange::of(&self.start_with(firmware, &server.address, "soak", &[&seconds], &[], limit)?.succeed()?)
     }
 
     /// Sends more reliable messages than the memory holds.
     pub(crate) fn full_pool(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let report = self.start(&server.address, "full-pool", &[], LIMIT)?.succeed()?;
+        let report = self.start(&server.address, "full-pool", &[])?.succeed()?;
         if report.number("fitting")? >= report.number("messages")? {
             bail!("the pool was never full");
         }
@@ -143,7 +128,7 @@ impl Scenarios<'_> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let address = server.address.clone();
         let arguments = ["sessions=2", "count=100", "timeout=3"];
-        let mut machine = self.start(&address, "restart", &arguments, LIMIT)?;
+        let mut machine = self.start(&address, "restart", &arguments)?;
         machine.wait_for("SESSION 1")?;
         server.kill();
         machine.wait_for("session 1:")?;
@@ -161,9 +146,10 @@ impl Scenarios<'_> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let mut link = NetworkLink::new();
         let arguments = ["sessions=2", "count=100", "timeout=3"];
-        let option = link.option();
+        let (firmware, option) = (&self.firmware, link.option());
+        let monitor = ["-monitor", &option];
         let mut machine =
-            self.start_with(&server.address, "restart", &arguments, &["-monitor", &option], LIMIT)?;
+            self.start_with(firmware, &server.address, "restart", &arguments, &monitor, LIMIT)?;
         machine.wait_for("SESSION 1")?;
         link.take_down()?;
         machine.wait_for("link_up = false")?;
@@ -177,7 +163,7 @@ impl Scenarios<'_> {
     /// Runs the telemetry example.
     pub(crate) fn telemetry(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let report = self.start(&server.address, "telemetry", &["count=300"], LIMIT)?.succeed()?;
+        let report = self.start(&server.address, "telemetry", &["count=300"])?.succeed()?;
         // The last messages may still be on their way back.
         if report.number("others")? < 0.5 * report.number("values")? {
             bail!("too few of the values came back");
@@ -197,37 +183,23 @@ impl Scenarios<'_> {
     /// With missing and unsuitable servers the firmware reports the error and ends without a panic.
     pub(crate) fn wrong_servers(&self) -> Result<()> {
         let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
-        self.is_refused(&deaf.local_addr()?.to_string(), "the server does not answer")?;
+        is_refused(
+            self.start(&deaf.local_addr()?.to_string(), "exchange", &[])?,
+            "the server does not answer",
+        )?;
 
-        let parrot = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
+        let parrot = echo()?;
         let address = parrot.local_addr()?.to_string();
-        let echo = parrot.try_clone()?;
-        thread::spawn(move || {
-            let mut buffer = [0; 2_048];
-            while let Ok((length, from)) = echo.recv_from(&mut buffer) {
-                if length == 0 || echo.send_to(&buffer[..length], from).is_err() {
-                    return;
-                }
-            }
-        });
-        self.is_refused(&address, "the server does not answer")?;
+        is_refused(self.start(&address, "exchange", &[])?, "the server does not answer")?;
         // An empty datagram ends the thread.
         parrot.send_to(&[], &address)?;
 
         let guarded = self.serve("127.0.0.1:0", &["--password", "friends"])?;
-        self.is_refused(&guarded.address, "the server requires another password")
-    }
-
-    fn is_refused(&self, address: &str, reason: &str) -> Result<()> {
-        let report = self.start(address, "exchange", &[], LIMIT)?.finish()?;
-        if report.status.code() != Some(1) || !report.says(reason) {
-            bail!("with an unsuitable server: {}, without {reason:?}", describe(report.status));
-        }
-        Ok(())
+        is_refused(self.start(&guarded.address, "exchange", &[])?, "the server requires another password")
     }
 
     fn exchange(&self, server: &Service, arguments: &[&str]) -> Result<Exchange> {
-        Exchange::of(&self.start(&server.address, "exchange", arguments, LIMIT)?.succeed()?)
+        Exchange::of(&self.start(&server.address, "exchange", arguments)?.succeed()?)
     }
 
     fn serve(&self, listen: &str, more: &[&str]) -> Result<Service> {
@@ -235,26 +207,15 @@ impl Scenarios<'_> {
         Service::start(self.shell, "the server", &self.rakwire, &args)
     }
 
-    fn start(&self, address: &str, scenario: &str, arguments: &[&str], limit: Duration) -> Result<Machine> {
-        self.start_with(address, scenario, arguments, &[], limit)
-    }
-
-    fn start_with(
-        &self,
-        address: &str,
-        scenario: &str,
-        arguments: &[&str],
-        qemu: &[&str],
-        limit: Duration,
-    ) -> Result<Machine> {
-        self.start_firmware(&self.firmware, address, scenario, arguments, qemu, limit)
+    fn start(&self, address: &str, scenario: &str, arguments: &[&str]) -> Result<Machine> {
+        self.start_with(&self.firmware, address, scenario, arguments, &[], LIMIT)
     }
 
     fn start_secure(&self, address: &str, arguments: &[&str]) -> Result<Machine> {
-        self.start_firmware(&self.secure, address, "exchange", arguments, &[], LIMIT)
+        self.start_with(&self.secure, address, "exchange", arguments, &[], LIMIT)
     }
 
-    fn start_firmware(
+    fn start_with(
         &self,
         firmware: &Path,
         address: &str,
@@ -269,4 +230,36 @@ impl Scenarios<'_> {
         self.shell.note(format_args!("mcu: {}", all.join(" ")));
         Machine::start(self.shell, firmware, &all, qemu, limit)
     }
+}
+
+/// Returns a socket on which a thread returns every datagram, until an empty one.
+pub(super) fn echo() -> Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
+    let echo = socket.try_clone()?;
+    thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        while let Ok((length, from)) = echo.recv_from(&mut buffer) {
+            if length == 0 || echo.send_to(&buffer[..length], from).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(socket)
+}
+
+/// Fails unless the simulated network has lost datagrams.
+fn has_lost(exchange: Exchange) -> Result<Exchange> {
+    if exchange.loss_percent < 5.0 {
+        bail!("only {:.1} % were lost: the simulated network had no effect", exchange.loss_percent);
+    }
+    Ok(exchange)
+}
+
+/// Fails unless the firmware has reported this reason and ended.
+fn is_refused(machine: Machine, reason: &str) -> Result<()> {
+    let report = machine.finish()?;
+    if report.status.code() != Some(1) || !report.says(reason) {
+        bail!("with an unsuitable server: {}, without {reason:?}", describe(report.status));
+    }
+    Ok(())
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use xtask::files;
 use xtask::shell::Shell;
 
 /// A key file, which is removed at the end, and its public key.
@@ -20,8 +21,7 @@ impl ServerKey {
         // A process with the same id may have left one.
         let _ = fs::remove_file(&file);
         let mut key = Self { file, public: String::new() };
-        let rakwire = rakwire.to_str().context("the path of this repository is not valid UTF-8")?;
-        let output = shell.cmd(rakwire, ["keygen", key.file()?]).output()?;
+        let output = shell.cmd(files::text(rakwire)?, ["keygen", key.file()?]).output()?;
         match output.stdout.lines().next() {
             Some(public) if output.status.success() => public.clone_into(&mut key.public),
             _ => bail!("rakwire keygen printed no key"),
@@ -31,7 +31,7 @@ impl ServerKey {
 
     /// Returns the path of the key file.
     pub(crate) fn file(&self) -> Result<&str> {
-        self.file.to_str().context("the folder for temporary files has a name that is not valid UTF-8")
+        files::text(&self.file)
     }
 }
 

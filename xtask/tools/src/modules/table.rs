@@ -299,7 +299,7 @@ const XTASK: Crate = Crate {
     layers: &[
         // Modules without child processes.
         Layer::apart(&["log", "stop", "targets", "results", "schedule::constraints"]),
-        Layer::together(&["process", "schedule", "schedule::plan"]),
+        Layer::together(&["files", "process", "schedule", "schedule::plan"]),
         // The base of all commands.
         Layer::together(&["shell", "workspaces"]),
         Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware", "history"]),

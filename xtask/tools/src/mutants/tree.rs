@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use xtask::files;
 
 /// The sources by their paths from the root of the repository.
 type Sources = BTreeMap<String, String>;
@@ -146,7 +147,7 @@ pub(super) fn make(root: &Path, tree: &Path, mutants: &[Mutant]) -> Result<()> {
 /// Reads the sources and manifests of the core.
 pub(super) fn read_sources(root: &Path) -> Result<Sources> {
     let mut sources = Sources::new();
-    for path in files(&root.join(PACKAGES[0]))? {
+    for path in files_below(&root.join(PACKAGES[0]))? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         if name.ends_with(".rs") || name.ends_with(".toml") {
             sources.insert(name, read(&path)?);
@@ -185,34 +186,31 @@ pub(super) fn locate_all<'a>(
 
 /// Writes changed files and removes deleted ones: cargo rebuilds written files.
 fn write(tree: &Path, sources: &Sources) -> Result<()> {
-    fs::create_dir_all(tree)?;
-    for path in files(tree)? {
+    files::create_folder(tree)?;
+    for path in files_below(tree)? {
         let name = path.strip_prefix(tree).unwrap_or(&path);
         if !sources.contains_key(&*name.to_string_lossy()) {
-            fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
+            files::remove_file(&path)?;
         }
     }
     for (name, text) in sources {
         let path = tree.join(name);
-        if fs::read_to_string(&path).is_ok_and(|old| old == *text) {
-            continue;
+        if !fs::read_to_string(&path).is_ok_and(|old| old == *text) {
+            files::write(&path, text)?;
         }
-        fs::create_dir_all(path.parent().unwrap_or(tree))?;
-        fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
     Ok(())
 }
 
 /// Returns all files below a folder.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
+    for name in files::names(folder)? {
+        let path = folder.join(&name);
         if !path.is_dir() {
             found.push(path);
-        } else if !path.ends_with("target") {
-            found.extend(files(&path)?);
+        } else if name != "target" {
+            found.extend(files_below(&path)?);
         }
     }
     Ok(found)
@@ -283,7 +281,7 @@ mod tests {
         let mut fewer = sources();
         fewer.remove("b.rs");
         write(&tree, &fewer).unwrap();
-        assert_eq!((written(), files(&tree).unwrap()), (before, vec![tree.join("a.rs")]));
+        assert_eq!((written(), files_below(&tree).unwrap()), (before, vec![tree.join("a.rs")]));
         fs::remove_dir_all(&tree).unwrap();
     }
 }

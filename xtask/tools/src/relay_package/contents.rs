@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use xtask::files::{self, text};
 use xtask::shell::Shell;
 
 /// The folder of packages.
@@ -41,9 +42,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Builds the package of a built relay, in a folder of the repository.
 pub(super) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf> {
     let tree = shell.path(folder).join("tree");
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
-    }
+    files::remove_folder(&tree)?;
     let program = tree.join("usr/bin/rakwire-relay");
     copy(relay, &program, 0o755)?;
     shell.cmd("strip", [text(&program)?]).run()?;
@@ -143,17 +142,12 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
 }
 
 fn write(to: &Path, bytes: impl AsRef<[u8]>, mode: u32) -> Result<()> {
+    files::write(to, bytes)?;
     let folder = to.parent().context("a file of the package has no folder")?;
-    fs::create_dir_all(folder)?;
-    fs::write(to, bytes).with_context(|| format!("{} cannot be written", to.display()))?;
     fs::set_permissions(to, PermissionsExt::from_mode(mode))?;
     // The umask of this process must not apply.
     fs::set_permissions(folder, PermissionsExt::from_mode(0o755))?;
     Ok(())
-}
-
-fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("the path of this repository is not valid UTF-8")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::checks::Workspace;
 use crate::relay_package;
 use xtask::artifacts;
+use xtask::files::{self, text};
 use xtask::service::Service;
 use xtask::setup::Need;
 use xtask::shell::Shell;
@@ -43,7 +44,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 /// Creates all files, and tests them.
 pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let folder = shell.path(FOLDER);
-    fs::create_dir_all(&folder)?;
+    files::create_folder(&folder)?;
     remove_earlier(&folder)?;
     for package in NPM {
         shell.cmd_in(package, "npm", ["pack", "--silent", "--pack-destination", text(&folder)?]).run()?;
@@ -51,7 +52,7 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let debian = relay_package::build(shell, DEBIAN_TREE, &artifacts::fast_programs(shell)?.relay)?;
     fs::copy(&debian, folder.join(debian.file_name().context("the Debian package has no name")?))?;
     let name = archive(shell, &folder, version)?;
-    let mut made = listing(&folder)?;
+    let mut made = files::names(&folder)?;
     made.retain(|name| folder.join(name).is_file());
     let sums = shell.cmd_in(FOLDER, "sha256sum", made.iter().map(String::as_str)).output()?;
     fs::write(folder.join(CHECKSUMS), sums.stdout)?;
@@ -62,7 +63,7 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
 
 /// Removes the files of an earlier call, and no others.
 fn remove_earlier(folder: &Path) -> Result<()> {
-    for name in listing(folder)? {
+    for name in files::names(folder)? {
         let is_ours = ["rakwire-", "create-rakwire-"].iter().any(|prefix| name.starts_with(prefix));
         let is_made = name == CHECKSUMS || is_ours && name.contains('.');
         if is_made && folder.join(&name).is_file() {
@@ -76,11 +77,7 @@ fn remove_earlier(folder: &Path) -> Result<()> {
 fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     let name = format!("rakwire-{version}-{}-linux", std::env::consts::ARCH);
     let tree = folder.join(&name);
-    // An interrupted call leaves its folder.
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
-    }
-    fs::create_dir(&tree)?;
+    files::empty_folder(&tree)?;
     for program in artifacts::static_programs(shell)? {
         let packed = tree.join(program.file_name().context("a program has no name")?);
         fs::copy(&program, &packed)?;
@@ -107,14 +104,6 @@ fn is_static(shell: &Shell, program: &Path) -> Result<()> {
         bail!("{} needs system libraries:\n{}", program.display(), headers.stdout);
     }
     Ok(())
-}
-
-/// Returns the names in a folder, sorted.
-fn listing(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    let mut names = entries.collect::<Result<Vec<_>>>()?;
-    names.sort();
-    Ok(names)
 }
 
 /// Uses the files in a folder outside of the repository until a message is echoed: checksums, archive, a server, the
@@ -185,8 +174,4 @@ impl Drop for Trial {
         // A leftover temporary folder is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("a path of a release is not valid UTF-8")
 }

@@ -7,7 +7,6 @@ mod profile;
 mod secure_parts;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use self::elf::Program;
 use crate::measurements::Measurements;
+use xtask::files;
 use xtask::firmware::{self, EMULATED, NUCLEO, PICO, SIZE_PROGRAMS};
 use xtask::npm_size::{self, Others};
 use xtask::setup::Need;
@@ -247,9 +247,7 @@ fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     write_result(&shell.path(RESULT), &measured)?;
     let path = shell.path(TABLE);
     if update {
-        fs::write(&path, measured.write(INTRODUCTION))
-            .with_context(|| format!("{TABLE} cannot be written"))?;
-        return Ok(());
+        return files::write(&path, measured.write(INTRODUCTION));
     }
     let mut table = Measurements::parse(&shell.read(TABLE)?)?;
     if wanted == Rows::Guard {
@@ -367,7 +365,5 @@ fn write_result(path: &Path, measured: &Measurements) -> Result<()> {
     for (name, number) in &measured.rows {
         object[name] = (*number).into();
     }
-    let folder = path.parent().context("the result has no folder")?;
-    fs::create_dir_all(folder).and_then(|()| fs::write(path, format!("{object:#}\n")))?;
-    Ok(())
+    files::write(path, format!("{object:#}\n"))
 }
