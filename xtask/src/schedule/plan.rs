@@ -97,7 +97,7 @@ mod tests {
         /// The rule, the cores, the jobs, those that start first, and each result with those that start then.
         type Case<'a> = (&'a str, usize, Jobs<'a>, &'a [usize], &'a [(usize, State, &'a [usize])]);
         let cases: [Case<'_>; 6] = [
-            ("each takes a core", 2, &[(Full, &[]); 4], &[0, 1], &[(1, Passed, &[2])]),
+            ("each takes a core", 2, &[(Full, &[][..]); 4], &[0, 1], &[(1, Passed, &[2])]),
             (
                 "all dependencies have passed",
                 3,

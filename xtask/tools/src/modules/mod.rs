@@ -146,6 +146,9 @@ fn against_table(tree: &Tree, arrows: &Arrows, entry: &Crate) -> Vec<String> {
 /// Returns the places that use another crate outside of the module reserved for it, under any name.
 fn beside(folder: &str, tree: &Tree) -> Vec<String> {
     let rules: Vec<_> = table::foreign().into_iter().filter(|rule| folder_of(rule.root) == folder).collect();
+    if rules.is_empty() {
+        return Vec::new();
+    }
     let is_below = |path: &[String], outer: &[&str]| {
         path.len() >= outer.len() && outer.iter().zip(path).all(|(a, b)| a == b)
     };
