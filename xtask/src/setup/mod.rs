@@ -1,7 +1,5 @@
 //! Set-up: installs or builds missing requirements of the commands on this machine.
 
-mod browser;
-mod done;
 mod need;
 mod npm;
 mod peers;
@@ -11,18 +9,18 @@ mod tools;
 
 use anyhow::{Result, anyhow};
 
-pub use self::done::Done;
 use self::need::How;
 pub use self::need::{Need, QEMU};
 pub use self::peers::{PROGRAMS as PEERS, websockify};
 pub use self::rust::MIRI_TOOLCHAIN;
+pub use self::system::Done;
 use crate::shell::Shell;
 
 /// Ensures that a need is met.
 pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     let done = match need.how() {
         How::System(wanted) => system::install_all(shell, wanted),
-        How::Browser(browser) => browser.install(shell),
+        How::Browser(variable, names, package) => system::browser(shell, variable, names, package),
         How::Cargo(tool) => tool.install(shell),
         How::Targets(targets) => rust::targets(shell, targets),
         How::Rust(install, _) => install(shell),
@@ -41,7 +39,7 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
 /// Describes how a missing need is met.
 pub fn doing(need: Need) -> &'static str {
     match need.how() {
-        How::System(_) | How::Browser(_) => "the system's package manager installs it",
+        How::System(_) | How::Browser(..) => "the system's package manager installs it",
         How::Cargo(_) => "cargo compiles and installs it",
         How::Targets(_) | How::Rust(..) => "rustup fetches it",
         How::Node => "looks for it",
@@ -55,7 +53,9 @@ pub fn doing(need: Need) -> &'static str {
 fn by_hand(need: Need) -> Option<String> {
     match need.how() {
         How::System(wanted) => Some(system::by_hand(wanted)),
-        How::Browser(browser) => Some(browser.by_hand()),
+        How::Browser(variable, _, package) => {
+            Some(format!("`apt-get install {package}`, or set {variable} to its path"))
+        }
         How::Cargo(tool) => Some(tool.by_hand()),
         How::Targets(targets) => Some(rust::by_hand(targets)),
         How::Rust(_, by_hand) => Some(by_hand()),

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 
-use super::browser::{self, Browser};
-use super::done::Done;
 use super::rust;
+use super::system::Done;
 use super::tools::{self, Tool};
 use crate::artifacts;
 use crate::fields;
@@ -32,7 +31,8 @@ const CMAKE: [(&str, &str); 4] = [
 pub(super) enum How {
     /// Programs by their names, and other files by their paths, with the packages of the distribution.
     System(&'static [(&'static str, &'static str)]),
-    Browser(&'static Browser),
+    /// A browser: the variable with its path, the possible names of its program, and its package.
+    Browser(&'static str, &'static [&'static str], &'static str),
     /// Cargo compiles it.
     Cargo(&'static Tool),
     /// Targets of Rust.
@@ -85,8 +85,8 @@ needs! {
     FirmwareTargets "rust targets of the firmwares": How::Targets(&[THUMB_M4, THUMB_M33, RISCV]);
     StaticTarget "rust target of static programs": How::Targets(&[STATIC]);
     MuslCompiler "musl-gcc": How::System(&[("musl-gcc", "musl-tools")]);
-    Chromium "chromium": How::Browser(&browser::CHROMIUM);
-    Firefox "firefox": How::Browser(&browser::FIREFOX);
+    Chromium "chromium": How::Browser("CHROMIUM", &["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"], "chromium");
+    Firefox "firefox": How::Browser("FIREFOX", &["firefox-esr", "firefox"], "firefox-esr");
     WebKit "webkit": How::System(&[("WebKitWebDriver", "webkit2gtk-driver")]);
     Xvfb "xvfb": How::System(&[("Xvfb", "xvfb")]);
     OpenSsl "openssl": How::System(&[("openssl", "openssl")]);
@@ -151,7 +151,7 @@ impl Need {
 
     pub(crate) fn constraints(self, after: Vec<usize>) -> Constraints {
         let (load, resource) = match self.how() {
-            How::System(_) | How::Browser(_) => (Load::None, Some(Resource::SystemPackages)),
+            How::System(_) | How::Browser(..) => (Load::None, Some(Resource::SystemPackages)),
             How::Cargo(_) => (Load::Full, Some(Resource::Tools)),
             How::Targets(_) | How::Rust(..) => (Load::None, Some(Resource::Toolchains)),
             How::Node | How::Npm(_) => (Load::None, None),

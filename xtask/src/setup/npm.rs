@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use super::done::Done;
+use super::system::Done;
 use crate::files;
 use crate::shell::Shell;
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::done::Done;
+use super::system::Done;
 use crate::shell::Shell;
 
 pub(super) const SCRIPT: &str = "interop/setup.sh";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::done::Done;
+use super::system::Done;
 use crate::shell::{CROSS_TOOLCHAIN, Shell};
 use crate::targets::STATIC;
 

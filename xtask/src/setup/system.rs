@@ -1,14 +1,21 @@
 //! Installs packages with the system's package manager.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use nix::unistd::Uid;
 
-use super::done::Done;
 use crate::process::Cmd;
 use crate::shell::Shell;
+
+/// The result of a set-up step.
+pub enum Done {
+    /// It was already there; the text describes it.
+    Present(String),
+    /// It was installed or built; the text describes it.
+    Installed(String),
+}
 
 /// True once this run has updated the package lists.
 static UPDATED: AtomicBool = AtomicBool::new(false);
@@ -36,6 +43,26 @@ pub(super) fn install_all(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done
         true => Done::Present(format!("{} is there", packages(&wanted.iter().collect::<Vec<_>>()))),
         false => Done::Installed(packages(&missing)),
     })
+}
+
+/// Finds a browser by its possible names, or installs it. A variable passes its path to all children, and lets a user
+/// choose another one.
+pub(super) fn browser(shell: &Shell, variable: &'static str, names: &[&str], package: &str) -> Result<Done> {
+    if let Some(named) = shell.variable(variable).map(PathBuf::from) {
+        if !named.is_file() {
+            bail!("{variable} is set to {}, which does not exist", named.display());
+        }
+        return Ok(Done::Present(format!("{variable} names {}", named.display())));
+    }
+    let find = || names.iter().find_map(|name| shell.find_program(name));
+    let there = find();
+    if there.is_none() {
+        install(shell, package)?;
+    }
+    let found = find().with_context(|| format!("{package} is installed, but has no program"))?;
+    shell.set(variable, &found);
+    let text = found.display().to_string();
+    Ok(if there.is_some() { Done::Present(format!("{text} is there")) } else { Done::Installed(text) })
 }
 
 /// Returns instructions to install what [`install_all`] searches for.
@@ -69,5 +96,23 @@ fn as_root<'a>(shell: &Shell, program: &'a str, args: impl IntoIterator<Item = &
         shell.cmd(program, args)
     } else {
         shell.cmd("sudo", ["-n", program].into_iter().chain(args))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_files_that_are_there_are_not_installed() {
+        let shell = Shell::new().unwrap();
+        let done = install_all(&shell, &[("sh", "dash"), ("/bin/sh", "dash")]).unwrap();
+        assert!(matches!(done, Done::Present(what) if what == "dash dash is there"));
+        shell.set("A_BROWSER", "/no/such/browser");
+        let error = browser(&shell, "A_BROWSER", &["sh"], "dash").map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "A_BROWSER is set to /no/such/browser, which does not exist");
+        let found = browser(&shell, "OTHER_BROWSER", &["no-such-browser", "sh"], "dash").unwrap();
+        assert!(matches!(found, Done::Present(what) if what.ends_with("/sh is there")));
+        assert!(shell.variable("OTHER_BROWSER").is_some());
     }
 }

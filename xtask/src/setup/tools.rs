@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::done::Done;
 use super::rust::MIRI_TOOLCHAIN;
+use super::system::Done;
 use crate::artifacts;
 use crate::files;
 use crate::shell::Shell;
