@@ -57,6 +57,7 @@ use crate::arrivals::Proxies;
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::host::{BindError, Clock, own_addresses, unix_time};
 use crate::huge_pages;
+use crate::simulation::BothWays;
 use crate::socket::bound;
 use crate::unreachable::{
     has_no_route, read_errors, receive_past_reports, send_past_reports, set_error_reports,
@@ -88,6 +89,8 @@ pub struct Endpoint<P: Protocol> {
     /// True if attempts end when their address is reported unreachable.
     fail_on_unreachable: bool,
     proxies: Proxies,
+    /// The simulated network between the protocol and the socket.
+    network: Option<BothWays>,
     /// Attempts in their handshake. While there are any, the socket receives error reports.
     attempts: Vec<ConnectionId>,
     /// Number of consecutive updates that did not empty the socket.
@@ -135,8 +138,9 @@ pub struct Stats<P: Protocol> {
 impl<P: Protocol> Endpoint<P> {
     /// Binds a socket to the first address that works; port 0 picks a free port.
     ///
-    /// Only the options `config`, `capacity`, `fail_on_unreachable` and `trusted_proxies` apply; the others concern tasks
-    /// and their queues. [`defer_incoming`](Options::defer_incoming) has no effect here: to decide which clients to
+    /// Only the options `config`, `capacity`, `fail_on_unreachable`, `trusted_proxies` and `simulate` apply; the others
+    /// concern tasks and their queues. Datagrams leave a simulated network during [`update`](Self::update) and
+    /// [`flush`](Self::flush), so its times are accurate to a frame. [`defer_incoming`](Options::defer_incoming) has no effect here: to decide which clients to
     /// admit, pass a [`SharedAdmission`](rakwire::endpoint::SharedAdmission) to [`Peer::share_admission`]. It decides
     /// immediately, before a connection exists.
     ///
@@ -204,6 +208,7 @@ impl<P: Protocol> Endpoint<P> {
         socket.set_nonblocking(true)?;
         allow_fragmentation(&socket);
         let local = socket.local_addr()?;
+        let network = options.simulation().map(BothWays::new);
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
         P::set_internal_addresses(&mut peer, &own_addresses(local));
@@ -217,6 +222,7 @@ impl<P: Protocol> Endpoint<P> {
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
             fail_on_unreachable: options.fail_on_unreachable,
+            network,
             proxies: Proxies::new(options.trusted_proxies),
             attempts: Vec::new(),
             full_updates: 0,
@@ -239,6 +245,7 @@ impl<P: Protocol> Endpoint<P> {
             // that would otherwise time out.
             self.flush();
         }
+        self.receive_simulated();
         // A reply that waited in the socket takes precedence over an error report.
         self.end_unreachable_attempts();
         self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
@@ -275,8 +282,12 @@ impl<P: Protocol> Endpoint<P> {
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
                     let now = self.clock.now();
-                    if let Some((from, datagram)) = self.proxies.receive(now, canonical(from), datagram) {
-                        self.hooked.handle_datagram(now, from, datagram);
+                    let Some((from, datagram)) = self.proxies.receive(now, canonical(from), datagram) else {
+                        continue;
+                    };
+                    match &mut self.network {
+                        None => self.hooked.handle_datagram(now, from, datagram),
+                        Some(network) => network.incoming.send(now, from, datagram),
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
@@ -285,6 +296,19 @@ impl<P: Protocol> Endpoint<P> {
             }
         }
         true
+    }
+
+    /// Handles the received datagrams that have left the simulated network.
+    fn receive_simulated(&mut self) {
+        let now = self.clock.now();
+        let Some(network) = &mut self.network else { return };
+        for (number, datagram) in network.incoming.receive(now).into_iter().enumerate() {
+            // Send replies before others displace them.
+            if number > 0 && number % BATCH == 0 {
+                self.flush();
+            }
+            self.hooked.handle_datagram(now, datagram.address, &datagram.bytes);
+        }
     }
 
     /// Sends pending datagrams. Those that exceed the system's buffer space wait for the next call.
@@ -314,9 +338,18 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
+    /// Writes the next datagram for the socket to `outgoing`, and returns its destination and length.
     fn compose(&mut self, now: Instant) -> Option<(SocketAddr, usize)> {
-        let transmit = self.hooked.poll_transmit(now, &mut self.outgoing)?;
-        Some((transmit.to, transmit.payload.len()))
+        let Some(network) = &mut self.network else {
+            let transmit = self.hooked.poll_transmit(now, &mut self.outgoing)?;
+            return Some((transmit.to, transmit.payload.len()));
+        };
+        while let Some(transmit) = self.hooked.poll_transmit(now, &mut self.outgoing) {
+            network.outgoing.send(now, transmit.to, transmit.payload);
+        }
+        let datagram = network.next_outgoing(now)?;
+        self.outgoing.get_mut(..datagram.bytes.len())?.copy_from_slice(&datagram.bytes);
+        Some((datagram.address, datagram.bytes.len()))
     }
 
     /// Takes the next event.
@@ -485,7 +518,9 @@ impl<P: Protocol> Endpoint<P> {
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         let now = self.clock.now();
-        self.hooked.poll_timeout().map(|at| at.saturating_since(now))
+        let delivery = self.network.as_ref().and_then(BothWays::next);
+        let next = [self.hooked.poll_timeout(), delivery].into_iter().flatten().min();
+        next.map(|at| at.saturating_since(now))
     }
 
     /// Returns the number of connections, including those that are being opened or closed.
@@ -498,6 +533,14 @@ impl<P: Protocol> Endpoint<P> {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Returns the socket, to wait for datagrams by the means of the system.
+    ///
+    /// Only this endpoint may read from it and write to it. [`timeout`](Self::timeout) is how long to wait at most.
+    #[must_use]
+    pub const fn socket(&self) -> &UdpSocket {
+        &self.socket
     }
 
     /// Returns the protocol, for functions without a method here: counters and measurements of connections, pings,

@@ -1,5 +1,6 @@
 //! A simulated network between an endpoint and its socket, and its textual description (feature `sim`).
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use rakwire::Instant;
@@ -24,6 +25,36 @@ pub(crate) struct Delivered {
     pub(crate) at: Instant,
     pub(crate) address: SocketAddr,
     pub(crate) bytes: Box<[u8]>,
+}
+
+/// A simulated network in both directions, for a driver that is its only user.
+#[derive(Debug)]
+pub(crate) struct BothWays {
+    pub(crate) incoming: NetworkEmulator,
+    pub(crate) outgoing: NetworkEmulator,
+    /// Outgoing datagrams that have left the network.
+    delivered: VecDeque<Delivered>,
+}
+
+impl BothWays {
+    pub(crate) fn new(simulation: Simulation) -> Self {
+        let [incoming, outgoing] =
+            [Direction::In, Direction::Out].map(|direction| NetworkEmulator::new(simulation, direction));
+        Self { incoming, outgoing, delivered: VecDeque::new() }
+    }
+
+    /// Returns the time at which the next datagram leaves the network.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        [self.incoming.next(), self.outgoing.next()].into_iter().flatten().min()
+    }
+
+    /// Returns the next outgoing datagram that has left the network by `now`.
+    pub(crate) fn next_outgoing(&mut self, now: Instant) -> Option<Delivered> {
+        if self.delivered.is_empty() {
+            self.delivered.extend(self.outgoing.receive(now));
+        }
+        self.delivered.pop_front()
+    }
 }
 
 /// The simulated network.

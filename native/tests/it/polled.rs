@@ -245,6 +245,55 @@ fn a_game_protocol_attempt_at_a_closed_port_ends_at_once() {
     an_attempt_at_a_closed_port_ends_at_once::<GameProtocol>();
 }
 
+/// Returns a server behind a simulated network, and a client, connected.
+fn simulated<P: Subject>(network: &str) -> (Pair<P>, ConnectionId) {
+    let mut options = Options::<P>::server(8).expect("entropy");
+    options.simulate = Some(network.parse().expect("a network"));
+    let server = Endpoint::bind(LOCAL, options).expect("a free port");
+    let mut pair = Pair::<P> { server, ..Pair::new() };
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    pair.until("the connection is open", |pair| pair.here.connected == Some(id));
+    pair.until("the server knows it", |pair| pair.there.connected.is_some());
+    (pair, id)
+}
+
+fn a_simulated_network_delays_each_direction<P: Subject>() {
+    const LATENCY: Duration = Duration::from_millis(60);
+    let (mut pair, id) = simulated::<P>("latency=60ms");
+    let sent = Instant::now();
+    pair.client.send(id, &message(100, 1), P::RELIABLE).expect("an open connection");
+    pair.client.flush();
+    pair.until("the message arrived", |pair| !pair.there.messages.is_empty());
+    assert!(sent.elapsed() >= LATENCY, "incoming datagrams are delayed");
+    let back = pair.there.connected.expect("it is open");
+    let answered = Instant::now();
+    pair.server.send(back, &message(100, 2), P::RELIABLE).expect("an open connection");
+    pair.server.flush();
+    assert!(pair.server.timeout().is_some_and(|timeout| timeout <= LATENCY), "the network is a timer");
+    pair.until("the answer arrived", |pair| !pair.here.messages.is_empty());
+    assert!(answered.elapsed() >= LATENCY, "outgoing datagrams are delayed");
+}
+
+fn a_simulated_network_loses_no_reliable_message<P: Subject>() {
+    const COUNT: usize = 40;
+    let (mut pair, id) = simulated::<P>("loss=20%,duplicate=5%,reorder=10%,jitter=2ms,seed=7");
+    let back = pair.there.connected.expect("it is open");
+    for number in 0..COUNT {
+        pair.client.send(id, &message(900, number), P::RELIABLE).expect("an open connection");
+        pair.server.send(back, &message(900, number), P::RELIABLE).expect("an open connection");
+    }
+    pair.until("all arrived", |pair| {
+        [&pair.here, &pair.there].iter().all(|events| events.messages.len() == COUNT)
+    });
+    let mut sent: Vec<_> = (0..COUNT).map(|number| message(900, number)).collect();
+    sent.sort();
+    for events in [&mut pair.here, &mut pair.there] {
+        // Those of the Game Protocol are not ordered.
+        events.messages.sort();
+        assert!(events.messages == sent);
+    }
+}
+
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {
@@ -269,6 +318,8 @@ by_both_protocols!(
     an_unresponsive_server_is_reported,
     unknown_datagrams_are_counted,
     a_trusted_proxy_announces_client_addresses,
+    a_simulated_network_delays_each_direction,
+    a_simulated_network_loses_no_reliable_message,
 );
 
 /// A frame loop runs the same plugins as a server with tasks.
